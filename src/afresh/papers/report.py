@@ -101,7 +101,9 @@ class Check:
         return f"{self.recomputed:.{max(0, 2 - _exponent(self.printed))}f}"
 
 
-def corrected(name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = "") -> Check:
+def corrected_check(
+    name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = ""
+) -> Check:
     """Return the check of a number that the paper prints wrong; ``right`` is the corrected value."""
     return Check(name, printed, recomputed, unit, Correction(right, reason))
 
@@ -126,7 +128,7 @@ def matches(written: str, value: float) -> bool:
     return abs(value - float(target)) <= half * (1 + _SLACK)
 
 
-def row(
+def row_checks(
     name: str,
     columns: Iterable[Column],
     printed: str,
@@ -138,7 +140,7 @@ def row(
 
     ``printed`` is the row's cells, separated by spaces; ``{}`` in ``name`` is replaced by the column.
 
-    >>> [c.name for c in row("frequency of e{}", (1, 2), "1.15 1.36", (1.1499, 1.3584))]
+    >>> [c.name for c in row_checks("frequency of e{}", (1, 2), "1.15 1.36", (1.1499, 1.3584))]
     ['frequency of e1', 'frequency of e2']
     """
     known = corrections or {}

@@ -47,9 +47,9 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     # Scales are set first, because margins and rules that are drawn later depend on them.
     if panel.log_x:
-        use_log(axes, "x", *_span([series.x for series in panel.series]))
+        use_log(axes, "x", *_positive_range([series.x for series in panel.series]))
     if panel.log_y:
-        use_log(axes, "y", *_span([series.y for series in panel.series if series.mark != "rules"]))
+        use_log(axes, "y", *_positive_range([series.y for series in panel.series if series.mark != "rules"]))
     bars = [series for series in panel.series if series.mark == "bars"]
     for place, series in enumerate(panel.series):
         style: dict[str, Any] = {"color": CYCLE[place % len(CYCLE)], "label": series.label or "_unnamed"}
@@ -87,7 +87,7 @@ def _draw_bars(axes: Axes, series: Series, place: int, count: int, style: dict[s
     axes.bar(x + (place - (count - 1) / 2) * width, y, width=0.94 * width, **style)
 
 
-def _span(values: Sequence[Any]) -> tuple[float, float]:
+def _positive_range(values: Sequence[Any]) -> tuple[float, float]:
     every = np.concatenate([np.empty(0), *(np.ravel(np.asarray(part, dtype=float)) for part in values)])
     positive = every[(every > 0) & np.isfinite(every)]
     return (float(positive.min()), float(positive.max())) if positive.size else (1.0, 10.0)

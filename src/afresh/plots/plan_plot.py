@@ -77,10 +77,10 @@ def _draw_items(figure: Figure, axes: Axes, picture: PlanPicture) -> None:
     # Only the top of the curve must be visible, because the curve falls to 0 at both ends.
     top = law[1].max(initial=0, keepdims=True)
     seen_frequencies = np.concatenate([frequency[kept], top[top > 0]])
-    _scale(axes, seen_rates, seen_frequencies)
+    _set_scales(axes, seen_rates, seen_frequencies)
     if kept.sum() > MOST_DOTS:
         _draw_crowd(figure, axes, rate[kept], frequency[kept])
-        _scale(axes, seen_rates, seen_frequencies)  # because hexbin resets the limits
+        _set_scales(axes, seen_rates, seen_frequencies)  # because hexbin resets the limits
     else:
         look: dict[str, Any] = {"color": style.BLUE, "markeredgecolor": "white", "markeredgewidth": 0.5}
         axes.plot(rate[kept], frequency[kept], "o", markersize=5.5, label="items kept", zorder=3, **look)
@@ -105,7 +105,7 @@ def _law_between(picture: PlanPicture, rates: Floats) -> tuple[Floats, Floats]:
     return x[inside], y[inside]
 
 
-def _scale(axes: Axes, rates: Floats, frequencies: Floats) -> None:
+def _set_scales(axes: Axes, rates: Floats, frequencies: Floats) -> None:
     """Set the limits of both axes, and make an axis logarithmic if its values span decades."""
     sides: tuple[tuple[style.Side, Floats], ...] = (("x", rates), ("y", frequencies))
     for side, values in sides:

@@ -76,7 +76,7 @@ def _draw_courses(axes: Axes, courses: Sequence[FreshnessOverTime], warm_up_end:
     ends = []
     for place, course in enumerate(courses):
         middle = (course.edges[1:] + course.edges[:-1]) / 2
-        colour, dashes = _line(place)
+        colour, dashes = _line_style(place)
         axes.plot(middle / _DAY_S, course.freshness, color=colour, linestyle=dashes, linewidth=1.5)
         ends.append((float(course.freshness[-1]), f"{course.policy}  {course.mean:.1%}", colour))
     if courses:
@@ -86,8 +86,8 @@ def _draw_courses(axes: Axes, courses: Sequence[FreshnessOverTime], warm_up_end:
         locator = AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    _percent(axes, [course.freshness for course in courses])
-    _name_at_the_right(axes, ends)
+    _set_percent_axis(axes, [course.freshness for course in courses])
+    _label_line_ends(axes, ends)
     mean = "mean after the warm-up" if courses and warm_up_end > courses[0].edges[0] else "mean"
     annotate(axes, mean, (1.0, 1.0), (7, 10), xycoords="axes fraction", color=SOFT)
 
@@ -97,7 +97,7 @@ def _draw_budgets(axes: Axes, over: Sequence[FreshnessByBudget], unit: str) -> N
     axes.set_xlabel(f"budget per {UNIT_NAMES[unit]}")
     axes.set_xscale("log")
     for place, line in enumerate(over):
-        colour, dashes = _line(place)
+        colour, dashes = _line_style(place)
         axes.fill_between(line.budgets, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             line.budgets, line.freshness, "o", linestyle=dashes, color=colour, markersize=4.5, linewidth=1.5
@@ -109,12 +109,14 @@ def _draw_budgets(axes: Axes, over: Sequence[FreshnessByBudget], unit: str) -> N
     else:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(float(f"{value:.3g}"))))
-    _percent(axes, [values for line in over for values in (line.low, line.high)])
-    ends = [(float(line.freshness[-1]), line.policy, _line(place)[0]) for place, line in enumerate(over)]
-    _name_at_the_right(axes, ends)
+    _set_percent_axis(axes, [values for line in over for values in (line.low, line.high)])
+    ends = [
+        (float(line.freshness[-1]), line.policy, _line_style(place)[0]) for place, line in enumerate(over)
+    ]
+    _label_line_ends(axes, ends)
 
 
-def _line(place: int) -> tuple[str, str]:
+def _line_style(place: int) -> tuple[str, str]:
     return CYCLE[place % len(CYCLE)], DASHES[place // len(CYCLE) % len(DASHES)]
 
 
@@ -126,7 +128,7 @@ def _shade_warm_up(axes: Axes, start: float, warm_up_end: float) -> None:
     annotate(axes, "warm-up", top_left, (5, -5), xycoords=above, va="top", color=SOFT)
 
 
-def _percent(axes: Axes, values: Sequence[Floats]) -> None:
+def _set_percent_axis(axes: Axes, values: Sequence[Floats]) -> None:
     """Set the y axis to the range of the values, with a margin, as percentages."""
     every = np.concatenate([np.ones(0), *values])
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
@@ -136,7 +138,7 @@ def _percent(axes: Axes, values: Sequence[Floats]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
 
 
-def _name_at_the_right(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+def _label_line_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     """Write the name of each line at its right end; move names apart that would overlap."""
     low, high = axes.get_ylim()
     height = high - low

@@ -71,10 +71,12 @@ def append_observations(run: bytes | None, observations: Iterable[Observation]) 
         # The first observation of a run has no predecessor: its time and elapsed time are relative to 0.
         step = time - last
         expected = step if len(packed) > _LAST.size else 0
-        _put(packed, _zigzag(step) << 2 | seen.audit << 1 | seen.changed)
-        _put(packed, _zigzag(_microseconds(seen.elapsed_s) - expected))
-        _put(packed, 0 if seen.modified_s is None else 1 + _zigzag(time - _microseconds(seen.modified_s)))
-        _put(packed, 0 if seen.count is None else 1 + seen.count)
+        _append_integer(packed, _zigzag(step) << 2 | seen.audit << 1 | seen.changed)
+        _append_integer(packed, _zigzag(_microseconds(seen.elapsed_s) - expected))
+        _append_integer(
+            packed, 0 if seen.modified_s is None else 1 + _zigzag(time - _microseconds(seen.modified_s))
+        )
+        _append_integer(packed, 0 if seen.count is None else 1 + seen.count)
         last = time
     _LAST.pack_into(packed, 0, last)
     return bytes(packed)
@@ -95,7 +97,7 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
     An item may have several runs.
     """
     bodies = [run[_LAST.size :] for run in runs]
-    numbers, ends = _numbers(b"".join(bodies))
+    numbers, ends = _decode_integers(b"".join(bodies))
     bounds = np.cumsum([len(body) for body in bodies], dtype=np.int64)
     per_run = np.diff(np.searchsorted(ends, bounds - 1, side="right"), prepend=0) // _FIELDS
     field = numbers.reshape(-1, _FIELDS)
@@ -131,7 +133,7 @@ def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> Observatio
     return ObservationColumns(*(getattr(columns, name)[order] for name in ObservationColumns.__slots__))
 
 
-def _numbers(data: bytes) -> tuple[Unsigned, Ids]:
+def _decode_integers(data: bytes) -> tuple[Unsigned, Ids]:
     """Return all integers in ``data``, and the index of the last byte of each."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets < 128).astype(np.int64)
@@ -143,7 +145,7 @@ def _numbers(data: bytes) -> tuple[Unsigned, Ids]:
     return np.add.reduceat(parts, starts), ends
 
 
-def _put(packed: bytearray, number: int) -> None:
+def _append_integer(packed: bytearray, number: int) -> None:
     while number > 127:
         packed.append(number & 127 | 128)
         number >>= 7

@@ -59,7 +59,7 @@ EDITS_KEPT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much a store keeps: ``versions`` and at least ``observations`` per item, and ``audits`` in all."""
+    """What a store keeps: ``versions`` and at least ``observations`` per item, at least ``audits`` in all."""
 
     versions: int = 5
     observations: int = 1000
@@ -163,12 +163,12 @@ class Plan(Protocol):
     """The state of a policy between runs: due times and beliefs of items."""
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+        self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
         """Yield all items with an id above ``after_id``, in batches, by id.
 
-        With ``aside``, a store reads a batch in one step, so that in a process with busy threads the caller
-        does not wait for the interpreter lock at every database row.
+        With ``whole_batches``, a store reads a batch in one step, so that in a process with busy threads the
+        caller does not wait for the interpreter lock at every database row.
         """
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
@@ -274,7 +274,7 @@ class Fleet(Protocol):
         """Return the workers seen since a time, by name."""
 
     def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Claim each of these names that no other worker holds, and return those claimed, in the given order.
+        """Claim each of these names that no other worker holds; return those held now, in the given order.
 
         A claim expires when another call's ``now_s`` reaches ``now_s + duration_s``. Claiming a name again
         renews its claim. A worker that claims a group must wait for the group's delay before its first
@@ -282,7 +282,7 @@ class Fleet(Protocol):
         """
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Renew all claims that this worker still holds, and return their names, sorted."""
+        """Renew all claims of this worker that no other worker has taken, and return their names, sorted."""
 
     def release(self, names: Sequence[str], worker: str) -> None:
         """End those of these claims that the worker holds."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.objectives import objective_for
-from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.papers.report import Check, Correction, Section, corrected_check, row_checks
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError
 from afresh.values.results import Allocation
@@ -31,7 +31,7 @@ def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fracti
     """
     if len(rates) != len(frequencies):
         raise InputError(f"{len(rates)} rates and {len(frequencies)} frequencies: one of each per element")
-    return sum((_element(rate, f) for rate, f in zip(rates, frequencies, strict=True)), Fraction(0))
+    return sum((_element_gain(rate, f) for rate, f in zip(rates, frequencies, strict=True)), Fraction(0))
 
 
 def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
@@ -46,24 +46,24 @@ def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
     if total < 0:
         raise InputError(f"total is {total}: must be a whole number of 0 or more")
     split = [0] * len(rates)
-    gains = [_element(rate, 1) for rate in rates]
+    gains = [_element_gain(rate, 1) for rate in rates]
     for _ in range(total):
         best = max(range(len(rates)), key=gains.__getitem__)
         split[best] += 1
-        gains[best] = _element(rates[best], split[best] + 1) - _element(rates[best], split[best])
+        gains[best] = _element_gain(rates[best], split[best] + 1) - _element_gain(rates[best], split[best])
     return tuple(split)
 
 
-def _element(rate: int, frequency: int) -> Fraction:
+def _element_gain(rate: int, frequency: int) -> Fraction:
     if rate < 1 or frequency < 0:
         raise InputError(f"rate {rate}, frequency {frequency}: need whole numbers of at least 1 and 0 a day")
     few, parts_with_one_more = divmod(frequency, rate)
-    days = parts_with_one_more * _part(few + 1) + (rate - parts_with_one_more) * _part(few)
+    days = parts_with_one_more * _part_gain(few + 1) + (rate - parts_with_one_more) * _part_gain(few)
     return days / rate
 
 
-def _part(refreshes: int) -> Fraction:
-    """Return the share of a part in which ``refreshes`` in it make the copy right."""
+def _part_gain(refreshes: int) -> Fraction:
+    """Return the gain of ``refreshes`` in one part, as a share of the length of the part."""
     return Fraction(refreshes, 2 * (refreshes + 1))
 
 
@@ -110,7 +110,7 @@ def web_plan(policy: str, objective: str) -> Allocation:
 
 
 def frequencies_at(rates: Floats, multiplier: float, objective: str) -> Floats:
-    """Return the best frequency for each rate if one more refresh is worth ``multiplier`` (Fig. 10)."""
+    """Return the best frequency for each rate at this multiplier, the curve of Fig. 10."""
     curve = objective_for(objective, "fixed")
     return np.asarray(rates / curve.inverse(multiplier * rates**curve.power))
 
@@ -121,8 +121,8 @@ def example_1() -> Section:
     proportional = allocate(rates, 9.0, policy="proportional").frequency
     return Section.of(
         "Example 1: three elements, nine refreshes a day",
-        *row("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
-        *row("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
+        *row_checks("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
+        *row_checks("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
     )
 
 
@@ -133,7 +133,7 @@ def table_4() -> Section:
         checks.append(Check(f"({letter}) f₁ = {fast}, f₂ = {slow}", printed, benefit))
     for total, printed in _BEST_SPLITS:
         best = best_split(PAIR_RATES, total)
-        checks += row(f"best f{{}} for f₁ + f₂ = {total}", ("₁", "₂"), printed, best)
+        checks += row_checks(f"best f{{}} for f₁ + f₂ = {total}", ("₁", "₂"), printed, best)
     return Section.of("Table 4: benefit of refreshing two elements", *checks)
 
 
@@ -164,8 +164,8 @@ def table_5() -> Section:
     elements = (1, 2, 3, 4, 5)
     return Section.of(
         "Table 5: optimal frequencies of Example 4",
-        *row("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
-        *row("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
+        *row_checks("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
+        *row_checks("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
         Check("rate beyond which the frequency falls", "2.5", peak, "/day"),
     )
 
@@ -179,9 +179,9 @@ def table_6() -> Section:
     above = 100 * (fresh[2] / fresh[0] - 1)
     return Section.of(
         "Table 6: the web, one refresh per page and month",
-        *row("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
-        *row("age, {}", policies, "4e2 5.6 4.3", old, "days"),
-        corrected("freshness, optimal above proportional", "5e2", above, "379", five, "%"),
+        *row_checks("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
+        *row_checks("age, {}", policies, "4e2 5.6 4.3", old, "days"),
+        corrected_check("freshness, optimal above proportional", "5e2", above, "379", five, "%"),
         Check("age, optimal below uniform", "23", 100 * (1 - old[2] / old[1]), "%"),
         Check("age, proportional / optimal", "1e2", old[0] / old[2]),
         note="23, 15, 16, 16 and 30 % of pages change every 1, 7, 30, 120 and 365 days; a month is 30 days. "

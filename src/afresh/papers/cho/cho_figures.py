@@ -112,7 +112,10 @@ def _figure_7() -> PaperFigure:
 
 def _figure_9() -> PaperFigure:
     share = np.linspace(0, 1, 201)
-    curves = (Series(f"f₁ + f₂ = {total:g}", share, _relative(share, total)) for total in tables.PAIR_TOTALS)
+    curves = (
+        Series(f"f₁ + f₂ = {total:g}", share, _relative_freshness(share, total))
+        for total in tables.PAIR_TOTALS
+    )
     dots = (_policy_dots(policy) for policy in _POLICIES)
     best = ", ".join(f"{x:.2f}" for x in _policy_dots("optimal").x)
     return PaperFigure.of(
@@ -125,7 +128,7 @@ def _figure_9() -> PaperFigure:
     )
 
 
-def _relative(share: Floats, total: float) -> Floats:
+def _relative_freshness(share: Floats, total: float) -> Floats:
     """Return the freshness if e₂ gets ``share`` of the refreshes, divided by that of the uniform policy."""
     fast, slow = tables.PAIR_RATES
     mean = (freshness(fast, (1 - share) * total) + freshness(slow, share * total)) / 2
@@ -135,7 +138,9 @@ def _relative(share: Floats, total: float) -> Floats:
 def _policy_dots(policy: str) -> Series:
     plans = [(total, allocate(tables.PAIR_RATES, total, policy=policy)) for total in tables.PAIR_TOTALS]
     x = np.array([plan.frequency[1] / total for total, plan in plans])
-    y = np.array([_relative(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)])
+    y = np.array(
+        [_relative_freshness(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)]
+    )
     return Series(policy, x, y, "dots")
 
 

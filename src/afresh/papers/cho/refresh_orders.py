@@ -37,7 +37,7 @@ from afresh.model.freshness import (
     check_shapes,
     freshness,
 )
-from afresh.papers.report import Check, Correction, Section, corrected
+from afresh.papers.report import Check, Correction, Section, corrected_check
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
@@ -45,7 +45,7 @@ _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
 _SPREADS = (0.5, 1.5)
 
-# Table 2 as printed, in units of I.
+# The formulas of Table 2 as printed, with ages in units of the interval I.
 _ORDER_FRESHNESS: Mapping[str, Callable[[float], float]] = {
     "fixed": lambda r: (1 - math.exp(-r)) / r,
     "random": lambda r: (1 / r) * (1 - ((1 - math.exp(-r)) / r) ** 2),
@@ -103,7 +103,7 @@ def section_4() -> Section:
         Check("largest r for a freshness of 0.8, fixed order", "0.46", 1 / budget),
         Check("refreshes per change for a freshness of 0.8", "2", budget),
         Check("fixed order above purely random, r = 1", "3e1", gain, "%"),
-        corrected("age of fixed order / age of random order, r = 1", "0.25", random, "0.72", fourth),
+        corrected_check("age of fixed order / age of random order, r = 1", "0.25", random, "0.72", fourth),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from afresh.model.decay import Exponential
 from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
-from afresh.papers.report import Correction, PaperFigure, Section, row
+from afresh.papers.report import Correction, PaperFigure, Section, row_checks
 from afresh.plots.panels import Panel, Series
 from afresh.rates.decay_fit import DecayFits, fit_decays
 from afresh.rates.log_ratio import cohort_rates
@@ -29,10 +29,10 @@ def section_8_1() -> Section:
     chance = ", ".join(f"{100 * _error_by_chance(rate, n):.1f} % for {n}" for rate, n in _CLUBS.values())
     return Section.of(
         "§8.1: how long players stay at a club",
-        *row("exponential rate fitted, {}", found, "0.26 0.36", rates, "/year"),
+        *row_checks("exponential rate fitted, {}", found, "0.26 0.36", rates, "/year"),
         note=f"Lifetimes at the quantiles of the stated rates; AIC selects {' and '.join(sorted(chosen))}. "
         "The paper's relative errors of 0.9 and 1.2 % are those of its records, and it does not state how "
-        f"they are measured. By the area between the curves, chance alone causes an error of {chance} players.",
+        f"they are measured. By the area between the curves, the error by chance is {chance} players.",
     )
 
 
@@ -50,7 +50,7 @@ def table_3_again() -> Section:
     )
     return Section.of(
         "§8.2: Table 3 again, from cohorts made of its rates",
-        *row("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
+        *row_checks("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
         note=f"Rates per year with 90 % bounds: {bounds}.",
     )
 

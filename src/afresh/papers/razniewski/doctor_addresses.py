@@ -8,7 +8,7 @@ from afresh.allocation.allocate import allocate
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
 from afresh.papers.razniewski.incomes import against_uniform, net_income
-from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.papers.report import Check, Correction, Section, corrected_check, row_checks
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import Floats
 
@@ -51,9 +51,9 @@ def two_doctors() -> Section:
     who = ("Smith", "Jones")
     return Section.of(
         "§2: three updates per ten years for two addresses",
-        *row("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
-        *row("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
-        *row("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
+        *row_checks("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
+        *row_checks("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
+        *row_checks("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
         Check("Smith right on average, two updates", "0.75", mean_freshness(smith, 5.0)),
         Check("Jones right on average, one update", "0.75", mean_freshness(jones, 10.0)),
         Check("both right on average at best", "0.75", plan.freshness, correction=any_number),
@@ -115,9 +115,9 @@ def table_1() -> Section:
     corrections = {40: Correction("4.27", rounded), 50: Correction("7.10", rounded)}
     return Section.of(
         "Table 1: decay rates of addresses",
-        *row("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
-        *row("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
-        *row("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
+        *row_checks("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
+        *row_checks("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
+        *row_checks("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
         note="From the shares that moved within a year: 36.7, 27.1, 15.0 and 9.3 %.",
     )
 
@@ -130,7 +130,7 @@ def table_2() -> Section:
     tables = (
         check
         for age, printed in _FRESHNESS.items()
-        for check in row(f"age {age}, u = {{:g}} years", _INTERVALS, printed, fresh[age], "%")
+        for check in row_checks(f"age {age}, u = {{:g}} years", _INTERVALS, printed, fresh[age], "%")
     )
     _, half, one, _, five, ten = fresh[50]
     cells = Correction("2.3", "the difference of rounded cells, 98 − 95")
@@ -163,8 +163,8 @@ def example_4() -> Section:
     cut = Correction("0.40266", "cut after four decimals instead of rounded")
     return Section.of(
         "Example 4: optimal intervals",
-        *row("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
-        *row("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
+        *row_checks("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
+        *row_checks("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
         Check("mean of the four intervals", "4.06", float(intervals.mean()), "years", mean_interval),
         Check("mean income if all are updated every 4.06 years", "0.3973", uniform),
         Check("mean income at the optimal intervals", "0.4026", mean, correction=cut),
@@ -204,13 +204,13 @@ def example_8() -> Section:
     return Section.of(
         "Example 8: a wrong address costs 1 a year, age 40",
         Check("every 4.42 years, no such cost: net income", "0.42", plain[0], correction=_WRONG_042),
-        corrected("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
-        corrected("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
+        corrected_check("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
+        corrected_check("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
         Check("every 4.42 years: net income", "0.20", stale[0]),
         Check("every 3 years, no such cost: net income", "0.46", plain[1]),
         Check("every 3 years: right on average", "79", 100 * fresh[1], "%"),
         Check("every 3 years: cost of wrong", "0.21", 1 - fresh[1]),
-        corrected("every 3 years: net income", "0.24", stale[1], "0.249", own),
+        corrected_check("every 3 years: net income", "0.24", stale[1], "0.249", own),
         Check("gain of every 3 over every 4.42 years", "20", gain, "%", follows),
         note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )
@@ -229,7 +229,7 @@ def example_9() -> Section:
         Check("every 4.42 years: net income", "0.60", income[0], correction=seldom),
         Check("every year: right on average", "92", 100 * fresh, "%"),
         Check("every year: spent", "0.19", fresh - income[1], correction=spent),
-        corrected("every year: net income", "0.73", income[1], "0.672", mixed),
-        corrected("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
+        corrected_check("every year: net income", "0.73", income[1], "0.672", mixed),
+        corrected_check("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
         note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )

@@ -32,7 +32,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from afresh.papers.report import Check, PaperFigure, Section, corrected, row
+from afresh.papers.report import Check, PaperFigure, Section, corrected_check, row_checks
 from afresh.plots.panels import Panel, Series
 from afresh.probes.update_models import expected_lag
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
@@ -46,14 +46,14 @@ _BISECTIONS = 60
 def table_2() -> Section:
     times = (6, 7, 8)
     lags = [content_lag((5.0, 6.0, 7.0), now) for now in times]
-    return Section.of("Table 2", *row("F(e;{})", times, "1 3 6", lags))
+    return Section.of("Table 2", *row_checks("F(e;{})", times, "1 3 6", lags))
 
 
 def table_3() -> Section:
     places = ((0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2))
     a = coefficients(_GROUP_SUMS, _TUPLES, 1.0)
     lags = [lag_after_round(a, place) for place in places]
-    cells = row("F(L;2), x = {}", places, "5 3.875 3.5 2.375 0.875 1.5 0.375", lags)
+    cells = row_checks("F(L;2), x = {}", places, "5 3.875 3.5 2.375 0.875 1.5 0.375", lags)
     best = np.empty(2)
     best[best_order(_GROUP_SUMS)] = (1, 2)
     least = Check("least, in the best order", "0.375", lag_after_round(a, best))
@@ -88,7 +88,7 @@ def content_lag(changes: ArrayLike, now: float) -> float:
 
 
 def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: float = 1.0) -> float:
-    """Return the same as ``interval_for`` by the paper's search from ``start``: doubling, then bisection (§4.4).
+    """Return the result of ``interval_for`` by the paper's search (§4.4): doubling, then bisection.
 
     >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
     4.0
@@ -111,7 +111,7 @@ def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: 
 PAPERS, GROUPS, MOST, QUERIES, STEPS = 1000, 200, 10, 10, 500
 _SEED = 20100606
 _LEVELS = "the levels do not follow from the parameters stated"
-_SETTLED = 200  # steps after which a mean is taken
+_SETTLED = 200  # means are taken after this number of steps
 
 
 def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
@@ -138,8 +138,8 @@ def section(lag: Mapping[str, Float64s]) -> Section:
         Check("Greedy / Naive 2", "< 1", greedy / two),
         Check("Naive 2 / Naive 1, last 50 steps", "> 1", ratio),
         Check("ours / Greedy", "< 1", ours / greedy),
-        corrected("Naive 1, mean lag", "> 2000", one, "8e2", _LEVELS),
-        corrected("Greedy, mean lag", "350", greedy, "28", _LEVELS),
+        corrected_check("Naive 1, mean lag", "> 2000", one, "8e2", _LEVELS),
+        corrected_check("Greedy, mean lag", "350", greedy, "28", _LEVELS),
     )
     note = (
         f"Mean content lag after step {_SETTLED}: Naive 1 {one:.0f}, Naive 2 {two:.0f}, Greedy {greedy:.1f}, "
@@ -162,7 +162,7 @@ def figure_2(lag: Mapping[str, Float64s]) -> PaperFigure:
 
 
 def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
-    """Return the mean lag after each step. Its changes come in its middle, its queries at its end."""
+    """Return the mean lag after each step, whose changes come in its middle, and its queries at its end."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)
     turn = np.flatnonzero(rates < 1) if name == "Naive 2" else np.arange(PAPERS)

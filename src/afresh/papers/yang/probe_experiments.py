@@ -83,11 +83,14 @@ class _Measured:
 def figures(records: SearchRecords) -> tuple[PaperFigure, ...]:
     """Return Figures 3 and 4 for papers, or Figure 5 for films."""
     if records.kind == "movies":
-        return (_figure("Figure 5", records, _films(records)),)
-    return (_figure("Figure 3", records, _topics(records)), _figure("Figure 4", records, _circle(records)))
+        return (_figure("Figure 5", records, _film_experiment(records)),)
+    return (
+        _figure("Figure 3", records, _topic_experiment(records)),
+        _figure("Figure 4", records, _circle_experiment(records)),
+    )
 
 
-def _topics(records: SearchRecords) -> _Experiment:
+def _topic_experiment(records: SearchRecords) -> _Experiment:
     each = -(-_TOPIC_PAPERS // len(TOPICS))
     places: dict[int, None] = {}
     for topic in TOPICS:
@@ -96,7 +99,7 @@ def _topics(records: SearchRecords) -> _Experiment:
     return _paper_experiment("papers of seven topics", records, sorted(places))
 
 
-def _circle(records: SearchRecords) -> _Experiment:
+def _circle_experiment(records: SearchRecords) -> _Experiment:
     """Return papers of the most prolific author's co-authors, as a substitute for those of an institution."""
     names = [{name.strip() for name in text.split(";") if name.strip()} for text in records.texts["authors"]]
     prolific = Counter(name for row in names for name in row).most_common(1)
@@ -123,7 +126,7 @@ def _paper_experiment(title: str, records: SearchRecords, places: Sequence[int])
     )
 
 
-def _films(records: SearchRecords) -> _Experiment:
+def _film_experiment(records: SearchRecords) -> _Experiment:
     rng = np.random.default_rng(_SEED)
     shop = np.flatnonzero(rng.random(records.count) < MOVIE_SCALE)
     directors = Counter(records.texts["director"][place] for place in shop.tolist())
@@ -180,7 +183,7 @@ def _measure(experiment: _Experiment, attribute: KeywordAttribute, method: int) 
     proxy = index_corpus(relation, experiment.proxy, [attribute])
 
     def totals(sets: Ints) -> Float64s:
-        """Return the paper's estimate scale·|R_proxy(q)|, or the matches in the relation if more."""
+        """Return the paper's estimate scale·|R_proxy(q)|, or the matches in the relation if greater."""
         most = np.maximum(experiment.scale * proxy.counts(sets), relation.counts(sets))
         return np.asarray(most, dtype=np.float64)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from afresh.model.roots import find_crossing
-from afresh.papers.report import Check, Correction, Section, row
+from afresh.papers.report import Check, Correction, Section, row_checks
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
@@ -191,7 +191,9 @@ def table_1() -> Section:
     checks = (
         check
         for a, printed in _TABLE_1.items()
-        for check in row(f"a = {a:g}, r = {{:g}}", _RATIOS, printed, expectation(_RATIOS, 3, a) / _RATIOS)
+        for check in row_checks(
+            f"a = {a:g}, r = {{:g}}", _RATIOS, printed, expectation(_RATIOS, 3, a) / _RATIOS
+        )
     )
     return Section.of("Table 1: E[r̂]/r for n = 3", *checks)
 
@@ -221,6 +223,6 @@ def table_2() -> Section:
     return Section.of(
         "Table 2: the best a for n = 7",
         *checks,
-        note="The paper writes σ²/r for the spread, but its bound of 60 % is a bound on σ/r. Both bounds hold "
+        note="The paper writes σ²/r for the spread, but its bound of 60 % is for σ/r. Both bounds hold "
         f"in the whole range for {kept}. Every printed a is in its interval.",
     )

@@ -242,7 +242,7 @@ def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
         Check("a = 0.4 over a = 0.5", "> 1", zhang / cho, correction=alike),
         Check("SAA over a = 0.4", "> 1", adaptive / zhang),
         note=f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimated over true rate of the middle "
-        f"80 %: {middles}. SAA, which starts with a poll every five days, makes {made['SAA'].polls:.1f} polls "
-        f"per page, the others {_POLLS + 1}. With {more.polls:.0f} polls at that interval, which suits these "
-        "pages, a = 0.4 is as near as SAA.",
+        f"80 %: {middles}. SAA, which starts with a poll every five days, makes {made['SAA'].polls:.1f} "
+        f"polls per page, the others {_POLLS + 1}. With {more.polls:.0f} polls at that interval, which suits "
+        "these pages, a = 0.4 is as near as SAA.",
     )

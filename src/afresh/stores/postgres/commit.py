@@ -42,7 +42,7 @@ class SizeChange:
     stored_bytes: int = 0
 
 
-def keep_contents(
+def save_contents(
     connection: Connection, copies: Sequence[changes.CompressedCopy], sizes: SizeChange
 ) -> dict[bytes, int]:
     """Add one use per copy, write the bytes that are not stored yet, and return content ids by hash."""
@@ -78,7 +78,7 @@ def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: Siz
         sizes.stored_bytes -= sum(size for (size,) in payloads)
 
 
-def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
+def save_size_change(connection: Connection, sizes: SizeChange) -> None:
     """Add the changes to the sizes that are saved in the store."""
     if sizes != SizeChange():
         fetch_rows(connection, _CONTENTS["resize"], asdict(sizes))
@@ -93,21 +93,21 @@ def commit(
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
-        _keep_copies(store, connection, polls, sizes)
+        _save_copies(store, connection, polls, sizes)
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         # The remaining statements need no answer of the server, so they are sent in one round trip.
         with connection.pipeline():
             if polls:
-                _keep_states(store, connection, polls)
-            keep_size_change(connection, sizes)
-            store.state.set_inside(connection, values)
+                _save_states(store, connection, polls)
+            save_size_change(connection, sizes)
+            store.state.set_in_transaction(connection, values)
             store.ledger.add_rows(connection, spending)
         return refused
 
     return store.database.write(work)
 
 
-def _keep_states(
+def _save_states(
     store: SqlStore[Connection], connection: Connection, polls: Sequence[changes.AcceptedPoll]
 ) -> None:
     database = store.database
@@ -130,7 +130,7 @@ def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, chan
     return {item_id: changes.LockedItem(tokens.get(item_id), *state) for item_id, *state in states}
 
 
-def _keep_copies(
+def _save_copies(
     store: SqlStore[Connection],
     connection: Connection,
     polls: Sequence[changes.AcceptedPoll],
@@ -157,7 +157,7 @@ def _add_versions(
     versions_kept: int,
     sizes: SizeChange,
 ) -> None:
-    contents = keep_contents(connection, [copy for _, copy, _ in new], sizes)
+    contents = save_contents(connection, [copy for _, copy, _ in new], sizes)
     table = []
     for poll, copy, media_type_id in new:
         poll.version = poll.before.version + 1

@@ -116,15 +116,15 @@ class PostgresDatabase(SqlDatabase[Connection]):
     @contextmanager
     def separate_snapshot(self) -> Iterator[Connection]:
         """Yield a new connection that sees one state of the database, for long reads."""
-        line = self._reader.copy()
+        lazy = self._reader.copy()
         try:
-            connection = self._connection(line)
+            connection = self._connection(lazy)
             connection.execute(_SNAPSHOT)
             yield connection
         except psycopg.Error as error:
             raise translate_error(error, self.name) from error
         finally:
-            line.close()
+            lazy.close()
 
     def execute_outside_transaction(self, statement: str) -> None:
         """Run one statement outside a transaction, as statements like VACUUM require."""
@@ -139,11 +139,11 @@ class PostgresDatabase(SqlDatabase[Connection]):
     def close(self) -> None:
         with self._write_lock, self._read_lock:
             self._closed = True
-            for line in (self._reader, self._writer):
-                line.close()
+            for lazy in (self._reader, self._writer):
+                lazy.close()
 
     def _open(self, migrations: tuple[str, ...], create: bool) -> None:
-        line = self._reader if self.read_only else self._writer
+        lazy = self._reader if self.read_only else self._writer
 
         def prepare(connection: Connection) -> None:
             migrate(connection, self._address, migrations, create=create, read_only=self.read_only)
@@ -155,19 +155,19 @@ class PostgresDatabase(SqlDatabase[Connection]):
                 raise StoreMissingError(str(error)) from error.__cause__
             raise
         except BaseException:
-            line.close()
+            lazy.close()
             raise
 
-    def _retry(self, line: LazyConnection, work: Callable[[], T]) -> T:
+    def _retry(self, lazy: LazyConnection, work: Callable[[], T]) -> T:
         """Run ``work``; run it again if the connection was lost, or after a deadlock."""
         for remaining in reversed(range(_TRIES)):
-            known = line.is_connected
+            known = lazy.is_connected
             try:
                 return work()
             except psycopg.Error as error:
                 lost = is_lost(error)
                 if lost:
-                    line.close()
+                    lazy.close()
                 can_retry = (lost and known) or error.sqlstate in _CONFLICTS
                 if not remaining or not can_retry:
                     raise translate_error(error, self.name) from error
@@ -195,7 +195,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         return result
 
     def _resolve(self, xid: str, process: int, result: Any, error: psycopg.Error) -> bool:
-        """Return whether the transaction was committed; raise ``CommitUnknownError`` if nobody answers."""
+        """Return whether the transaction was committed, or raise ``CommitUnknownError``."""
         try:
             return self._is_committed(xid, process)
         except psycopg.Error:
@@ -216,12 +216,12 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise StoreError(f"{self.name}: the server does not know what became of transaction {xid}")
         return bool(status == "committed")
 
-    def _connection(self, line: LazyConnection) -> Connection:
-        if self.read_only and line is self._writer:
+    def _connection(self, lazy: LazyConnection) -> Connection:
+        if self.read_only and lazy is self._writer:
             raise StoreReadOnlyError(f"{self.name} was opened for reading only")
         if self._closed:
             raise StoreError(f"{self.name} is closed")
-        return line.connection()
+        return lazy.connection()
 
 
 def _roll_back(connection: Connection) -> None:

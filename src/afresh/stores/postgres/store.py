@@ -52,7 +52,7 @@ class PostgresPlan(SqlPlan[Connection]):
         *,
         after_id: int = 0,
         batch: int = 8192,
-        aside: bool = False,  # noqa: ARG002 (the driver always reads a whole batch at once)
+        whole_batches: bool = False,  # noqa: ARG002 (the driver always reads a whole batch at once)
     ) -> Iterator[PolicyColumns]:
         while found := self._fetch("columns", after=after_id, limit=batch):
             after_id = found[-1][0]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from afresh.stores.postgres.binary_arrays import column_arrays
-from afresh.stores.postgres.commit import SizeChange, drop_contents, keep_size_change
+from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_change
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import key_hash
 from afresh.stores.rows import ACTIVE, Row, lease_from_row, text_from_mapping
@@ -81,7 +81,7 @@ class PostgresItems(SqlItems[Connection]):
         drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
         self._move_in_tally(connection, given, None)
         fetch_rows(connection, self._sql["drop_rest"], given)
-        keep_size_change(connection, sizes)
+        save_size_change(connection, sizes)
 
     def _note_edits(self, connection: Connection, ids: list[int]) -> None:
         if ids:

@@ -11,7 +11,7 @@ from afresh.stores.copying import copy_store
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
 from afresh.stores.sql.store_parts import SqlUpkeep
-from afresh.stores.sql.transfer import TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.transfer import TABLES, Counters, SqlTables, StorageTables, same_columns
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats
@@ -49,7 +49,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
 class PostgresTables(SqlTables[Connection]):
     """A PostgreSQL schema that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]] = {
+    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
             "item": {**same_columns(*_ITEM[:5], *_ITEM[7:12]), "key_hash": lambda row: key_hash(row[1])},
             "state": {"item_id": "id", **same_columns(*_ITEM[5:7], *_ITEM[12:])},
@@ -71,9 +71,11 @@ class PostgresTables(SqlTables[Connection]):
         return self.database.separate_snapshot()
 
     def _insert(
-        self, connection: Connection, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: Connection, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None:
-        with connection.cursor().copy(f"COPY {home} ({', '.join(columns)}) FROM STDIN".encode()) as copy:
+        with connection.cursor().copy(
+            f"COPY {storage_table} ({', '.join(columns)}) FROM STDIN".encode()
+        ) as copy:
             for row in rows:
                 copy.write_row(row)
 
@@ -82,5 +84,5 @@ class PostgresTables(SqlTables[Connection]):
         for name in ("set_marks", "set_counters", "set_pace", "set_sizes"):
             fetch_rows(connection, self.sql[name], dict(counters))
 
-    def _clear(self, connection: Connection, homes: list[str]) -> None:
-        fetch_rows(connection, f"TRUNCATE {', '.join(homes)}, size")
+    def _clear(self, connection: Connection, storage_tables: list[str]) -> None:
+        fetch_rows(connection, f"TRUNCATE {', '.join(storage_tables)}, size")

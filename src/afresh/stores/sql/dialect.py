@@ -56,7 +56,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
     """One open database, which any thread may use. ``name`` identifies it in messages, without secrets.
 
     ``crashes_alone`` is whether the database can crash while the workers continue to run. Then claims must
-    survive a crash, because their holders go on.
+    survive the crash, because the workers that hold them continue.
     """
 
     package: ClassVar[str]

@@ -22,7 +22,7 @@ from afresh.values.errors import InputError
 from afresh.values.outcome import Observation
 from afresh.values.stored import ObservationColumns
 
-_ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # at once
+_ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # items per batch
 _FULL_RUN_BYTES = 256
 _OBSERVATIONS_A_RUN = 64
 _RUN = ("ids", "last", "observations", "data")

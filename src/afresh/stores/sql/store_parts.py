@@ -62,7 +62,7 @@ class SqlEvents(SqlPart[ConnectionT], contract.Events):
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         found = self._execute("take", now_s=now_s, until_s=now_s + retry_s, limit=limit)
-        return [Event(*row) for row in sorted(found)]  # RETURNING promises no order; the id comes first
+        return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
 
     def done(self, ids: Sequence[int]) -> None:
         self._execute("done", ids=self._database.as_list(ids))
@@ -135,12 +135,12 @@ class SqlState(SqlPart[ConnectionT], contract.State):
         return found[0][0] if found else None
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        self._database.write(lambda connection: self.set_inside(connection, values))
+        self._database.write(lambda connection: self.set_in_transaction(connection, values))
 
     def names(self) -> list[str]:
         return [name for (name,) in self._fetch("names")]
 
-    def set_inside(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
+    def set_in_transaction(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
         """Set each of these values, or drop it if it is None, in the transaction of ``connection``."""
         # All writers write names in the same order, so that two writers cannot deadlock.
         kept = sorted((name, data) for name, data in values.items() if data is not None)

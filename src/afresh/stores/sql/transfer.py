@@ -58,7 +58,7 @@ TABLES: Mapping[str, TableLayout] = {
 }
 """The tables, in the order in which they are copied."""
 
-Homes: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
+StorageTables: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
 """The tables of a database that store one table of the common form. For each of their columns: the column of
 the common form with its value, or a function that computes the value from a row of the common form."""
 
@@ -71,7 +71,7 @@ def same_columns(*names: str) -> dict[str, str]:
 class SqlTables(ABC, Generic[ConnectionT]):
     """A database that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]]
+    storage_tables: ClassVar[Mapping[str, StorageTables]]
     parameter: ClassVar[str]  # the pattern by which a statement names a parameter
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
@@ -117,11 +117,11 @@ class SqlTables(ABC, Generic[ConnectionT]):
         place = {name: index for index, name in enumerate(columns)}
 
         def work(connection: ConnectionT) -> None:
-            for home, origins in self._homes(table).items():
+            for storage_table, origins in self._storage_tables(table).items():
                 parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
                 table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
-                self._insert(connection, home, list(origins), table_rows)
-            self._state.set_inside(connection, values)
+                self._insert(connection, storage_table, list(origins), table_rows)
+            self._state.set_in_transaction(connection, values)
 
         self.database.write(work)
 
@@ -130,26 +130,26 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
         def work(connection: ConnectionT) -> None:
             self._set_counters(connection, counters)
-            self._state.set_inside(connection, values)
+            self._state.set_in_transaction(connection, values)
 
         self.database.write(work)
 
     def clear(self) -> None:
-        homes = [home for table in reversed(list(TABLES)) for home in reversed(list(self._homes(table)))]
-        self.database.write(lambda connection: self._clear(connection, homes))
+        names = [name for table in TABLES for name in self._storage_tables(table)]
+        self.database.write(lambda connection: self._clear(connection, names[::-1]))
 
     def _relation(self, table: str) -> str:
         """Return the SQL to select a table of the common form from: a table, or a query in brackets."""
         return self.sql.get(table, table)
 
-    def _homes(self, table: str) -> Homes:
-        return self.homes.get(table) or {table: same_columns(*TABLES[table].columns)}
+    def _storage_tables(self, table: str) -> StorageTables:
+        return self.storage_tables.get(table) or {table: same_columns(*TABLES[table].columns)}
 
     @abstractmethod
     def _insert(
-        self, connection: ConnectionT, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: ConnectionT, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None: ...
     @abstractmethod
     def _set_counters(self, connection: ConnectionT, counters: Counters) -> None: ...
     @abstractmethod
-    def _clear(self, connection: ConnectionT, homes: list[str]) -> None: ...
+    def _clear(self, connection: ConnectionT, storage_tables: list[str]) -> None: ...

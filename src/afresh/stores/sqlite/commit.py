@@ -35,7 +35,7 @@ def commit(
         locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
         polls, refused = changes.separate_refused(outcomes, copies, locked)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
-            _keep_copy(connection, poll, copy, media_type_id, store.retention.versions)
+            _save_copy(connection, poll, copy, media_type_id, store.retention.versions)
         runs = store.observations.append(connection, polls)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
@@ -53,13 +53,13 @@ def commit(
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         store.ledger.add_rows(connection, spending)
-        store.state.set_inside(connection, values)
+        store.state.set_in_transaction(connection, values)
         return refused
 
     return database.write(work)
 
 
-def _keep_copy(
+def _save_copy(
     connection: sqlite3.Connection,
     poll: changes.AcceptedPoll,
     new: changes.CompressedCopy,
@@ -71,7 +71,7 @@ def _keep_copy(
         # The bytes are the same, but their normal hash or media type may be new.
         connection.execute(_SQL["same_copy"], (new.copy.normal_hash, media_type_id, poll.item_id, newest))
         return
-    content_id = keep_content(connection, new)
+    content_id = save_content(connection, new)
     poll.version = newest + 1
     row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
     connection.execute(_SQL["add_version"], row)
@@ -109,7 +109,7 @@ def _has_failures(outcome: Outcome) -> bool:
     return bool(outcome.failures or outcome.lease.failures)
 
 
-def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
+def save_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
     """Add one use of a content, write its bytes if they are not stored yet, and return its id."""
     row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
     ((content_id, refs),) = row

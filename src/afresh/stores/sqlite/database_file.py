@@ -44,7 +44,7 @@ class DatabaseFile:
             return False
 
     def remember(self) -> None:
-        """Remember which file is in the place, after it was opened."""
+        """Save the identity of the file that was just opened, for ``is_in_place``."""
         self._file, self._log = _identity(self._place), _identity(self._log_path)
         if self._read_mode == _IMMUTABLE:
             self._stamp, self._log = _stamp(self._place), None
@@ -53,14 +53,14 @@ class DatabaseFile:
         self._file = None
 
     def is_in_place(self) -> bool:
-        """Return whether the open file is still the one in its place."""
+        """Return whether the file at ``path`` is still the one that was opened."""
         # An immutable file is read without locks, so it must be opened again once another process writes it.
         if self._read_mode == _IMMUTABLE and (_size(self._log_path) or _stamp(self._place) != self._stamp):
             return False
         return self._file is not None and _identity(self._place) == self._file
 
     def check_replacement(self) -> None:
-        """Raise ``StoreMissingError`` unless the file now in the place can be opened instead."""
+        """Raise ``StoreMissingError`` unless the file now at ``path`` can be opened instead."""
         if not exists(self._place) or self._place.stat().st_size == 0:
             raise StoreMissingError(f"{self.path} was deleted or moved: put it back, or a backup of it")
         if self._log is not None and _identity(self._log_path) == self._log:

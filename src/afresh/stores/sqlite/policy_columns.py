@@ -21,16 +21,18 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
     _database: SqliteDatabase
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+        self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
         # Each batch is a short transaction, because the log cannot be written back to the file while a reader
         # uses it. For every database row the thread must get the interpreter lock again, after busy threads
-        # release it. So ``aside`` reads a batch as one row of lists, which is twice the work.
+        # release it. So ``whole_batches`` reads a batch as one row of lists, which is twice the work.
         with self._database.separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
-                rows = self._read(connection, "lists" if aside else "columns", after=after_id, limit=batch)
-                columns = _read_lists(rows[0]) if aside else arrays_and_beliefs(rows, _TYPES)
+                rows = self._read(
+                    connection, "lists" if whole_batches else "columns", after=after_id, limit=batch
+                )
+                columns = _read_lists(rows[0]) if whole_batches else arrays_and_beliefs(rows, _TYPES)
                 ids = columns[0]
                 if ids.size == 0:
                     return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from afresh.stores.sql.store_parts import SqlUpkeep
-from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, SqlTables, StorageTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
 from afresh.tables.atomic_output import replaced_file
@@ -31,7 +31,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
         try:
             with self._database.separate_connection() as connection:
                 connection.execute("BEGIN")
-                # If SQLite itself finds damage, its lines are enough.
+                # If SQLite itself finds damage, the contents are not read.
                 return list(_damage(connection)) or list(self._problems(connection, sample))
         except StoreCorruptError as error:
             return [str(error)]
@@ -81,7 +81,7 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
 class SqliteTables(SqlTables[sqlite3.Connection]):
     """A SQLite file that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]] = {
+    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
             "item": same_columns("id", "key", "labels", "added_s", "selector"),
             "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[5:]),
@@ -105,10 +105,10 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             yield connection
 
     def _insert(
-        self, connection: sqlite3.Connection, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: sqlite3.Connection, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None:
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {home} ({', '.join(columns)}) VALUES ({marks})", rows)
+        connection.executemany(f"INSERT INTO {storage_table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def _set_counters(self, connection: sqlite3.Connection, counters: Counters) -> None:
         for name in _SEQUENCES:
@@ -118,9 +118,9 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             connection.execute(self.sql["set_counter"], (counters[name], name))
         connection.execute(self.sql["set_pace"], [counters[name] for name in RESERVATIONS])
 
-    def _clear(self, connection: sqlite3.Connection, homes: list[str]) -> None:
-        for home in homes:
-            connection.execute(f"DELETE FROM {home}")
+    def _clear(self, connection: sqlite3.Connection, storage_tables: list[str]) -> None:
+        for storage_table in storage_tables:
+            connection.execute(f"DELETE FROM {storage_table}")
 
 
 @contextmanager
