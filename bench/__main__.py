@@ -39,6 +39,7 @@ BENCHES = (
     "signals",
     "package",
 )
+WITH_CASES = ("replay", "replay_robust")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = Table("benchmark", "what", "measured", "ratio", "wanted", "")
     missed = False
     cases = {"cases": options.case} if options.case else {}
-    if cases and options.names != ["replay_robust"]:
-        parser.error("--case goes with replay_robust alone")
+    if cases and (len(options.names) != 1 or options.names[0] not in WITH_CASES):
+        parser.error(f"--case goes with one of {', '.join(WITH_CASES)} alone")
     for name in options.names or BENCHES:
         for row in import_module(f"bench.{name}").rows(quick=options.quick, **cases):
             missed |= not row.ok
