@@ -15,7 +15,7 @@ ROLES = {
     *("__init__.py", "__main__.py", "app.py", "errors.py"),
     *("registry.py", "settings.py", "source.py", "store.py"),
 }
-BACKENDS = ("stores/memory", "stores/sqlite", "stores/postgres")
+BACKENDS = ("stores/sqlite", "stores/postgres")
 MOST_FILES = 22
 FLAT = ("stores/sqlite", "stores/postgres")  # one table or query set a file
 

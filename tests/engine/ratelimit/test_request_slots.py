@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_idle_time_is_not_hoarded() -> None:
 @given(RATES, RATES)
 def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
     slots = Slots(Limits(requests=rate)).with_window(RequestWindow(0.0, 1e6)).with_start(1000.0)
-    lower = slots.with_limits(Limits(requests=other))
+    lower = replace(slots, limits=Limits(requests=other))
     assert lower.ready_s(1000.0) >= min(1000.0 + (1 - 1e-12) / other, 1e6)
 
 

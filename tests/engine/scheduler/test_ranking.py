@@ -14,8 +14,8 @@ from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
+from afresh.engine.scheduler.restore import pack_learned, unpack_learned
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.arrays import Float64s
 

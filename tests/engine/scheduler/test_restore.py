@@ -12,8 +12,7 @@ from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.engine_run import Run
-from afresh.engine.scheduler.learned_state import read_learned_state
-from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.engine.scheduler.restore import restore_scheduler, unpack_learned
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import LEARNED
 from afresh.values.stored import Worker
@@ -54,7 +53,7 @@ def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_the
         engine.add(site.urls())
         before = ran(site, engine, 5.0).scheduler
         engine.store.state.set({LEARNED: None})
-        assert read_learned_state(engine.store) is None
+        assert unpack_learned(engine.store.state.get(LEARNED)) is None
         after = again(engine, site.time.now_s())
         old, new = before.forecast.rates(), after.forecast.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.

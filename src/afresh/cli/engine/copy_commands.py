@@ -73,11 +73,10 @@ def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> No
 
 def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
     """Return why an item is not polled: its source is closed, or its last poll failed; else an empty text."""
-    from afresh.engine.ratelimit.source_windows import closed_sources
 
     if item is None:
         return ""
-    opens_s = closed_sources(engine.settings, now_s).get(item.source)
+    opens_s = engine.settings.closed_sources(now_s).get(item.source)
     if opens_s is None:
         return item.problem
     return f"its source is outside its windows until {format_moment(opens_s)}"

@@ -188,7 +188,6 @@ def _read_file_alone() -> Settings | None:
 def _log_start(engine: Engine) -> None:
     """Log what will be done, and whether the delays between requests to a host allow the budget at all."""
     from afresh.engine.logs import log_event
-    from afresh.engine.ratelimit.source_windows import closed_sources
     from afresh.engine.reporting.group_status import group_statuses
 
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
@@ -199,7 +198,7 @@ def _log_start(engine: Engine) -> None:
     if groups and taken < asked:
         problem = "the hosts' delays let through less than the budget: the rest stays unspent"
         log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
-    closed = closed_sources(engine.settings, now_s)
+    closed = engine.settings.closed_sources(now_s)
     if closed and len(closed) == len(engine.settings.sources):
         until = format_moment(min(closed.values()))
         log_event(

@@ -122,10 +122,10 @@ def check_source(table: SourceTable) -> str:
 
 def _check_hook(hook: tuple[str, ...] | str | None) -> str:
     """Return whom a source tells of changes; refuse a program or function that does not exist."""
-    from afresh.engine.runner.hooks import find_hook_function
+    from afresh.sources.python.user_function import find_function
 
     if isinstance(hook, str):
-        find_hook_function(hook)
+        find_function(hook, "on_change")
     elif hook is not None and shutil.which(hook[0]) is None:
         raise UsageError(f"on_change: there is no program {hook[0]!r}")
     return "" if hook is None else f", tells {hook if isinstance(hook, str) else hook[0]} of changes"

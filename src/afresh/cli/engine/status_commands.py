@@ -16,8 +16,7 @@ from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
-    from afresh.engine.reporting.search_status import SearchStatus
-    from afresh.engine.reporting.status import Status
+    from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
     from afresh.engine.reporting.why import Why
     from afresh.engine.scheduler.audits import ShareEstimate

@@ -24,9 +24,10 @@ from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer, make_server
+from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s
@@ -259,7 +260,7 @@ class LiveServer:
 
 def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
     """Return the keys of the records; a record that is on a page twice counts once."""
-    distinct: list[SearchRecord] = []
+    distinct: list[KeyedRecord] = []
     for record in found.records:
         if record not in distinct:
             distinct.append(record)
