@@ -33,7 +33,7 @@ def again(engine: Engine, now_s: float) -> Scheduler:
 def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).scheduler
+        before = ran(site, engine, 3.0).scheduler
         now_s = site.time.now_s() + 1.0
         after = again(engine, now_s)
         assert after.policy.poll_values(now_s) == pytest.approx(before.policy.poll_values(now_s), rel=1e-4)
@@ -51,7 +51,7 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
 def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).scheduler
+        before = ran(site, engine, 3.0).scheduler
         engine.store.state.set({LEARNED: None})
         assert unpack_learned(engine.store.state.get(LEARNED)) is None
         after = again(engine, site.time.now_s())
@@ -80,7 +80,7 @@ def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
         for _ in range(2):
             with site.engine(tmp_path, budget="60/s") as engine:
                 engine.add(site.urls())
-                loop = ran(site, engine, 3.0)
+                loop = ran(site, engine, 2.0)
         rates = loop.scheduler.forecast.rates()
         medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
         assert medians[0] < medians[1] < medians[2]

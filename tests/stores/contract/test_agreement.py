@@ -261,7 +261,7 @@ def compare(make: Callable[[Path], Store], **chosen: Any) -> None:
 def test_sqlite_agrees() -> None:
     compare(
         lambda folder: SqliteStore(folder / "store.db", retention=RETENTION),
-        max_examples=25,
+        max_examples=12,
         stateful_step_count=30,
     )
 
@@ -269,7 +269,7 @@ def test_sqlite_agrees() -> None:
 def test_postgresql_agrees(postgres_url: str) -> None:
     compare(
         lambda folder: PostgresStore(schema_url(postgres_url, folder), retention=RETENTION),
-        max_examples=8,
+        max_examples=6,
         stateful_step_count=20,
         phases=[Phase.generate],  # every example makes a schema: no thousands for the shortest failure
     )
