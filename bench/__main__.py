@@ -39,6 +39,7 @@ BENCHES = (
     "signals",
     "package",
 )
+WIDTH = 200
 WITH_CASES = ("replay", "replay_robust")
 
 
@@ -64,7 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             missed |= not row.ok
             table.add_row(name, *_cells(row))
         table.add_section()
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH)  # in a file a row need not be broken
+    console.print(table)
     return 1 if missed else 0
 
 

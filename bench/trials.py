@@ -213,13 +213,17 @@ def run_by_thirds(trial: Trial, policy: str) -> list[float]:
     return [float(one.mean()) for one in each]
 
 
-def pooled(name: str, cells: Sequence[Figures], at_least: float | None) -> Iterator[Row]:
+def pooled(name: str, cells: Sequence[Figures], at_least: float) -> Iterator[Row]:
     """What all cells capture together, and the points above uniform in each third of the window."""
-    if not cells:
-        return
-    yield Row(f"captured, {name}", captured(cell.means for cell in cells), "", at_least=at_least)
-    for third, points in enumerate(zip(*(cell.points_by_third for cell in cells), strict=True), 1):
-        yield Row(f"points above uniform in third {third}, {name}", float(np.mean(points)), "points")
+    if cells:
+        thirds = " ".join(f"{np.mean(each):+.2f}" for each in _columns(cells))
+        what = f"captured, {name}; thirds {thirds}"
+        yield Row(what, captured(cell.means for cell in cells), "", at_least=at_least)
+
+
+def _columns(cells: Sequence[Figures]) -> Float64s:
+    """The points above uniform, a row per third and a column per cell."""
+    return np.array([cell.points_by_third for cell in cells]).T
 
 
 def _key(trial: Trial, policy: str) -> str:
