@@ -24,7 +24,7 @@ from afresh.values.arrays import Float64s
 STEPS = 64  # of the grid of budgets in a factor of 2
 OCTAVES = 20  # no uniform budget is tried beyond 2 to this power times the policy's
 MOST_ORDERS = 8
-CHANGES_AT_ONCE = 400_000  # with more than that over all orders fewer are taken, for they differ less
+CHANGES_AT_ONCE = 1_600_000  # with more than that over all orders fewer are taken, for they differ less
 
 
 class UniformCurve:
