@@ -181,7 +181,8 @@ def test_engines_killed_and_a_database_stopped_again_and_again(
 
 def disturbed(fleet: Fleet, server: PostgresServer, rng: np.random.Generator, times: int, polls: int) -> None:
     """Kill and restart engines and the database, then look at what came of it."""
-    fleet.start(), fleet.start()
+    fleet.start()
+    fleet.start()
     fleet.waits(lambda: len(fleet.working()) == 2)
     for time in range(times):
         kill_one(fleet, rng, polls)
@@ -201,7 +202,8 @@ def disturbed(fleet: Fleet, server: PostgresServer, rng: np.random.Generator, ti
 def test_two_engines_on_one_file(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
     rng = np.random.default_rng()
     with fleet_on(quick_afresh, tmp_path / "mirror", "sqlite:afresh.db") as fleet:
-        fleet.start(), fleet.start()
+        fleet.start()
+        fleet.start()
         fleet.waits(lambda: len(fleet.working()) == 2)
         with fleet.engine() as engine:
             planners = [claim for claim in engine.store.fleet.claims(CLOCK.now_s()) if claim.name == PLANNER]
