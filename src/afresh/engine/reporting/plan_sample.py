@@ -96,9 +96,21 @@ class PlanSample:
     scale: float = 1.0
     stakes: Stakes | None = None
 
+    @property
+    def weight_share(self) -> Float64s:
+        """The share of each item in the weight of the sample."""
+        relative = self.weight / self.weight.max(initial=0.0)  # the sum of huge weights would overflow
+        return np.asarray(relative / relative.sum())
+
+    def mean_age_s(self, frequency: Float64s) -> float:
+        """Return the weighted mean of the copies' expected ages at these polls per second."""
+        share = self.weight_share
+        # Beside a huge weight a share may be 0; times the endless age of a dropped item that is undefined.
+        return float(share[share > 0] @ self.posteriors.mean_age_s(frequency)[share > 0])
+
     def freshness_with_known_rates(self, objective: str, budget: float) -> float:
         """Return the freshness of the best plan at a budget if each item's rate were known exactly."""
-        mass, share = self.posteriors.mass, self.weight / self.weight.sum()
+        mass, share = self.posteriors.mass, self.weight_share
         items = mass.sum(axis=0)
         used = items > 1e-9 * len(mass)
         rates = (mass * self.posteriors.rates).sum(axis=0)[used] / items[used]

@@ -44,10 +44,6 @@ class PlanModel:
     populations: RatePopulations
     _frontiers: dict[str, BudgetFrontier] = field(default_factory=dict)
 
-    @property
-    def weight_share(self) -> Float64s:
-        return np.asarray(self.sample.weight / self.sample.weight.sum())
-
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
         if not self.rate.size:
             return np.empty(0), 0.0
@@ -60,7 +56,7 @@ class PlanModel:
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
         """Return the 90 % interval of a plan's freshness. Its upper end also allows for what the plan gains
         once more polls have made the rates known."""
-        posteriors, share = self.sample.posteriors, self.weight_share
+        posteriors, share = self.sample.posteriors, self.sample.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
         known = self.sample.freshness_with_known_rates(objective, requests / self.sample.scale)
@@ -122,9 +118,9 @@ def budget_point(
     if model.rate.size:
         frequency, price = model.plan_at(objective, requests)
         fresh = sample.posteriors.mean_freshness(frequency)
-        freshness = float(model.weight_share @ fresh)
+        freshness = float(sample.weight_share @ fresh)
         low, high = model.freshness_interval(objective, requests, frequency)
-        age_s = float(model.weight_share @ sample.posteriors.mean_age_s(frequency))
+        age_s = sample.mean_age_s(frequency)
         dropped = round(sample.scale * np.count_nonzero(frequency <= 0))
         if sample.stakes is not None:
             money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
