@@ -57,7 +57,7 @@ class NewItem:
 class Item:
     """One item as the store holds it. Times are Unix seconds, ``None`` if the event has not happened yet.
 
-    ``polled_s`` is the time of the last successful poll, ``due_s`` of the next poll. ``polls`` counts all polls,
+    ``polled_s`` is the time of the last successful poll, ``due_s`` of the next poll. ``polls`` counts all,
     ``failures`` those that failed since the last success. ``problem`` describes the last failure.
     ``version`` is the number of the newest copy, 0 while there is no copy.
     """

@@ -211,7 +211,7 @@ def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(
 
         engine.run(for_s=3.0, report=breaks)
         (trouble,) = engine.status().troubles
-        assert "'p1' stands twice" in trouble.problem
+        assert "'p1' occurs twice" in trouble.problem
         assert "the records read before are kept" in trouble.problem
         assert all(item.status == "active" for item in items_of(engine).values())
         reasons = " ".join(engine.why(next(iter(world.keys))).reasons)

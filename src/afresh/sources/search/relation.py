@@ -186,7 +186,7 @@ def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
         if not text:
             raise InputError("is empty: every record needs a key", path=columns.path, row=row + 1, column=key)
         if text in rows:
-            problem = f"{text!r} stands twice, first in row {rows[text] + 1}: each must be its own"
+            problem = f"{text!r} occurs twice, first in row {rows[text] + 1}: each value must be unique"
             raise InputError(problem, path=columns.path, row=row + 1, line=0, column=key)
         rows[text] = row
     return rows
