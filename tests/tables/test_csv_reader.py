@@ -140,7 +140,7 @@ RIGHT_TIME = "must be Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:
         ),
         (
             b"item,rate\na,1\nb,2\nc,1\nb,3\na,4\n",
-            "items.csv, row 4 (line 5), column item: 'b' occurs twice, first in row 2: each value must be unique",
+            "items.csv, row 4 (line 5), column item: 'b' occurs twice, first in row 2: it must be unique",
         ),
     ],
 )

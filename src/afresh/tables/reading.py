@@ -193,7 +193,7 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: lis
     found = first_repeat(keys, suspects)
     if found is not None:
         value, first, second = found
-        problem = f"{format_value(value)} occurs twice, first in row {first + 1}: each value must be unique"
+        problem = f"{format_value(value)} occurs twice, first in row {first + 1}: it must be unique"
         line = rows.line_of(second + 1)
         raise InputError(problem, path=source.name, row=second + 1, line=line, column=key.name)
 

@@ -127,7 +127,7 @@ def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -
             items = items_of(engine)
             assert {item.status for item in items.values()} == {"active"}
             words = {item.problem for item in items.values() if item.problem}
-            assert words == {"HTML where JSON was due: a captcha, a log-in or an error page"}
+            assert words == {"HTML instead of JSON: a captcha, a log-in or an error page"}
         assert len(site.requests) == asked  # the odd answers are not among them
         site.trouble = None
         with engine_on(world, site, tmp_path) as engine:

@@ -166,7 +166,7 @@ def test_a_record_that_is_gone_is_reported_and_put_off(
 
 
 TROUBLES = {
-    "captcha": (HTMLResponse("<html>Are you a robot?</html>"), "HTML where JSON was due: a captcha"),
+    "captcha": (HTMLResponse("<html>Are you a robot?</html>"), "HTML instead of JSON: a captcha"),
     "500": (JSONResponse({"error": "oops"}, 500), "500 Internal Server Error"),
     "429": (JSONResponse({}, 429, {"Retry-After": "77"}), "429 Too Many Requests"),
     "not JSON": (Response(b'{"count": 3', media_type="application/json"), "not JSON: it begins with"),

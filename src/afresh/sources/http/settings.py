@@ -1,4 +1,4 @@
-"""Settings of a source of kind ``http``, and the secrets that they name: checked, and never shown."""
+"""Settings of a source of kind ``http``, and its secrets, which are never shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from afresh.values.errors import UsageError
 
 
 class WebSettings(SourceSettings):
-    """What every source has that asks web servers: who it is, how polite it is, and what it may send.
+    """Settings of all sources that send requests to web servers: user agent, politeness and headers.
 
     ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``).
     """
@@ -44,11 +44,11 @@ class WebSettings(SourceSettings):
 
 
 class HttpSettings(WebSettings):
-    """A source of kind ``http``: items are addresses of pages.
+    """Settings of a source of kind ``http``, whose items are URLs of pages.
 
-    Headers and cookies are sent only to the hosts of the items themselves, never along a redirect to another
-    host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is how long a poll
-    may wait for its turn at a host.
+    Headers and cookies are sent only to the host of the item, not after a redirect to another host.
+    ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is the longest time, in
+    seconds, that a poll may wait until its host may be asked.
     """
 
     kind: Literal["http"] = "http"
@@ -69,7 +69,7 @@ class HttpSettings(WebSettings):
 
     @property
     def lists_items(self) -> bool:
-        """Whether the settings name documents to read."""
+        """Whether the settings name sitemaps, feeds or start pages."""
         return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
@@ -78,7 +78,7 @@ class HttpSettings(WebSettings):
 
     @property
     def access_fingerprint(self) -> str:
-        """The rules for addresses and robots.txt, and our identity; of headers only the names."""
+        """See ``SourceSettings``. Of headers and cookies it contains the names, not the secret values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
         own = bool(self.proxy), self.user_agent, *names
         return repr((self.allow_private, self.respect_robots, *own))
@@ -107,7 +107,7 @@ class HttpSettings(WebSettings):
             raise UsageError(f"soft_errors: not a regular expression: {error}") from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check patterns and encodings on load, so that mistakes show early."""
+        """Check patterns and encodings, so that mistakes are reported when settings are read."""
         super().model_post_init(context)
         _ = self.error_patterns
         for encoding in re.split(r"[,\s]+", self.accept_encoding):
@@ -116,14 +116,14 @@ class HttpSettings(WebSettings):
 
 
 def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
-    """Return the headers, with cookies, of every request to an item's own host.
+    """Return the headers and cookies that are sent only to the host of the item.
 
     >>> settings = HttpSettings(name="web", headers={"x-key": "env:KEY"}, cookies={"a": "1", "b": "2"})
     >>> headers = secret_headers(settings, {"KEY": "hunter2"}.get)
     >>> headers, headers["X-Key"].reveal(), headers["Cookie"].reveal()
     ({'X-Key': Secret(•••), 'Cookie': Secret(•••)}, 'hunter2', 'a=1; b=2')
     """
-    # Names get one spelling, so that these headers replace the default ones.
+    # All names are spelt like the default headers, so that they replace them.
     headers = {
         name.title(): _resolve(settings, f"header {name}", value, resolver)
         for name, value in settings.headers.items()
@@ -135,13 +135,13 @@ def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secr
         text = name + secret.reveal()
         if not (text.isascii() and text.isprintable()) or ":" in name or " " in name:
             raise UsageError(
-                f"source {settings.name!r}, header {name}: not sendable, give plain ASCII in one line"
+                f"source {settings.name!r}, header {name}: cannot be sent, give plain ASCII in one line"
             )
     return headers
 
 
 def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
-    """Return the address of the proxy, if there is one; a wrong one is refused without being shown."""
+    """Return the URL of the proxy, or None; the error for a wrong URL does not show it."""
     if not settings.proxy:
         return None
     proxy = _resolve(settings, "proxy", settings.proxy, resolver)
@@ -158,7 +158,7 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
-    """Return everything that must be hidden in messages, whole and in parts."""
+    """Return all secrets of a source, and their secret parts, which messages must not show."""
     secrets = [*secret_headers(settings, resolver).values(), *_cookies(settings, resolver).values()]
     proxy = secret_proxy(settings, resolver)
     if proxy is not None:
