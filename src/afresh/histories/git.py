@@ -4,8 +4,7 @@ Only first parents are followed, so that a branch counts once, when it is merged
 is a change too, because a copy made before is then wrong. The items are all paths that exist at any time in
 the window, including those that never change.
 
-Commits are read from the newest to the oldest, because an item is known by its last name, and a rename gives
-its earlier name.
+Commits are read from the newest to the oldest: an item has its last name, and a rename gives its earlier one.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ def read_git_history(
     follow_renames: bool = False,
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
-    """Read the changes of all paths that match one of ``paths``, git globs such as ``docs/**``; if empty,
-    all.
+    """Read the changes of all paths, or of those that match one of ``paths`` (git globs: ``docs/**``).
 
     The window goes from the first commit to the last unless ``start`` or ``end`` (Unix seconds) are given.
     With ``follow_renames``, a renamed file stays the same item, and a rename alone is no change. ``on_read``
@@ -114,7 +112,7 @@ def find_commit_range(repository: Path, start: float | None, end: float | None) 
 
 def _commits(
     repository: Path, window: CommitRange, specs: Sequence[str], follow_renames: bool
-) -> Iterator[tuple[float, list[_Touched]]]:
+) -> Iterator[tuple[float, list[_PathChange]]]:
     """Yield the time and the touched paths of each commit in the window, newest first."""
     if window.before == window.last:
         return
@@ -123,7 +121,7 @@ def _commits(
     fields = git_fields(
         repository, [*_ALWAYS, "log", "-z", *_DIFFS, renames, "--format=%ct", span, "--", *specs]
     )
-    time, touched = None, list[_Touched]()
+    time, touched = None, list[_PathChange]()
     for raw in fields:
         word = raw.strip()  # git writes a newline between a commit and its paths
         if not word[:1].isalpha():
@@ -132,10 +130,10 @@ def _commits(
             time, touched = float(word), []
         elif word[:1] == b"R":
             before, after = next(fields), next(fields)
-            touched.append(_Touched(word[:1], _text(after), _text(before), word[1:] != b"100"))
+            touched.append(_PathChange(word[:1], _text(after), _text(before), word[1:] != b"100"))
         else:
             path = _text(next(fields))
-            touched.append(_Touched(word[:1], path, path))
+            touched.append(_PathChange(word[:1], path, path))
     if time is not None:
         yield time, touched
 
@@ -152,7 +150,7 @@ def _text(path: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
+class _PathChange:
     """One path in one commit: git's status letter (A, D, M, T, R), its names, whether its content changed."""
 
     letter: bytes
@@ -175,7 +173,7 @@ class _Changes:
         moved = self._moved.get(path)
         return self._items.setdefault(path, len(self._items)) if moved is None else moved
 
-    def add(self, time: float, touched: Iterable[_Touched]) -> None:
+    def add(self, time: float, touched: Iterable[_PathChange]) -> None:
         """Record the changes of one commit, then undo its additions and renames in the map of paths."""
         for one in touched:
             item = self.item_of(one.after)

@@ -1,8 +1,8 @@
 """Read a history that is recorded in files: every change (item, time), every item, and the window.
 
 A change of an unknown item, a time outside the window, an empty window or no items raise ``InputError`` with
-file and row. The order of the rows does not matter. A change exactly at the start is ignored, because every
-copy is fresh then.
+file and row. The order of the rows does not matter. Changes exactly at the start are ignored: every copy is
+fresh then.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class RecordedHistory:
 
     ``names``, ``weight``, ``cost`` and ``group`` have one entry per item; ``group`` is None if the file
     ``items_path`` has no such column. If the file of changes has values, ``value`` is the value after each
-    change, and ``initial`` the value of each item at the start (NaN if unknown). ``remarks`` are sentences
-    that say what was assumed.
+    change, and ``initial`` the value of each item at the start (NaN: unknown). ``remarks`` state assumptions.
     """
 
     names: pa.LargeStringArray

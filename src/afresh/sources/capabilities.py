@@ -5,9 +5,8 @@ A source states its abilities in its attribute ``capabilities``. If a source of 
 
 Staleness can be observed without polls: a view source reads the change counters of all base tables every few
 seconds. The difference between two readings is one observation: a table below the item changed, or none did.
-The counters are not taken as numbers of changes, because one transaction may write many rows. From the report
-on an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``), the engine gets its poll
-value:
+The counters are not taken as numbers of changes, because one transaction may write many rows. The poll value
+of an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``) follows from its report:
 
     fresh   0, because a poll gains nothing until a change is observed
     stale   w/(cλ), because a refresh gains a fresh time of 1/λ on average
@@ -40,8 +39,7 @@ class StalenessReport:
     ``rate_per_s``     the change rate, from ``low_per_s`` to ``high_per_s``; None while unknown.
     ``cost_s``         the mean duration of recent refreshes in seconds; None while unknown.
     ``below``          the keys of the items that this item is computed from; stale ones are refreshed first.
-    ``dispersion``     variance over mean of the number of database rows written between readings; 1 if it has
-                       a Poisson distribution.
+    ``dispersion``     variance over mean of the database rows written between readings; 1 if Poisson.
     """
 
     elapsed_s: float
@@ -64,10 +62,7 @@ class StalenessReport:
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
     """A group that must not be asked before ``until_s`` (Unix seconds), after ``failures`` consecutive
-    failures.
-
-    ``why`` is the reason in one line, without secrets.
-    """
+    failures. ``why`` is the reason in one line, without secrets."""
 
     group: str
     until_s: float
@@ -77,10 +72,8 @@ class GroupBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The next request of a ``BatchSource``, and the keys of the items that it is expected to refresh.
-
-    Only the source that made the batch reads ``request``.
-    """
+    """The next request of a ``BatchSource``, and the keys of the items that it is expected to refresh. Only
+    the source that made the batch reads ``request``."""
 
     keys: tuple[str, ...]
     request: object = None
@@ -109,12 +102,9 @@ class BulkSource(Source, Protocol):
 
 
 class BatchSource(Source, Protocol):
-    """A source that decides itself which items its next request refreshes, since a query returns many
-    records.
-
-    The engine offers the item with the highest poll value, the *lead*. The source returns a batch. The engine
-    leases the items of the batch, and passes batch and leases to ``poll_batch``. Requests do not overlap.
-    """
+    """A source that chooses the items of its next request itself, because one query returns many records. The
+    engine offers the item with the highest poll value, the *lead*. The source returns a batch. The engine
+    leases the items of the batch, and passes batch and leases to ``poll_batch``. Requests do not overlap."""
 
     def keys(self) -> Sequence[str]:
         """Return the keys of all items; return the same list object as long as the items are the same."""
@@ -131,8 +121,7 @@ class BatchSource(Source, Protocol):
         """Send the request of a batch; return one result per lease, None for items that the answer lacks.
 
         The contract of ``Source.poll`` applies. Keys of the batch without a lease are leased by another
-        worker, or must not be polled; the source does not choose them again for a while. Without leases, no
-        request is sent.
+        worker, or must not be polled; they are not chosen again for a while. Without leases, nothing is sent.
         """
 
 
@@ -158,11 +147,8 @@ class StatefulSource(Protocol):
         """Return everything that the source has learned, except back-offs, as bytes of limited size."""
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """Load the state and back-offs that an earlier process or another worker saved.
-
-        Saved knowledge replaces the present knowledge only if it is newer. State in the format of another
-        version is ignored.
-        """
+        """Load the state and back-offs that an earlier process or another worker saved. Saved knowledge is
+        used only if it is newer. State in the format of another version is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +194,7 @@ def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> 
 
 class OldSource:
     """Adapter for a source of another package that implements the optional protocols of version 0.1.0.
-
-    Methods of the present protocols call the old ones; all other attributes are those of the source.
-    """
+    Methods of the present protocols call the old ones; all other attributes are those of the source."""
 
     def __init__(self, source: Any) -> None:
         self._source = source

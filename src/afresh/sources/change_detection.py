@@ -44,8 +44,7 @@ _TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How content is normalised before it is compared, in the order of the fields; the default changes
-    nothing.
+    """How content is normalised before it is compared, in the order of the fields; by default not at all.
 
     ``json_path``      a JMESPath expression; only its result counts, with sorted keys.
     ``selectors``      CSS selectors; only these parts of an HTML page count. ``drop`` removes parts first.

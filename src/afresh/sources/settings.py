@@ -18,11 +18,11 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
 
 
-def _duration(given: object) -> object:
+def _parse_duration(given: object) -> object:
     return parse_duration(given) if isinstance(given, str) else given
 
 
-def _size(given: object) -> object:
+def _parse_size(given: object) -> object:
     if not isinstance(given, str):
         return given
     match = _SIZE.fullmatch(given.strip())
@@ -33,14 +33,14 @@ def _size(given: object) -> object:
     return int(float(match["number"]) * SIZE_BYTES[match["unit"]])
 
 
-def _several(given: object) -> object:
+def _as_tuple(given: object) -> object:
     return (given,) if isinstance(given, str) else given
 
 
-Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
-SomeSeconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
+Seconds = Annotated[float, BeforeValidator(_parse_duration), Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0, allow_inf_nan=False)]
+Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SourceSettings(BaseModel):
     ignore: Texts = ()
     ignore_blanks: bool = False
     near_duplicate: float | None = Field(default=None, gt=0, lt=1)
-    timeout: SomeSeconds = 60.0
+    timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
 

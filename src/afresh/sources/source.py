@@ -38,18 +38,15 @@ class Source(Protocol):
         """Return the group of an item (its host, for HTTP); refuse a key that can never be polled."""
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start.
-
-        It depends on windows, delays, back-offs and requests in flight. It is ``now_s`` if the request may
-        start at once, and infinite while as many requests as allowed are in flight.
-        """
+        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start. It
+        depends on windows, delays, back-offs and requests in flight. It is ``now_s`` if the request may start
+        at once, and infinite while as many requests as allowed are in flight."""
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """Poll one item. With ``conditional=False``, request the content without sending validators.
 
         The poll waits until its group may be asked. If that takes longer than the source allows, the result
-        is ``failed`` with ``retry_after_s``, and no request is sent. The poll ends within the time limits of
-        the source.
+        is ``failed`` with ``retry_after_s``, and no request is sent. The poll observes the time limits.
         """
 
     def listings(self) -> AsyncIterator[Listing]:
@@ -75,6 +72,5 @@ class SingleGroupSource:
         return self._name
 
     def group(self, key: str) -> str:
-        """Return the name of the source, whatever the key."""
         del key
         return self._name

@@ -1,8 +1,7 @@
 """Write files completely or not at all: under a temporary name first, synced to disk, then renamed.
 
 If anything goes wrong before the rename (an exception, a full disk, Ctrl-C), the temporary file is removed
-and an existing target is not changed. Devices and pipes are written directly, because a rename would replace
-them.
+and an existing target is not changed. Devices and pipes are written directly: a rename would replace them.
 """
 
 from __future__ import annotations
@@ -74,11 +73,9 @@ def check_writable(path: str | Path) -> None:
 
 @contextmanager
 def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
-    """Yield a path in the folder of ``target``. The block creates a file there, which replaces ``target``.
-
-    If the block fails, or a signal ends the process, the new file is removed. So are files whose names
-    consist of the name of the new file and one of ``endings``.
-    """
+    """Yield a path in the folder of ``target``. The block creates a file there, which replaces ``target``. If
+    the block fails, or a signal ends the process, the new file is removed. So are files whose names consist
+    of the name of the new file and one of ``endings``."""
     part = _name_beside(target)
     with LEFTOVERS.path(part, *endings):
         try:

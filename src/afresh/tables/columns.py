@@ -1,9 +1,8 @@
 """Declare the columns of a kind of file, and match them with the header of a file.
 
-Unknown columns are ignored, because tables may contain columns for other programs. An exception is a name
-that is probably a misspelling of an absent column: a file with the column ``wieght`` would otherwise have no
-weights. This file does not import NumPy or pyarrow, so that commands which only declare their files start
-quickly.
+Unknown columns are ignored, because tables may contain columns for other programs, unless the name is
+probably a misspelling of an absent column: with the column ``wieght``, all weights would silently be 1. This
+file does not import NumPy or pyarrow, so that commands start quickly.
 """
 
 from __future__ import annotations

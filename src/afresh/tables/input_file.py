@@ -39,10 +39,8 @@ _HEAD_BYTES = 4096
 
 class InputFile:
     """An input opened for reading. Use it in a ``with`` block, so that its temporary copy is removed.
-
     ``name`` is the name of the input in messages. The format is ``format`` (``csv``, ``jsonl.gz``, …); if
-    that is None, it is taken from the extension or from the first bytes.
-    """
+    that is None, it is taken from the extension or from the first bytes."""
 
     def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
         self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
@@ -57,7 +55,6 @@ class InputFile:
 
     @property
     def layout(self) -> Layout:
-        """The layout of the rows: csv, parquet or jsonl."""
         return self._format.layout
 
     def __enter__(self) -> Self:
@@ -73,7 +70,6 @@ class InputFile:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the input can be read again."""
         return self._spool is None or not self._spool.closed
 
     def stream(self) -> Any:

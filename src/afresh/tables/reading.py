@@ -36,11 +36,8 @@ RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
     """A batch of ``rows`` rows of a file, starting at ``first_row`` (counted from 0), with checked values.
-
     ``given`` names the declared columns that the file has; for the others, the methods return the defaults.
-    ``share`` is the share of the file, from 0 to 1, that was read at the end of this batch, for progress
-    bars.
-    """
+    ``share`` is the share of the file, from 0 to 1, that was read after this batch, for progress bars."""
 
     path: str
     first_row: int

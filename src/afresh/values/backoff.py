@@ -10,8 +10,7 @@ applied, so a caller can also use it to wait longer after one kind of failure th
 >>> backoff.wait_s(2, jitter=1.25), backoff.wait_s(6, jitter=4.0)
 (0.25, 5.0)
 
-If a server names a delay (``Retry-After``), the caller waits the longer of the two: ``max(backoff.wait_s(n),
-asked_s)``.
+If a server asks for a delay (``Retry-After``), the caller waits for the longer of the two.
 """
 
 from __future__ import annotations

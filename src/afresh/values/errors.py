@@ -52,8 +52,7 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1. ``line`` is the line of the file: row + 1 by default, 0 if the
-        file has no lines."""
+        """``row`` counts data rows from 1; ``line`` is the line of the file (default row + 1), 0 for none."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:

@@ -44,7 +44,7 @@ class Fetched:
     ``status``         the last HTTP status, if there is one.
     ``problem``        what went wrong, in one line without secrets; empty for content and unchanged.
 
-    >>> Fetched("failed", problem="no answer within 10 s").tells
+    >>> Fetched("failed", problem="no answer within 10 s").is_successful
     False
     """
 
@@ -65,6 +65,6 @@ class Fetched:
     put_off: bool = False
 
     @property
-    def tells(self) -> bool:
-        """Whether this poll shows if the item's content changed."""
+    def is_successful(self) -> bool:
+        """Whether the poll succeeded, so that it shows whether the content changed."""
         return self.kind in ("content", "unchanged")

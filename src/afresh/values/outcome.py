@@ -58,9 +58,8 @@ NOTHING_SPENT = Spent()
 class Observation:
     """Whether an item changed during the ``elapsed_s`` seconds between its last two successful polls.
 
-    ``elapsed_s`` is 0 for the first poll, which has no earlier one to compare with. The source may state the
-    time of the last change (``modified_s``) and the number of changes (``count``). ``audit``: the item was
-    drawn at random.
+    ``elapsed_s`` is 0 for the first poll. The source may state the time of the last change (``modified_s``)
+    and the number of changes (``count``). ``audit``: the item was drawn at random.
 
     >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
     True

@@ -45,7 +45,7 @@ def parse_duration(text: str) -> float:
         raise UsageError(
             f"{text!r} is not a duration: give a number and a unit ({_UNITS_IN_WORDS}), such as 6h"
         )
-    return _finite(text, float(match["number"]) * UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, float(match["number"]) * UNIT_SECONDS[match["unit"]])
 
 
 def parse_rate(text: str) -> float:
@@ -57,7 +57,7 @@ def parse_rate(text: str) -> float:
     match = _per_time(text, "a rate", "5000/d")
     if match["size"] or match["item"]:
         raise UsageError(f"{text!r} is not a rate: give a number per time, such as 5000/d")
-    return _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def parse_budget(text: str) -> BudgetRate:
     match = _per_time(text, "a budget", "5/d or 0.05/item/d")
     if match["size"]:
         raise UsageError(f"{text!r} is not a budget: give cost units per time, such as 5/d or 0.05/item/d")
-    per_second = _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    per_second = _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
     return BudgetRate(per_second, per_item=bool(match["item"]))
 
 
@@ -96,7 +96,8 @@ def parse_size_rate(text: str) -> float:
     match = _per_time(text, "a size per time", "10GB/d")
     if match["size"] not in SIZE_BYTES or match["item"]:
         raise UsageError(f"{text!r} is not a size per time: use {', '.join(SIZE_BYTES)}, such as 10GB/d")
-    return _finite(text, float(match["number"]) * SIZE_BYTES[match["size"]] / UNIT_SECONDS[match["unit"]])
+    size = float(match["number"]) * SIZE_BYTES[match["size"]]
+    return _check_finite(text, size / UNIT_SECONDS[match["unit"]])
 
 
 def parse_share(text: str) -> float:
@@ -174,7 +175,7 @@ def _per_time(text: str, kind: str, example: str) -> re.Match[str]:
     return match
 
 
-def _finite(text: str, value: float) -> float:
+def _check_finite(text: str, value: float) -> float:
     if not math.isfinite(value):
         raise UsageError(f"{text!r} is too large")
     return value

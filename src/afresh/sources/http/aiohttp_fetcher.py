@@ -57,7 +57,7 @@ class CheckedResolver(AbstractResolver):
             return found
         public = [answer for answer in found if not self._refusal(answer["host"])]
         if found and not public:
-            raise PrivateAddressError(f"{host} leads to {_refused(found[0]['host'])}")
+            raise PrivateAddressError(f"{host} leads to {_describe_refusal(found[0]['host'])}")
         return public
 
     async def close(self) -> None:
@@ -102,7 +102,7 @@ class AiohttpFetcher:
         """Check the URL and, if its host is new, the addresses of the host. A known host is checked again
         when a connection to it is opened."""
         try:
-            host = self._checked(url).host or ""
+            host = self._parse_url(url).host or ""
             if host not in self._known and self._proxy is None and not self._closed:
                 await self._resolve(host)
         except PrivateAddressError as error:
@@ -157,14 +157,13 @@ class AiohttpFetcher:
         )
 
     async def close(self) -> None:
-        """Close every connection; later calls of ``fetch`` return a problem."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def _exchange(self, request: Request, received: _Received) -> None:
-        url = self._checked(request.url)
+        url = self._parse_url(request.url)
         limits = request.limits
         timeout = aiohttp.ClientTimeout(
             total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
@@ -184,7 +183,7 @@ class AiohttpFetcher:
             if response.status not in _NO_BODY:
                 await _read(response, request, received)
 
-    def _checked(self, text: str) -> yarl.URL:
+    def _parse_url(self, text: str) -> yarl.URL:
         url = yarl.URL(text)
         if url.scheme not in ("http", "https") or not url.host:
             raise aiohttp.InvalidURL(text, "is not an http or https address")
@@ -219,12 +218,12 @@ def _check_address(host: str, *, allow_private: bool) -> None:
     """Refuse forbidden IP addresses, and names that always mean this machine (localhost)."""
     reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
     if reason and reason != NOT_AN_ADDRESS:
-        raise PrivateAddressError(f"{host} is {_refused(host).partition(', ')[2]}")
+        raise PrivateAddressError(f"{host} is {_describe_refusal(host).partition(', ')[2]}")
     if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
         raise PrivateAddressError(f"{host} is a name of this machine")
 
 
-def _refused(host: str) -> str:
+def _describe_refusal(host: str) -> str:
     never = prohibition(host)
     return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 

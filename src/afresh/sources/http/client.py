@@ -67,7 +67,6 @@ class PoliteClient:
         self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock))
 
     def wait_s(self, group: str) -> float:
-        """Return the seconds until the next request to a host may start."""
         rules = self._robots.unreadable_rules(group) if self._settings.respect_robots else None
         wait_s = self._throttle.wait_s(group)
         return wait_s if rules is None else max(wait_s, rules.expires_s - self._context.clock.elapsed_s())

@@ -18,12 +18,10 @@ Trouble: TypeAlias = Literal[_BeforeReply, _InReply]
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """The limits of one response. ``idle_s`` is the longest time without data, ``total_s`` the longest
-    duration.
-
+    """The limits of one response. ``idle_s`` is the longest pause, ``total_s`` the longest duration.
     ``max_bytes`` limits the size of the body, both compressed and decompressed, ``max_ratio`` the ratio of
-    the two sizes, ``max_header_bytes`` the length of one header line, ``max_headers`` the number of headers.
-    """
+    the two sizes, ``max_header_bytes`` the length of one header line, ``max_headers`` the number of
+    headers."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0

@@ -2,8 +2,7 @@
 
 A URL, a redirect or a DNS answer can contain any address. A fetcher that requests addresses of its own
 network may read pages that are not public (the metadata service of a cloud at 169.254.169.254, the page of a
-router). Link-local addresses and metadata services are never requested, because they reveal keys of the
-machine.
+router). Link-local addresses and metadata services are never requested: they reveal keys of the machine.
 """
 
 from __future__ import annotations

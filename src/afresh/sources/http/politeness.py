@@ -63,10 +63,10 @@ def ready_s(host: HostState, rules: Politeness) -> float:
     return max(host.next_s, host.asked_s + delay_s)
 
 
-def strictest(first: Politeness, *others: Politeness) -> Politeness:
+def strictest_rules(first: Politeness, *others: Politeness) -> Politeness:
     """Return the rules that satisfy all given rules.
 
-    >>> strictest(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
+    >>> strictest_rules(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
     Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
     """
     every = (first, *others)
@@ -93,8 +93,7 @@ def record_end(
 ) -> HostState:
     """Return the state after a request has ended; ``why`` describes the failure.
 
-    The back-off is first_rest_s·2^(failures−1) or Retry-After, whichever is longer, and at most
-    longest_rest_s.
+    The back-off is the longer of first_rest_s·2^(failures−1) and Retry-After, and at most longest_rest_s.
 
     >>> host, rules = HostState(in_flight=1), Politeness(first_rest_s=10)
     >>> record_end(host, rules, 0.0, "busy").next_s, record_end(host, rules, 0.0, "busy", 60.0).next_s
@@ -150,7 +149,7 @@ class HostRegistry:
         for source in self._sources.get(group, ()):
             if self._rules.get(source, own) is not own:
                 others = (self._rules.get(other, own) for other in self._sources[group])
-                return strictest(own, *others)
+                return strictest_rules(own, *others)
         return own
 
     def unregister(self, source: str, rules: Politeness) -> None:

@@ -181,7 +181,6 @@ class RobotsCache:
         return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
 
     def save(self) -> list[RobotsNote]:
-        """Return the rules of the hosts that were asked last, to be saved."""
         offset_s = self._clock.now_s() - self._clock.elapsed_s()
         return [
             (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)

@@ -70,7 +70,6 @@ def crawl_delays(known: HttpState) -> dict[str, float]:
 
 
 def host_reports(known: HttpState, hosts: Collection[str]) -> dict[str, HostReport]:
-    """Return a report on each of ``hosts`` for the status page."""
     robots = {host_group(note[0]): note for note in known.robots}
     return {
         host: HostReport(

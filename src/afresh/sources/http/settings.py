@@ -13,21 +13,19 @@ from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.secrets import Resolver, Secret, resolve
-from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
 from afresh.values.errors import UsageError
 
 
 class WebSettings(SourceSettings):
     """Settings of all sources that send requests to web servers: user agent, politeness and headers.
-
-    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``).
-    """
+    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``)."""
 
     user_agent: str = Field(default=USER_AGENT, min_length=1)
     respect_robots: bool = True
     delay: Seconds = 1.0
-    first_rest: SomeSeconds = 10.0
-    longest_rest: SomeSeconds = 86400.0
+    first_rest: PositiveSeconds = 10.0
+    longest_rest: PositiveSeconds = 86400.0
     allow_private: bool = False
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
     cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -59,8 +57,8 @@ class HttpSettings(WebSettings):
     concurrency: int = Field(default=1, ge=1)
     queue_time: Seconds = 30.0
     accept_encoding: str = "gzip, deflate"
-    connect_timeout: SomeSeconds = 10.0
-    idle_timeout: SomeSeconds = 20.0
+    connect_timeout: PositiveSeconds = 10.0
+    idle_timeout: PositiveSeconds = 20.0
     max_ratio: float = Field(default=200.0, gt=1)
     max_header_size: Size = 8190
     max_headers: int = Field(default=128, ge=8)
@@ -69,7 +67,6 @@ class HttpSettings(WebSettings):
 
     @property
     def lists_items(self) -> bool:
-        """Whether the settings name sitemaps, feeds or start pages."""
         return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
@@ -107,7 +104,6 @@ class HttpSettings(WebSettings):
             raise UsageError(f"soft_errors: not a regular expression: {error}") from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check patterns and encodings, so that mistakes are reported when settings are read."""
         super().model_post_init(context)
         _ = self.error_patterns
         for encoding in re.split(r"[,\s]+", self.accept_encoding):

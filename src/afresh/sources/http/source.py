@@ -84,7 +84,6 @@ class HttpSource:
         self.trust.load(known.trust)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Request one address; see ``Source.poll``."""
         cost = RequestCost()
         try:
             fetched = await self._poll(lease, cost, conditional=conditional)
@@ -92,7 +91,7 @@ class HttpSource:
             fetched = Fetched("failed", retry_after_s=error.wait_s, problem=str(error), put_off=True)
         except UsageError as error:
             fetched = Fetched("refused", problem=str(error))
-        if fetched.tells:  # it contains its cost already, because copying a Fetched takes time
+        if fetched.is_successful:  # it contains its cost already, because copying a Fetched takes time
             return fetched
         return replace(
             fetched,
@@ -187,10 +186,10 @@ class HttpSource:
         if response.blocked is not None:
             return response.blocked
         if reply.trouble is None and reply.status in WITH_CONTENT:
-            return await self._content(lease, response, cost)
+            return await self._interpret_content(lease, response, cost)
         kind, problem = classify_reply(reply, conditional=is_conditional(response.headers))
         if kind == "unchanged":
-            return self._not_modified(lease, response, cost)
+            return self._interpret_not_modified(lease, response, cost)
         return Fetched(
             kind,
             retry_after_s=requested_delay_s(reply, self._clock.now_s()),
@@ -199,13 +198,13 @@ class HttpSource:
             problem=problem,
         )
 
-    def _not_modified(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
+    def _interpret_not_modified(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         trust = self.trust.learn_from_not_modified(response)
         before = {name: value for name, value in lease.validators.items() if name != MOVED}
-        validators = {**before, **validators_of(response.reply.headers), **_moved(response)}
+        validators = {**before, **validators_of(response.reply.headers), **_moved_validator(response)}
         return _result(None, response, cost, validators, trust)
 
-    async def _content(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
+    async def _interpret_content(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         reply = response.reply
         media_type = _media_type(reply)
         soft = soft_error(reply.body, media_type, lease.key, response.url, self._patterns)
@@ -214,7 +213,7 @@ class HttpSource:
         found = await self._compare(lease, reply, media_type)
         accept_encoding = response.headers["Accept-Encoding"]
         validators = {**validators_of(reply.headers), **found.notes, "accept-encoding": accept_encoding}
-        validators |= _moved(response)
+        validators |= _moved_validator(response)
         if response.url != lease.key:
             validators["url"] = response.url
         recipe, now_s = self._recipe_of(lease).fingerprint, self._clock.now_s()
@@ -234,7 +233,7 @@ class HttpSource:
         return self._recipe.for_item(lease.selector)
 
 
-def _moved(response: FinalResponse) -> dict[str, str]:
+def _moved_validator(response: FinalResponse) -> dict[str, str]:
     return {} if response.moved_to is None else {MOVED: response.moved_to}
 
 

@@ -42,8 +42,7 @@ class RequestSlot:
 
 class HostThrottle:
     """Enforces the delay, the number of requests at a time and the back-off of each host (see
-    ``politeness``). Each source has a throttle with its own rules; the states of hosts are shared through the
-    context."""
+    ``politeness``). Each source has a throttle with its own rules; they share the states of hosts."""
 
     def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
         self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
@@ -91,8 +90,7 @@ class HostThrottle:
 
     @asynccontextmanager
     async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
-        """Wait until a request to the group may start, or raise ``HostBackoffError``. The slot is in use
-        until the block ends."""
+        """Wait for a slot, which is in use until the block ends, or raise ``HostBackoffError``."""
         await self._acquire(group)
         slot = RequestSlot()
         try:

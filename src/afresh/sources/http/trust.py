@@ -24,11 +24,7 @@ _MOST_SAVED = 10_000  # hosts
 
 
 class HostTrust:
-    """The trust in the validators of each host. An unknown host is trusted.
-
-    >>> HostTrust().of("a.test") == ValidatorTrust()
-    True
-    """
+    """The trust in the validators of each host. An unknown host is trusted."""
 
     def __init__(self) -> None:
         self._trust: dict[str, ValidatorTrust] = {}

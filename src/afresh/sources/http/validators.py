@@ -59,7 +59,7 @@ class ValidatorRecord:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is worth sending in a conditional request."""
+        """Whether it is sent in conditional requests."""
         return not (self.is_wrong or self.is_noise)
 
 
@@ -144,8 +144,7 @@ def record_content(
 ) -> ValidatorTrust:
     """Return the trust after content with the validators ``after``; the copy held has those of ``before``.
 
-    ``checked``: the poll was sent without validators, as a check. The same ETag with changed content is a
-    missed change:
+    ``checked``: the poll was sent without validators. The same ETag with changed content is a miss:
 
     >>> trust = record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True)
     >>> trust.etag.is_wrong

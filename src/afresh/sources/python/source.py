@@ -31,9 +31,8 @@ from afresh.values.listing import Listing
 
 
 class PythonSource(SingleGroupSource):
-    """See ``Source``. All items form one group; one call is one request. If a function does not return in
-    time, its poll fails, but its thread is in use until the function returns. While all threads are in use,
-    polls fail without a call."""
+    """See ``Source``. All items form one group; one call is one request. If a call times out, its poll fails,
+    but its thread is in use until the function returns. Without a free thread, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -45,7 +44,6 @@ class PythonSource(SingleGroupSource):
         self.capabilities = Capabilities()
 
     def group(self, key: str) -> str:
-        """Return the function's name, whatever the key."""
         del key
         return self._settings.call
 
@@ -56,7 +54,6 @@ class PythonSource(SingleGroupSource):
         return float("inf") if is_full else self._windows.next_opening_s(now_s)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Call the function once; see ``Source.poll``. ``conditional`` is ignored."""
         del conditional
         if self._running >= self._settings.concurrency:
             return Fetched("failed", problem=f"{self._settings.call}: all {self._running} calls still run")

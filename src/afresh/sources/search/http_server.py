@@ -67,7 +67,6 @@ class AnswerReader:
         }
 
     def page(self, body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
-        """Return the records on a page, and the total that the answer reports."""
         answer = _parse(body, media_type)
         rows = self._rows(answer)
         if not isinstance(rows, list):

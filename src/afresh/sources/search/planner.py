@@ -51,7 +51,6 @@ class _Query:
 
     @property
     def next_page(self) -> int:
-        """The number of the first page that was not read."""
         number = 1
         while number in self.pages:
             number += 1
@@ -194,7 +193,7 @@ class Planner:
                 self._totals.reported(words, note.total)
         self._forget()
 
-    def narrow(self, row: int, most: int = 4) -> Words:
+    def narrowest_query(self, row: int, most: int = 4) -> Words:
         """Return the ``most`` rarest keywords of a record, the query with the fewest other records."""
         words = self._relation.by_tuple.row(row)
         if not words.size:
@@ -275,7 +274,7 @@ class Planner:
         row = int(values.argmax()) if must is None else must
         if self._look_ups:
             return float(values[row]), PlannedRequest(row=row)
-        words = self.narrow(row)
+        words = self.narrowest_query(row)
         return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
 
     def _forget(self) -> None:

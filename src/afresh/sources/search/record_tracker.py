@@ -38,8 +38,7 @@ _UNSEEN = 2.0  # a record never seen counts as seen twice as long ago as the old
 
 
 class RecordTracker:
-    """The records of a relation, by row. ``measures`` maps each content field to its measure of
-    dissimilarity.
+    """The records of a relation, by row. ``measures`` has a measure of dissimilarity for each content field.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -85,7 +84,7 @@ class RecordTracker:
 
     def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
         """Record the present fields of a record; raise ``InputError`` if they cannot be compared."""
-        texts = {name: _short(fields[name]) for name in self._measures or fields if name in fields}
+        texts = {name: _shorten(fields[name]) for name in self._measures or fields if name in fields}
         before, elapsed = self._fields[row], now_s - self.seen_s[row]
         if before is not None and elapsed > 0:
             measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
@@ -127,7 +126,7 @@ class RecordTracker:
         return self.seen_s, self._drifted, self._observed_s, self._changes
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else "" if value is None else value_json(value)
     if len(text) <= _LONGEST_VALUE:
         return text

@@ -47,8 +47,8 @@ class QueryNote:
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
     """``times`` is the ratio of the results on the server to those in the sample, for keywords of one
-    attribute. It is learned from ``totals`` reported totals; for two of three keywords it is between ``low``
-    and ``high``."""
+    attribute. It is learned from ``totals`` reported totals; two of three are between ``low`` and
+    ``high``."""
 
     attribute: str
     totals: int

@@ -24,7 +24,7 @@ from afresh.values.errors import InputError
 class SearchResults:
     """One answer; if it has a ``problem``, it contains no records. ``total`` is the number of matching
     records on all pages, None if the server does not report it. ``refused``: the server must not be asked.
-    ``retry_after_s``: it must not be asked for so many seconds; ``busy``: the server itself demanded that."""
+    ``retry_after_s``: seconds to wait before the next request; ``busy``: the server asked for the wait."""
 
     records: tuple[KeyedRecord, ...] = ()
     total: int | None = None

@@ -11,7 +11,7 @@ from pydantic import Field
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
 from afresh.sources.change_detection import compile_json_path
 from afresh.sources.http.settings import HttpSettings, WebSettings
-from afresh.sources.settings import Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Size, SourceSettings, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.values.errors import UsageError
 
@@ -52,8 +52,8 @@ class SearchSettings(WebSettings):
     paths: Mapping[str, str] = Field(default_factory=dict)
     term: str = ""
     joined_by: str = " "
-    listings_every: SomeSeconds = 60.0
-    longest_rest: SomeSeconds = 3600.0
+    listings_every: PositiveSeconds = 60.0
+    longest_rest: PositiveSeconds = 3600.0
     max_size: Size = 10_000_000
 
     @property
@@ -96,7 +96,6 @@ class SearchSettings(WebSettings):
         return given or f'"{name}"'
 
     def model_post_init(self, context: object, /) -> None:
-        """Check what can be checked without the relation and the server."""
         super().model_post_init(context)
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):

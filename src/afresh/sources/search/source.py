@@ -209,14 +209,13 @@ class SearchSource(SingleGroupSource):
         return found
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Request one record; see ``Source.poll``. ``conditional`` is ignored."""
         del conditional
         row = self._relation.rows.get(lease.key)
         if row is None:
             return Fetched("gone", problem="the relation has no record with this key")
         planned = PlannedRequest(row=row)
         if not self._settings.finds_keys:
-            planned = PlannedRequest(self._planner.narrow(row))
+            planned = PlannedRequest(self._planner.narrowest_query(row))
             if not planned.words:
                 problem = "the record has no keywords, and look_up is not set: it cannot be asked for"
                 return Fetched("refused", problem=problem)
@@ -250,7 +249,7 @@ class SearchSource(SingleGroupSource):
                 self._look_ups += 1
                 results = await self._server.look_up(self._relation.keys[planned.row])
         if results.problem:
-            found: list[Fetched | None] = [*self._failed(results, len(leases))]
+            found: list[Fetched | None] = [*self._back_off(results, len(leases))]
         else:
             self._backoff = GroupBackoff(self.name, -math.inf)
             found = self._sort_results(planned, results, leases, alone=alone)
@@ -276,7 +275,7 @@ class SearchSource(SingleGroupSource):
             if lease.key in by_key:
                 found.append(self._compare(lease, by_key[lease.key]))
             elif not planned.words or alone:
-                found.append(self._absent(lease.key, is_complete=is_complete))
+                found.append(self._absent_result(lease.key, is_complete=is_complete))
             else:
                 found.append(None)
         return found
@@ -300,7 +299,7 @@ class SearchSource(SingleGroupSource):
         found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
         return found.to_fetched(content, _MEDIA_TYPE)
 
-    def _absent(self, key: str, *, is_complete: bool) -> Fetched:
+    def _absent_result(self, key: str, *, is_complete: bool) -> Fetched:
         """Return the result for a record that was not found, and choose it again only after a while."""
         self._absences[key] += 1
         wait_s = min(_ABSENT_S * 2.0 ** min(self._absences[key] - 1, 30), _LONGEST_ABSENT_S)
@@ -309,7 +308,7 @@ class SearchSource(SingleGroupSource):
             return Fetched("gone", problem="the server no longer has a record with this key")
         return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
 
-    def _failed(self, results: SearchResults, count: int) -> list[Fetched]:
+    def _back_off(self, results: SearchResults, count: int) -> list[Fetched]:
         """Start a back-off of the server, and return ``count`` results that report the failure."""
         settings, now_s = self._settings, self._context.clock.now_s()
         failures = self._backoff.failures + 1

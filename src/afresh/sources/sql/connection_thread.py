@@ -1,5 +1,4 @@
-"""A database connection in a thread of its own. Statements run one after the other; the event loop never
-waits.
+"""A database connection in a thread of its own, so that the event loop never waits for a statement.
 
 A lost connection is opened again for the next statement. While a database cannot be reached, no statement is
 sent for a time that doubles with each failure, because statements for other items would fail as well.
@@ -48,7 +47,7 @@ class ConnectionThread(Generic[Conn]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"afresh {name}")
         self._connection: Conn | None = None
         self._failures = 0
-        self._rests_until_s = float("-inf")
+        self._backoff_until_s = float("-inf")
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -61,7 +60,7 @@ class ConnectionThread(Generic[Conn]):
 
     def ready_s(self, now_s: float) -> float:
         """Return when the next statement may start (Unix seconds); infinite while a statement is running."""
-        return float("inf") if self.is_busy else max(now_s, self._rests_until_s)
+        return float("inf") if self.is_busy else max(now_s, self._backoff_until_s)
 
     def backoff_s(self) -> float | None:
         """Return the seconds until the back-off ends; None if there is none or a statement is running."""
@@ -108,7 +107,7 @@ class ConnectionThread(Generic[Conn]):
     def back_off(self) -> None:
         """Start a back-off, twice as long as the last one if no statement has succeeded since."""
         self._failures += 1
-        self._rests_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
+        self._backoff_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
 
     async def close(self) -> None:
         """Cancel the running statement, and close the connection."""

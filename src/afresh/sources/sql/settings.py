@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
 from afresh.sources.sql.database_url import check_address
 from afresh.values.errors import UsageError
 
@@ -15,9 +15,7 @@ _LIST_EVERY_S = 60.0
 
 class DatabaseSettings(SourceSettings):
     """Settings of sources with items in a database. A missing item is gone at once, as listings are complete.
-
-    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``).
-    """
+    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``)."""
 
     url: str = Field(min_length=1, repr=False)
     missing_polls: int = Field(default=1, ge=1)
@@ -46,8 +44,8 @@ class SqlSettings(DatabaseSettings):
     key: str = Field(min_length=1)
     cursor: str = ""
     overlap: Seconds = 300.0
-    listings_every: SomeSeconds | None = None
-    full_every: SomeSeconds = 3600.0
+    listings_every: PositiveSeconds | None = None
+    full_every: PositiveSeconds = 3600.0
     bulk: int = Field(default=1000, ge=1, le=10_000)
     ignore_columns: Texts = ()
     max_rows: int = Field(default=10_000_000, ge=1)
@@ -64,7 +62,6 @@ class SqlSettings(DatabaseSettings):
         return self.query.strip().removesuffix(";").rstrip()
 
     def model_post_init(self, context: object, /) -> None:
-        """Check the settings as far as possible without the database."""
         super().model_post_init(context)
         if not self.select.lower().startswith(("select", "with", "table", "values", "(", "--", "/*")):
             raise UsageError(f"query: {self.query!r} is not a SELECT")

@@ -1,5 +1,4 @@
-"""The sql source: items are the database rows of a SELECT with a key column; one statement polls many of
-them.
+"""The sql source: items are the database rows of a SELECT with a key column; one statement polls many.
 
 The query is used as a subquery: ``SELECT … FROM (query) AS q WHERE q.key = ANY (…)``. If the database cannot
 push the condition down into the query (because of a LIMIT or a window function), every statement evaluates
@@ -34,13 +33,11 @@ _MEDIA_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """How far the cursor column has been read: ``known`` has its highest values with their times, oldest
-    first.
+    """How far the cursor column has been read: its highest value at each reading, oldest first.
 
     A transaction may set ``updated_at`` long before it commits, and several rows may have the same value. So
     the next reading starts at the highest value that was known ``overlap_s`` seconds ago. It finds all rows
-    that are committed within ``overlap_s`` after their value was set, for any type of column and any database
-    clock.
+    that are committed within ``overlap_s`` after their value was set, whatever the clock.
 
     >>> read = Watermarks().add(0.0, "a", 300.0).add(200.0, "b", 300.0)
     >>> read.since, read.add(400.0, "c", 300.0).since, read.add(500.0, "c", 300.0).since
@@ -91,11 +88,9 @@ class SqlSource(SingleGroupSource):
         return self._settings.bulk
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Read one database row; see ``Source.poll``. ``conditional`` is ignored."""
         return (await self.poll_many([lease], conditional=conditional))[0]
 
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
-        """Read the database rows of these items with one statement; see ``BulkSource``."""
         del conditional
         if not leases:
             return []
@@ -105,11 +100,11 @@ class SqlSource(SingleGroupSource):
             start_s = self._context.clock.elapsed_s()
             try:
                 rows = await self._polls.run(lambda session: session.rows(keys), self._timeout_s, retry=True)
-                found = await asyncio.to_thread(self._fetched, leases, rows)
+                found = await asyncio.to_thread(self._results, leases, rows)
             except SqlError as error:
                 if not (error.is_key_error or error.is_connection_lost):
                     self._polls.back_off()  # the query itself is wrong, so all polls would fail
-                found = [self._failed(error)] * len(leases)
+                found = [self._failure(error)] * len(leases)
         if len(leases) > 1 and found[0].kind == "refused":
             return await self._poll_halves(leases)
         return share_cost(found, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
@@ -164,12 +159,12 @@ class SqlSource(SingleGroupSource):
         found = [*await self.poll_many(leases[:half]), *await self.poll_many(leases[half:])]
         return [replace(found[0], requests=found[0].requests + 1), *found[1:]]
 
-    def _failed(self, error: SqlError) -> Fetched:
+    def _failure(self, error: SqlError) -> Fetched:
         if error.is_key_error:
             return Fetched("refused", problem=str(error))
         return Fetched("failed", problem=str(error), retry_after_s=self._polls.backoff_s())
 
-    def _fetched(self, leases: Sequence[Lease], rows: list[KeyedRecord]) -> list[Fetched]:
+    def _results(self, leases: Sequence[Lease], rows: list[KeyedRecord]) -> list[Fetched]:
         if len(rows) >= row_limit([lease.key for lease in leases]):
             words = f"key: {self._settings.key!r} is not unique: {len(rows)} rows for {len(leases)} keys"
             return [Fetched("failed", problem=words)] * len(leases)

@@ -28,10 +28,9 @@ TABLE, PARTITIONED, MATERIALISED, PLAIN, FOREIGN = "r", "p", "m", "v", "f"
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """Identifies the content of a part: if two readings have the same stamp, the content is the same.
-
     ``changes`` counts inserted, updated and deleted database rows, in aborted transactions too. ``version``
-    identifies the file of a table, which TRUNCATE and some ALTERs replace, or the definition of a plain view.
-    """
+    identifies the file of a table, which TRUNCATE and some ALTERs replace, or the definition of a plain
+    view."""
 
     changes: int
     version: int
@@ -48,7 +47,7 @@ class CatalogueRelation:
     indexed: bool = False
 
     @property
-    def watched(self) -> bool:
+    def has_counters(self) -> bool:
         """Whether its stamp shows changes; a foreign table has no counters."""
         return self.kind != FOREIGN
 
@@ -167,7 +166,7 @@ def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
 
 def is_known(view: str, seen: Catalogue, state: State | None) -> bool:
     """Return whether staleness can be observed: the view has a state, and all its parts have counters."""
-    return state is not None and all(seen.relations[name].watched for name in seen.parts(view))
+    return state is not None and all(seen.relations[name].has_counters for name in seen.parts(view))
 
 
 def rows_written(before: Stamp, now: Stamp) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from afresh.sources.settings import SomeSeconds, Texts
+from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import sqlite_path
 from afresh.sources.sql.settings import DatabaseSettings
 from afresh.values.errors import UsageError
@@ -22,9 +22,9 @@ class ViewSettings(DatabaseSettings):
 
     kind: Literal["view"] = "view"
     views: Texts = ()
-    look_every: SomeSeconds = 5.0
-    lock_timeout: SomeSeconds = 5.0
-    timeout: SomeSeconds = 3600.0
+    look_every: PositiveSeconds = 5.0
+    lock_timeout: PositiveSeconds = 5.0
+    timeout: PositiveSeconds = 3600.0
 
     @property
     def listings_every_s(self) -> float | None:
@@ -45,7 +45,6 @@ class ViewSettings(DatabaseSettings):
         return not self.views or any(fnmatchcase(name, pattern) for pattern in self.views)
 
     def model_post_init(self, context: object, /) -> None:
-        """Check the settings as far as possible without the database."""
         super().model_post_init(context)
         if sqlite_path(self.url) is not None:
             raise UsageError("url: SQLite has no materialised views: write postgresql://… or env:NAME")

@@ -71,8 +71,7 @@ _READING_S = 60.0  # time-out of a reading
 
 
 class ViewSession(PostgresConnection):
-    """The statements of the source. One thread at a time uses it, except for ``interrupt``. All methods may
-    raise ``SqlError``."""
+    """The statements of the source. One thread at a time uses it. All methods may raise ``SqlError``."""
 
     def __init__(self, address: Secret, settings: ViewSettings, *, read_only: bool) -> None:
         super().__init__(
@@ -133,7 +132,6 @@ class ViewSource(SingleGroupSource):
 
     @property
     def tracker(self) -> ViewTracker:
-        """The tracker, which holds what was learned from all readings and refreshes."""
         return self._tracker
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
@@ -174,7 +172,7 @@ class ViewSource(SingleGroupSource):
                     seconds=clock.elapsed_s() - start_s,
                     retry_after_s=backoff_s,
                 )
-            return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
+            return self._result(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
         """Make one reading, and list the views; the mark of a view is a hash of the stamps of its parts."""
@@ -204,7 +202,6 @@ class ViewSource(SingleGroupSource):
         )
 
     async def close(self) -> None:
-        """Close both connections; a running refresh is cancelled."""
         await self._refreshes.close()
         await self._readings.close()
 
@@ -230,7 +227,7 @@ class ViewSource(SingleGroupSource):
         version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
         self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
 
-    def _fetched(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
+    def _result(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
         state = self._tracker.states[lease.key]
         cost = self._tracker.costs.get(lease.key)
         note = {

@@ -31,8 +31,7 @@ _FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCost:
-    """The mean duration of ``count`` refreshes in seconds; recent ones count more, with a memory of about
-    twenty.
+    """The mean duration of ``count`` refreshes in seconds, in which the last twenty count most.
 
     The engine multiplies it by the ``cost`` of the item (1 by default).
 
@@ -179,7 +178,7 @@ class ViewTracker:
         for name, stamp in now.items():
             before = self._window.get(name)
             rows = None if before is None else rows_written(before, stamp)
-            if rows is not None and seen.relations[name].watched:  # None: new, or its counter was reset
+            if rows is not None and seen.relations[name].has_counters:  # None: new, or its counter was reset
                 tallies = self._by_length.setdefault(name, {})
                 tallies[length] = tallies.get(length, WriteTally()).add(window_s, rows)
 

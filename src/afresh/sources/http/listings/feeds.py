@@ -51,7 +51,7 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
         parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
     except Exception as error:  # noqa: BLE001  (the parser raises many kinds of errors for broken input)
         return ParsedFeed((), problem=f"not a readable feed: {type(error).__name__}")
-    listed = [_listed(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
+    listed = [_to_entry(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
     entries = tuple({entry.key: entry for entry in reversed(listed) if entry is not None}.values())[::-1]
     problem = ""
     if not parsed.get("version"):
@@ -63,7 +63,7 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
     return ParsedFeed(entries, _again_after_s(parsed.feed), problem)
 
 
-def _listed(entry: Any, url: str) -> ListingEntry | None:
+def _to_entry(entry: Any, url: str) -> ListingEntry | None:
     # A plain dict: feedparser's own class returns the publishing date if there is no update, and warns.
     entry = dict(entry)
     link = str(entry.get("link", ""))

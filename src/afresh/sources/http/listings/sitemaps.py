@@ -59,12 +59,12 @@ def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> Pa
     """
     handler = _Handler(url, max_entries)
     try:
-        chunks = _plain(body)
+        chunks = _decompress(body)
         first = next(chunks, b"")
         if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
             _parse(first, chunks, handler)
         else:
-            _lines(first + b"".join(chunks), handler)
+            _parse_lines(first + b"".join(chunks), handler)
         problem = ""
     except _FullError:
         problem = f"more than {max_entries} entries: the rest is not read"
@@ -118,7 +118,6 @@ class _Handler(ContentHandler):
         self._text, self._length = [], 0
 
     def characters(self, content: str) -> None:
-        """Add text of an element, up to a limit."""
         if self._field and self._length <= _LONGEST_FIELD:
             self._text.append(content)
             self._length += len(content)
@@ -135,14 +134,13 @@ class _Handler(ContentHandler):
             self._add_child(self._fields.get("loc", ""))
 
     def add(self, fields: dict[str, str]) -> None:
-        """Add one page, unless its address is invalid."""
         key = resolve_link(self._url, fields.get("loc", "")) if fields.get("loc") else None
         if key is None:
             self.problem = "some entries have no valid address"
             return
         if len(self.entries) >= self._max_entries:
             raise _FullError
-        self.entries.append(_listed(key, fields))
+        self.entries.append(_to_entry(key, fields))
 
     def _add_child(self, loc: str) -> None:
         child = resolve_link(self._url, loc) if loc else None
@@ -154,7 +152,7 @@ class _Handler(ContentHandler):
             self.children.append(child)
 
 
-def _listed(key: str, fields: dict[str, str]) -> ListingEntry:
+def _to_entry(key: str, fields: dict[str, str]) -> ListingEntry:
     lastmod = fields.get("lastmod", "")[:64]
     try:
         priority: float | None = float(fields["priority"])
@@ -171,7 +169,7 @@ def _listed(key: str, fields: dict[str, str]) -> ListingEntry:
     )
 
 
-def _plain(body: bytes) -> Iterator[bytes]:
+def _decompress(body: bytes) -> Iterator[bytes]:
     """Yield the decompressed body in chunks, so that a large body is not in memory twice."""
     encoding = "gzip" if body.startswith(b"\x1f\x8b") else ""
     inflater = Inflater(encoding, max_bytes=MAX_PLAIN_BYTES, max_ratio=_MAX_RATIO)
@@ -201,7 +199,7 @@ def _parse(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
         handler.problem = f"not readable XML: {error}"
 
 
-def _lines(body: bytes, handler: _Handler) -> None:
+def _parse_lines(body: bytes, handler: _Handler) -> None:
     """Read the plain text form: one absolute address per line."""
     for line in decode(body).splitlines():
         address = line.strip()
