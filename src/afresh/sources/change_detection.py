@@ -39,6 +39,7 @@ _WORDS = re.compile(rb"[^\s]+")
 # These numbers must never change, because sketches are stored with the copies.
 _STREAM = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
 _PAIRS = np.frombuffer(_STREAM, dtype="<u8").reshape(_HASHES, 2)
+# Odd factors, so that each hash function x ↦ a·x + b is a bijection modulo 2⁶⁴.
 _TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 

@@ -165,6 +165,7 @@ class AiohttpFetcher:
     async def _exchange(self, request: Request, received: _Received) -> None:
         url = self._parse_url(request.url)
         limits = request.limits
+        # Without ceil_threshold, aiohttp rounds time-outs of more than five seconds up to whole seconds.
         timeout = aiohttp.ClientTimeout(
             total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
         )
@@ -203,9 +204,9 @@ class AiohttpFetcher:
             own = {yarl.URL(proxy).host or ""} if proxy else set()
             self._names = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),
+                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),  # HostThrottle sets limits
                 cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
+                auto_decompress=False,  # Inflater decompresses within limits
                 skip_auto_headers=_AUTO_HEADERS,
                 read_bufsize=_READ_BUFFER,
                 proxy=proxy,

@@ -159,6 +159,7 @@ class RobotsCache:
         lock = self.fetching.setdefault(place, asyncio.Lock())
         try:
             async with lock:
+                # Another poll may have fetched the file while this one waited for the lock.
                 known = self._valid(place)
                 if known is None:
                     reply = await _follow_redirects(place, fetch)

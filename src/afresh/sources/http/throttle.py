@@ -111,6 +111,7 @@ class HostThrottle:
             async with queue.lock:
                 hosts.register(group, self._source, self._rules)
                 await self._wait(group, queue)
+                # The budget comes last: a request that still waits for its host must not use it.
                 await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
                 hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
@@ -133,6 +134,7 @@ class HostThrottle:
     async def _wait(self, group: str, queue: HostQueue) -> None:
         while (wait_s := self.wait_s(group)) > 0:
             if wait_s == float("inf"):
+                # No other task runs between the check above and this wait, so no wake-up is lost.
                 queue.freed.clear()
                 await queue.freed.wait()
             elif wait_s > self._max_wait_s:
