@@ -18,8 +18,8 @@ from afresh.values.listing import Listing
 class Source(Protocol):
     """A remote system that has items.
 
-    All methods run on one event loop and are called from no other thread. Any number of polls may be under
-    way at the same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
+    All methods run on one event loop and are called from no other thread. Any number of polls may run at the
+    same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
 
     Errors: ``group`` and the constructor raise ``UsageError`` for mistakes in settings and keys. ``poll`` and
     ``listings`` raise no exception for problems of the remote system, but describe them in ``problem``. A

@@ -37,7 +37,7 @@ class UsageError(AfreshError, ValueError):
 
 
 class InputError(AfreshError, ValueError):
-    """The data is wrong.
+    """The data is wrong; the message names file, row, line and column.
 
     >>> str(InputError("is -3, a rate must be 0 or more", path="items.csv", row=4, column="rate"))
     'items.csv, row 4 (line 5), column rate: is -3, a rate must be 0 or more'

@@ -30,7 +30,8 @@ class ListingEntry:
 
     @property
     def changed_by_s(self) -> float | None:
-        """The latest time that ``modified_s`` may stand for; a date without a time stands for all of it.
+        """The latest possible time of the change: the end of the day, month or year if ``mark`` is only a
+        date.
 
         >>> ListingEntry("a", "1970-01-02", modified_s=86400.0).changed_by_s
         172800.0
@@ -43,7 +44,7 @@ class ListingEntry:
         return self.modified_s + (_DATE_DAYS.get(len(self.mark), 0) * 86400.0 if is_date else 0.0)
 
 
-_DATE_DAYS = {4: 366, 7: 31, 10: 1}  # by the length of a year, a month (2026-05) and a day (2026-05-01)
+_DATE_DAYS = {4: 366, 7: 31, 10: 1}  # days, by the length of a text: 2026, 2026-05, 2026-05-01
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,9 @@ class FinalResponse:
 
 class PoliteClient:
     """Sends the requests of one source. It shares the states of hosts and robots.txt with other sources.
-    Methods that send requests raise ``HostBackoffError`` if the host may not be asked before the time that a
-    poll may wait has passed, and ``UsageError`` if an address is malformed."""
+    Methods
+    that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll may wait,
+    and ``UsageError`` if an address is malformed."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher

@@ -42,7 +42,7 @@ class HostTrust:
             self._trust.setdefault(host, trust)
 
     def conditions(self, lease: Lease, url: str, recipe: str, *, conditional: bool) -> dict[str, str]:
-        """Return the conditional headers of a request; none if the host is due for a check."""
+        """Return the conditional headers of a request; none if ``conditional`` is False or a check is due."""
         trust = self.of(host_group(url))
         headers = conditional_headers(lease, url, recipe, trust)
         if headers and (not conditional or trust.is_check_due):

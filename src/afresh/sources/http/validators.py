@@ -200,7 +200,7 @@ def _compare(
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
     """Return the conditional headers for a request to ``url``; none if the validators belong to another URL.
     ``recipe`` is the present fingerprint; if the copy has another one, its content must be fetched. Without a
-    copy, a 304 would be useless."""
+    copy, no headers are sent, because a 304 would be useless."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators

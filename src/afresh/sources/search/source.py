@@ -80,7 +80,7 @@ class _CostSharing:
 
 
 class SearchSource(SingleGroupSource):
-    """See ``BatchSource`` and ``StatefulSource``. All records are one group; one request at a time."""
+    """See ``BatchSource`` and ``StatefulSource``. All records form one group."""
 
     def __init__(
         self, settings: SearchSettings, context: SourceContext, server: SearchServer | None = None

@@ -14,7 +14,7 @@ _LIST_EVERY_S = 60.0
 
 
 class DatabaseSettings(SourceSettings):
-    """Settings of sources with items in a database. A missing item is gone at once, as listings are complete.
+    """Settings of sources with items in a database. A missing item counts as gone at once.
     ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``)."""
 
     url: str = Field(min_length=1, repr=False)

@@ -33,7 +33,7 @@ class ViewSettings(DatabaseSettings):
 
     @property
     def longest_retry_s(self) -> float:
-        """Five minutes, because missing rights may be granted, and locks released, at any time."""
+        """At most five minutes, because missing rights may be granted and locks released at any time."""
         return _LONGEST_RETRY_S
 
     def selects(self, name: str) -> bool:
