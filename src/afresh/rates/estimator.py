@@ -182,7 +182,7 @@ def estimate_polls(
     interval: float | None = None,
     horizon: float = math.inf,
 ) -> RateEstimates:
-    """Estimate rates and intervals of all items; by default the prior of each group is learned from the polls.
+    """Estimate rates and intervals of all items; by default each group's prior is learned from the polls.
 
     ``method`` is an estimator or the name of one in ``ESTIMATORS``.
     """

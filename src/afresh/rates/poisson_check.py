@@ -126,7 +126,7 @@ def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
 def gaps_near(
     item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
 ) -> Float64s:
-    """Return the gaps of all items whose mean gap is ``interval`` ± ``tolerance`` (a share), as in Cho's Fig. 11.
+    """Return the gaps of items whose mean gap is ``interval`` ± ``tolerance`` (a share), as in Cho's Fig. 11.
 
     Only items with at least ``least`` gaps are used, because n gaps with a given mean vary less than
     exponential ones, by (n−1)/(n+1) in variance. That suffices for a picture; use ``check_items`` for a test.

@@ -8,9 +8,9 @@ With q = b/(b+t) and p = q^a:
     shape     a' = a / (1 − D),   D = (a+1)·p·(1−q)² / (1−p·q)²,   0 ≤ D ≤ 1/(a+1)
     rate      b' = a'/m
 
-This is a' = m²/(m₂−m²), with m₂ the second moment, rewritten so that no digits cancel. The moments of one step
-are exact. Over many steps the result depends a little on their order, and it is overconfident if λt ≳ 3; use
-the grid posterior there.
+This is a' = m²/(m₂−m²), with m₂ the second moment, rewritten so that no digits cancel. The moments of one
+step are exact. Over many steps the result depends a little on their order, and it is overconfident if
+λt ≳ 3; use the grid posterior there.
 
 Exact evidence is added exactly: k events in a time x add k to a and x to b. With a finite horizon H evidence
 fades towards the prior (a₀, b₀): before each poll a ← a₀+(a−a₀)e^{−t/H}, and b in the same way.
@@ -133,7 +133,7 @@ def carry_through_polls(
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Polls gathered into steps: exact evidence summed up to the next bit; ``rank`` numbers an item's steps."""
+    """Polls gathered into steps: exact evidence, summed up to the next bit; ``rank`` is the step's number."""
 
     item: Ints
     rank: Ints

@@ -4,9 +4,9 @@ The maximum-likelihood rate (Cho & Garcia-Molina 2003) is the root λ of
 
     Σ_changed t/(e^{λt}−1) = Σ_unchanged t
 
-which lies between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, with S_c and S_u the sums of the intervals t of
-changed and unchanged polls. It is 0 if no poll found a change and infinite if every poll did. Such rates are
-correct estimates but make useless plans. The estimator needs about 20 polls or more per item.
+which lies between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, with S_c and S_u the sums of the intervals t
+of changed and unchanged polls. It is 0 if no poll found a change and infinite if every poll did. Such rates
+are correct estimates but make useless plans. The estimator needs about 20 polls or more per item.
 
 Moment matching takes the rate at which X polls are expected to find a change, if X did: the root of
 Σ(1−e^{−λt_i}) = X.
@@ -178,7 +178,7 @@ class _Inner:
 
 
 def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
-    """Return the lower end for items of which every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
+    """Return the lower end if every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
     runs, _ = Segments.of(polls.item, polls.elapsed)
     shortest, _ = runs.range()
     floor = np.exp(-drop / runs.lengths() - runs.sums(np.log(runs.values)) / runs.lengths()) * (1 - 1e-12)
@@ -212,7 +212,7 @@ class MomentMatching(HistoryEstimator):
     def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
         """Return the rates that match the Clopper–Pearson ends of X/n.
 
-        These are wide enough for unequal intervals too, because unequal probabilities vary less than equal ones.
+        They are wide enough for unequal intervals too: unequal probabilities vary less than equal ones.
         """
         changes, polls = state.polls.changes_per_item(), state.polls.polls_per_item()
         ends = change_probability_interval(changes.astype(np.float64), polls.astype(np.float64), level)

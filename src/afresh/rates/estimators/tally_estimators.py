@@ -1,4 +1,4 @@
-"""Estimators that store three numbers per item: its polls n, the polls X that found a change, and the time Σt.
+"""Estimators that store three numbers per item: its polls n, its polls X that found a change, its time Σt.
 
 naive       X/Σt, the changes found per time. It is a baseline: a poll that finds a change may hide several,
             so it is not consistent and cannot exceed one change per poll (Cho & Garcia-Molina 2003; Zhang
@@ -90,7 +90,7 @@ class Naive(TallyEstimator):
         return state.rate_or_prior(state.changes / _time(state))
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return Garwood's exact Poisson interval of X, divided by Σt: for changes found, not for all changes."""
+        """Return Garwood's exact Poisson interval of X, divided by Σt: for changes found, not all changes."""
         from scipy.special import gammaincinv
 
         tail = (1.0 - check_level(level)) / 2.0
@@ -125,7 +125,7 @@ class LogFamily(TallyEstimator):
         return state.rate_or_prior(log_ratio(state.changes, state.polls, self.a) / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the λ at the Clopper–Pearson ends of 1−e^{−λt}; the upper end is ∞ if every poll found a change."""
+        """Return the λ at the Clopper–Pearson ends of 1−e^{−λt}; high is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (-np.log1p(-p) / state.mean_interval() for p in (low, high))
@@ -152,7 +152,7 @@ class LawOfLargeNumbers(TallyEstimator):
         return state.rate_or_prior(odds / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the λ at the Clopper–Pearson ends of λ/(λ+p); the upper end is ∞ if every poll found a change."""
+        """Return the λ at the Clopper–Pearson ends of λ/(λ+p); high is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (np.asarray(q / (1.0 - q)) / state.mean_interval() for q in (low, high))
