@@ -104,7 +104,7 @@ def _ratio(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
-    """Return ``of(a, b)``, computed for some thousand items at a time, so that temporaries stay in the cache."""
+    """Return ``of(a, b)``, computed in blocks of items, so that temporary arrays stay in the cache."""
     if len(a) <= _BLOCK:
         return of(a, b)
     out = np.empty(len(a))
@@ -138,7 +138,7 @@ class _DecayGains:
         return self.marginal(np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
-        """Return a finite frequency if z starts with a step, because refreshes before the step gain nothing."""
+        """Return a finite frequency if z starts with a step, because refreshes before it gain nothing."""
         edge = self.frequency(TINY)
         with np.errstate(all="ignore"):
             nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0

@@ -71,7 +71,7 @@ def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
 def optimality_gap(
     problem: AllocationProblem, frequency: Float64s, budget: float, optimum: OptimalPlan
 ) -> float:
-    """Return an upper bound on how much any plan can exceed ``frequency`` in Σ w·value; about 0 at the optimum.
+    """Return a bound on how much any plan can exceed ``frequency`` in Σ w·value; about 0 at the optimum.
 
     Let μ ≥ 0 be a price of the budget B and m_h prices of the groups. An item pays m = max(μ, m_h), and
     ν_h = max(0, m_h − μ). By weak duality the value V of every feasible plan is at most
@@ -104,7 +104,7 @@ def optimality_gap(
 
 
 def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
-    """Find the price between 0, where the plan costs too much, and ``highest``, where it is the lower bound."""
+    """Find the price between 0, where the plan costs too much, and ``highest``, where only bounds are met."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
 
@@ -158,7 +158,7 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
 
 
 def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
-    """Return each item's frequency at its group's cap (infinite if it has no group), and the groups' prices."""
+    """Return each item's frequency at its group's cap (infinite without a group), and the groups' prices."""
     floor = problem.floor()
     entry = problem.prices()
     highest = np.full(len(caps.cap) + 1, TINY)

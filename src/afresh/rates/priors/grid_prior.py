@@ -274,7 +274,7 @@ def fit_grid_groups(
 
 
 def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, counts: Float64s) -> Float64s:
-    """Learn the weights of each run of rows (from ``starts``) by EMS; ``parent`` counts as ``borrowed`` rows."""
+    """Learn the weights of each run of rows by EMS; ``parent`` counts as much as ``borrowed`` rows."""
     lengths = np.diff(np.append(starts, len(likelihood)))
     weights = np.repeat(parent, starts.size, axis=0)
     for _ in range(STEPS):
