@@ -43,7 +43,7 @@ def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
 def _split(
     x: ArrayLike, cut: float, below: Callable[[Float64s], Float64s], above: Callable[[Float64s], Float64s]
 ) -> Float64s:
-    """Return ``below(x)`` where x < cut and ``above(x)`` elsewhere; each is called with its own elements only."""
+    """Return ``below(x)`` where x < cut and ``above(x)`` elsewhere; each is called for its elements only."""
     x = np.asarray(x, dtype=np.float64)
     flat = x.ravel()
     low = flat < cut
@@ -128,7 +128,7 @@ _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 
 def age_curve(r: ArrayLike) -> Float64s:
-    """Return ½ − 1/r + (1−e^{−r})/r², the time-average age in units of the interval T; it rises from r/6 to ½.
+    """Return ½ − 1/r + (1−e^{−r})/r², the time-average age in units of the interval T, from r/6 to ½.
 
     Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2: at one change per refresh the age is 0.132·T.
 

@@ -41,16 +41,16 @@ class Decay(Protocol):
         """Return Z(t) = ∫₀ᵗ z, the expected time up to t for which a copy is correct."""
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return Z(t) − t·z(t) = ∫₀ᵗ s·(−dz), the freshness gained by one more refresh per time at interval t."""
+        """Return Z(t) − t·z(t) = ∫₀ᵗ s·(−dz), the freshness that one more refresh per time gains."""
 
     def loss(self, t: ArrayLike) -> Float64s:
         """Return t − Z(t) = ∫₀ᵗ (1−z), the expected age of a copy t after its refresh."""
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗ s·(1−z(s))ds, the age that one more refresh per time saves at interval t."""
+        """Return ∫₀ᵗ s·(1−z(s))ds, the age that one more refresh per time saves."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Draw times T from a refresh to the first change, with P(T > t) = z(t); T is infinite if none comes."""
+        """Draw times T from a refresh to the first change, with P(T > t) = z(t); T is infinite if none."""
 
     def total(self) -> Float64s:
         """Return ∫₀^∞ z, which may be infinite."""
@@ -61,7 +61,7 @@ class Decay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes a named decay from a rate and a shape; ``example`` is a usual shape, None for decays without one."""
+    """Makes a named decay from a rate and a shape; ``example`` is a usual shape, None if it has no shape."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None

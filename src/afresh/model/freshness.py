@@ -33,7 +33,7 @@ def check_order(order: str) -> str:
 
 
 def check_rates_and_frequencies(rate: ArrayLike, frequency: ArrayLike) -> tuple[Floats, Floats]:
-    """Return both as arrays; raise ``InputError`` unless rates are finite and ≥ 0, frequencies ≥ 0, shapes fit."""
+    """Return both as arrays; rates must be finite and ≥ 0, frequencies ≥ 0, and shapes must broadcast."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies

@@ -41,7 +41,7 @@ class Brackets:
     at_high: Float64s
 
     def share(self, target: Float64s) -> Float64s:
-        """Return θ in [0, 1], the position of the target between the values at ``high`` (0) and ``low`` (1)."""
+        """Return the position of the target between the values at ``high`` (0) and at ``low`` (1)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = (target - self.at_high) / (self.at_low - self.at_high)
         return np.where(self.low == self.high, 1.0, np.clip(np.nan_to_num(share), 0.0, 1.0))

@@ -24,7 +24,7 @@ class FreshnessCourse:
 def database_course(
     decay: Decay, interval: ArrayLike, t: ArrayLike, *, phase: ArrayLike = 0.0
 ) -> FreshnessCourse:
-    """Return the expected freshness and age of a database whose items are refreshed at ``phase + n·interval``.
+    """Return the expected freshness and age of a database with refreshes at ``phase + n·interval``.
 
     There is one item per element of the parameters of ``decay``, ``interval`` and ``phase``, which broadcast;
     the result is the mean over items. Before its first refresh an item counts as refreshed one interval

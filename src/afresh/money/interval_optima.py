@@ -156,7 +156,7 @@ _BLOCK = 1 << 20  # items times pieces that are processed at once
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Pieces with z = level − fall·u from start to end, and ζ (``offset``); the last, constant one is left out."""
+    """Pieces with z = level − fall·u from start to end, and ζ (``offset``); the last piece is left out."""
 
     start: Float64s
     end: Float64s

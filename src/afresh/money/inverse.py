@@ -161,7 +161,7 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Return the last double between ``low`` and ``high`` for which ``holds`` is false, and the next double."""
+    """Return the last double from ``low`` to ``high`` for which ``holds`` is false, and the next double."""
     middle, one = np.sqrt(low) * np.sqrt(high), np.ones_like(low)
     found = solve_decreasing(lambda x: np.where(holds(x), 0.5, 2.0), one, middle, low=low, high=high)
     return found.low, found.high

@@ -38,7 +38,7 @@ Members = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class RecordBulks:
-    """Records (``items``), the bulk number of each (``member``), and the cost of a bulk's refresh (``check``)."""
+    """Records (``items``), the bulk number of each (``member``), the cost of a bulk's refresh (``check``)."""
 
     items: PricedItems
     member: Members

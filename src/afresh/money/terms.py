@@ -104,7 +104,7 @@ VERDICT_TEXTS = {
 
 
 def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np.int8]:
-    """Return the verdict of each item as a small integer; ``threshold`` is the gain from which refreshing pays.
+    """Return each item's verdict as a small integer; ``threshold`` is the gain from which refreshing pays.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
     >>> [RefreshVerdict(v).name for v in verdicts(gain == 3, gain, threshold)]

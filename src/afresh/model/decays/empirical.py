@@ -49,7 +49,7 @@ class Empirical:
     def from_lifetimes(
         cls, lifetimes: ArrayLike, ended: ArrayLike | None = None, *, restarts: bool = False
     ) -> Empirical:
-        """Return the decay since a refresh, from lifetimes between changes; those not ``ended`` were still running.
+        """Return the decay since a refresh, from lifetimes between changes, which have ``ended`` or not.
 
         With S the Kaplan–Meier survival of the lifetimes and m its mean, a copy refreshed at a random time
         has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be wrong, because a
@@ -93,7 +93,7 @@ class Empirical:
         return self._pieces.integrate(t, 1, lost=True)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Draw times from a refresh to the first change: the first t with z(t) ≤ u, u uniform; ∞ if there is none."""
+        """Draw times from a refresh to the first change: the first t with z(t) ≤ u, for u uniform, or ∞."""
         u = rng.random(sample_shape(size))
         times, values = np.asarray(self.times), np.asarray(self.values)
         i = np.searchsorted(-values, -u, side="left")

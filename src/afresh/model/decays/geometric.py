@@ -1,4 +1,4 @@
-"""Geometric decay: z(t) = (1−p)^⌊t/step⌋, for changes that happen with probability p at the end of each step."""
+"""Geometric decay: z(t) = (1−p)^⌊t/step⌋; at the end of each step a change happens with probability p."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Geometric:
             return np.where(self._moves, -np.log1p(-self.p), 0.0)
 
     def _steps(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
-        """Return the whole steps n up to t, at most 1e150, and the time left; sums are constant beyond 1e150."""
+        """Return the whole steps n up to t (at most 1e150, where sums no longer grow) and the time left."""
         with np.errstate(over="ignore"):
             n = np.minimum(np.floor(as_times(t) / self.step), 1e150)
             rest = np.where(n < 1e150, as_times(t) - n * self.step, 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import ArrayLike, Float64s
 
-# The integrands are analytic, with the nearest singularity one interval away, so the error of 12 nodes is 1e−18.
+# The integrands are analytic, with the nearest singularity one interval away, so 12 nodes err by 1e−18.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
@@ -95,7 +95,7 @@ class Lomax:
         return self.scale * (_growth(1 - self.shape, log) - last)
 
     def _far_moment(self, t: Float64s) -> Float64s:
-        """Return b²·[E(2−a) − E(1−a)]; for a > 2, where that cancels, as b/(a−1) times the gain of shape a−1."""
+        """Return b²·[E(2−a) − E(1−a)]; for a > 2, to avoid cancellation, by the gain of shape a−1."""
         a, x = self.shape, self._relative(t)
         log, finite = np.log1p(x), np.where(np.isinf(x), 0.0, x)
         steep = np.where(a > 2, a, 3.0)

@@ -178,7 +178,7 @@ class Weibull(RateDecay):
         return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self.rate, 1))
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return t − ∫₀ᵗz; for (λt)^k ≤ 1 a power series is used, because the difference would lose digits."""
+        """Return t − ∫₀ᵗz; for (λt)^k ≤ 1 by a power series, because the difference would lose digits."""
         return self._lost_share(t, 1)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
