@@ -29,7 +29,7 @@ _ROWS = 128
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatePopulations:
-    """``populations`` (rates × draws), ``evidence`` (items × rates), ``chance`` (a normal number per draw)."""
+    """``populations`` (rates × draws), ``evidence`` (items × rates), ``chance`` (a normal draw each)."""
 
     evidence: Float32s
     populations: Float32s

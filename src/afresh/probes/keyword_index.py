@@ -131,7 +131,7 @@ class KeywordIndex:
         return np.bincount(self.matches(sets)[0], minlength=len(sets))
 
     def matches(self, sets: Ints) -> tuple[Ints, Ints]:
-        """Return all pairs (set, tuple) such that the tuple contains all keywords of the set, as two arrays."""
+        """Return all pairs of a set and a tuple that contains all its keywords, as two arrays."""
         sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
         shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
         found_sets, found_tuples = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -91,7 +91,7 @@ _MOST_PAGES = 1000  # read of one query
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One request and its result: a ``page`` of the query for ``keywords`` or, if empty, a look-up of ``key``.
+    """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``.
 
     ``total`` is None if the server reported none. ``new`` is the number of wanted tuples returned. ``cut``
     states that the query ended before its reported total. ``doubled`` are the keys that occurred several
@@ -145,7 +145,7 @@ def run_campaign(
 def run_probes(
     probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
 ) -> tuple[ProbeStep, ...]:
-    """Read result pages of each of the ``probes``: all of them (Method 1), or the first ``pages`` (Method 2)."""
+    """Read the result pages of each of the ``probes``: all (Method 1), or the first ``pages`` (Method 2)."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
     steps: list[ProbeStep] = []
