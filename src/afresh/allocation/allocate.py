@@ -1,9 +1,8 @@
 """``allocate``, the entry point: it distributes a budget of refreshes over items.
 
-Two simple policies serve for comparison. Uniform gives every item the same frequency, also static and
-unweighted items. Proportional gives frequencies proportional to the rates. Both spend the whole budget.
-Uniform is never worse than proportional, in freshness and in age, for any rates (Cho & Garcia-Molina 2000,
-§4.1).
+Two policies serve for comparison. Uniform gives every item the same frequency, also to static items.
+Proportional gives frequencies proportional to the rates. Both spend the whole budget. Uniform is never worse
+than proportional, in freshness and in age, for any rates (Cho & Garcia-Molina 2000, §4.1).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
 for a mean freshness or a mean age is found by one search for the price at which the plan just meets the
-target; the spend of that plan is the budget. For example, a freshness of 0.8 in fixed order needs f/λ ≥ 2.15
-if all rates λ are equal.
+target; the spend of that plan is the budget. So a freshness of 0.8 needs f ≥ 2.15·λ if all rates λ are equal.
 """
 
 from __future__ import annotations
@@ -147,8 +146,7 @@ def budget_curve(
 ) -> BudgetCurve:
     """Return the optimal plan at each budget; the options are those of ``allocate``.
 
-    By default there are 41 budgets in equal ratios, from the one that gains 1 % of the reachable freshness to
-    the one that gains 99 %.
+    By default there are 41 budgets in equal ratios, which gain 1 % to 99 % of the reachable freshness.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped

@@ -108,8 +108,7 @@ class AllocationProblem:
     def prices(self, frequency: Float64s | None = None) -> Float64s:
         """Return the gain per further unit of spend on each item; 0 for static and unweighted items.
 
-        By default ``frequency`` is the lower bound. The result is then the price below which an item gets
-        more.
+        By default ``frequency`` is the lower bound, and the result the price below which an item gets more.
         """
         if frequency is None:
             frequency = self.lower

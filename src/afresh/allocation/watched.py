@@ -77,11 +77,10 @@ def refresh_gains(
     """Return the gain of refreshing each stale item now, if a refresh of cost c blocks the budget B for c/B.
 
     Budget is not saved up, so no other item can be refreshed while an expensive refresh is paid off. The item
-    gains w/λ of fresh time. In the time s = c/B that follows, each item j of a higher w/(cλ) loses
-    w_j·(s − (1−e^{−λ_j·s})/λ_j), the time that it is stale on average. Refresh the item of the highest gain
-    per cost next, if that is above 0. An expensive item that changes fast may never be refreshed, even if
-    there is budget left. The gain of fresh items is −∞. Each item is compared with every other, which takes
-    too long for millions of items.
+    gains w/λ of fresh time. In the time s = c/B that follows, each item j of a higher w/(cλ) loses w_j·(s −
+    (1−e^{−λ_j·s})/λ_j), the time that it is stale on average. Refresh the item of the highest gain per cost
+    next, if that is above 0. So an expensive item that changes fast may never be refreshed. The gain of fresh
+    items is −∞. All pairs of items are compared, which is too slow for millions.
 
     >>> refresh_gains([True, True, False], [0.01, 0.7, 2.0], 0.05, costs=[0.02, 0.45, 0.01]).round(1)
     array([100. ,  -7.5,  -inf])

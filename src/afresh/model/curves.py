@@ -11,8 +11,7 @@ frequency f and an interval T = 1/f. The marginal is the gain of one more refres
 
 The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order), and its derivatives. Below r ≈ 1 these
 formulas lose digits by cancellation, so a power series is used there. Above r = 1 they are accurate to a few
-units in the last place. Arguments are scalars or arrays of 0 or more; at infinity the result is the limit.
-Results are float64 arrays.
+units in the last place. Arguments are scalars or arrays from 0 to infinity. Results are float64 arrays.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ def _split(
 def freshness_curve(r: ArrayLike) -> Float64s:
     """Return (1−e^{−r})/r, the time-average freshness at r changes per refresh in fixed order; 1 at r = 0.
 
-    Cho & Garcia-Molina 2000, Theorem 3.1: a copy refreshed as often as it changes is correct 63 % of the
-    time.
+    Cho & Garcia-Molina 2000, Theorem 3.1: with one refresh per change a copy is correct 63 % of the time.
 
     >>> round(float(freshness_curve(1.0)), 2)
     0.63

@@ -29,9 +29,8 @@ class Decay(Protocol):
     """A decay function z(t), the probability that a copy is still correct t after its refresh.
 
     z(0) ≤ 1, and z never rises. Times ``t`` are scalars or arrays from 0 to infinity that broadcast against
-    the parameters of the decay. All methods return float64 arrays. ``gain``, ``loss`` and ``age_gain`` are
-    defined by z alone, but each class computes them without cancellation, so that they are accurate for any
-    t.
+    the parameters of the decay. All methods return float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
+    from z, but each class computes them without cancellation, so that they are accurate for any t.
     """
 
     def survival(self, t: ArrayLike) -> Float64s:

@@ -109,8 +109,7 @@ def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """Return the mean age of a copy, in the time unit of the rates; a float for scalars, else an array.
 
     An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one
-    change per refresh the age in fixed order is "one fourth" of that in purely random order (Cho &
-    Garcia-Molina 2000, §4).
+    change per refresh it is "one fourth" of that in purely random order (Cho & Garcia-Molina 2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264

@@ -1,9 +1,8 @@
 """The index of an item with a known rate: what refreshing the item now gains per unit of cost.
 
-At the time τ since the last refresh the index is w·gain(τ)/c, with the weight w, the cost c and the gain
-∫₀^τ z − τ·z(τ) of ``model.decay`` (``age_gain`` if the objective is age). For Poisson changes of rate λ it is
-w·g(λτ)/(cλ), never above w/(cλ). For a rate known only as a Gamma distribution (Lomax decay) it is the Bayes
-index.
+At the time τ since the last refresh the index is w·gain(τ)/c, with the weight w, the cost c and the gain ∫₀^τ
+z − τ·z(τ) of ``model.decay`` (``age_gain`` if the objective is age). For Poisson changes it is w·g(λτ)/(cλ) ≤
+w/(cλ). For a rate that is Gamma distributed (Lomax decay) it is the Bayes index.
 
 Refreshing the item of the largest index gives the optimal plan without solving for it. The index of an item
 grows from 0 after a refresh, and at the item's optimal interval it equals the multiplier μ, which is the same

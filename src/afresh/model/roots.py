@@ -7,8 +7,7 @@ values lie on either side of the target, which are adjacent doubles if there is 
 The steps are secants of log value over log x, where these functions are nearly linear. If a step leaves the
 bracket, or if two steps have not halved the error, the doubles between the ends are bisected by their bit
 patterns; 64 bisections reach adjacent doubles from any start. For Weibull items of ``afresh.money`` this took
-6 to 9 evaluations, Chandrupatla's method 9 to 12. Only ``afresh.rates.segments`` uses another method, because
-it knows slopes.
+6 to 9 evaluations, Chandrupatla's method 9 to 12. Only ``rates.segments`` uses slopes.
 """
 
 from __future__ import annotations

@@ -36,9 +36,8 @@ class Incomes:
     ``break_even``  the benefit per record above which refreshing pays; 0 if the stale cost alone pays for it.
     ``verdict``     a code of ``afresh.money.terms.RefreshVerdict``.
 
-    Items in a bulk share its interval and verdict. The cost of the bulk is split in proportion to size, so
-    that the incomes of its items add up to that of the bulk. Their break-even benefits are their benefits
-    times one common factor.
+    Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
+    of its items add up to its own. All break-even benefits are the benefits times one factor.
     """
 
     interval: Floats

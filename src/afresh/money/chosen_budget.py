@@ -5,8 +5,7 @@ c_U more if it finds a change, for the additional bytes and seconds. With the be
 copy and the cost O per time of a wrong one, each item has its own best interval, and the best budget is what
 these intervals cost. The last unit of money then earns exactly itself (it is the plan of ``allocate`` with
 weights B+O whose multiplier is 1). With a limit below this budget it earns more, and ``price`` states how
-much more. A limit of requests acts like an additional price per request, the one at which just so many
-requests are made.
+much more. A limit of requests acts like an additional price per request.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ class ChosenBudget:
 
     ``futile`` items are not refreshed at any budget, ``dropped`` items only because of the limit. ``price``
     is the net income that one more unit of money would earn, ``request_price`` that of one more request per
-    time; both are 0 if the limit does not bind. ``best`` is the plan without a limit, with a verdict on each
-    item.
+    time; both are 0 if the limit does not bind. ``best`` is the plan without a limit.
     """
 
     interval: Float64s

@@ -152,8 +152,7 @@ def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     """Return the shortest and the longest interval to search for each of ``items`` items under ``decay``.
 
-    At the shortest hardly any copy has changed; at the longest all copies have that ever will. Both are 1 for
-    items that never change.
+    At the shortest hardly any copy has changed; at the longest all that ever will. Both are 1 if none will.
 
     >>> time_range(Exponential([2.0, 0.0]), 2)
     (array([5.e-13, 1.e+00]), array([20.,  1.]))

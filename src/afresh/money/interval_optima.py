@@ -4,10 +4,9 @@ With the terms G, K, U of ``afresh.money.terms``, the excess of net income over 
 
     E(u) = (G·Z(u) − K − U·(1−z(u))) / u,    Z(u) = ∫₀ᵘ z    (Razniewski 2016, §5 and §7).
 
-Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU. E'(u) = 0 is then
-g(λu) = λK/(G−λU) with g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ with y = λK/(G−λU) and Φ the inverse of g. This
-is branch −1 of Lambert's W in Eq. 11 of Razniewski 2016; branch 0 is u = 0. At the optimum
-E = (G−λU)·e^{−λu*}.
+Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU. E'(u) = 0 is then g(λu) =
+λK/(G−λU) with g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ with y = λK/(G−λU) and Φ the inverse of g. This is
+branch −1 of Lambert's W in Eq. 11 of Razniewski 2016; branch 0 is u = 0. At the optimum E = (G−λU)·e^{−λu*}.
 
 Linear. u* = √(2K/(λG)) and E = G(1−λu*) − λU. The update cost changes the income, but not the interval.
 
@@ -22,8 +21,7 @@ Empirical. On a piece where z(u) = α − m·u
 
 so its highest point there is u = √(−2a/(G·m)), limited to the piece. On a step (m = 0) it is the end if a <
 0. At a jump of z, net income has its supremum just before the jump, because a refresh there rarely finds a
-change and so rarely pays the update cost. So the end of the piece before the jump is evaluated with z from
-the left.
+change and so rarely pays the update cost. So the end of a piece is evaluated with z from the left.
 
 Other decays are solved by search: Weibull and Lomax by the root of H of ``afresh.money.excess_income`` (E
 rises while H < 0), any other decay by its highest income. How often H changes its sign follows from
@@ -99,8 +97,7 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval under z = (1−p)^⌊t/s⌋: a whole number of steps or, if U > 0, just less.
 
-    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. This is monotone in q^j, so the
-    least is at j = 1 or j = ∞.
+    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. It is monotone in q^j: j = 1 or ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))

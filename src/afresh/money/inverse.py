@@ -39,9 +39,8 @@ def implied_benefit(
 ) -> Any:
     """Return the benefit per record and time for which ``interval`` is the best; NaN in arrays if none.
 
-    It is negative if the stale cost alone would make the interval shorter. Razniewski 2016, §9: if a page
-    that changes once a day is best crawled 75 times a day, its benefit is 11 350 times the cost of a crawl,
-    per day.
+    It is negative if the stale cost alone would make the interval shorter. Razniewski 2016, §9: if 75 crawls
+    a day are best for a page that changes once a day, it is worth 11 350 crawls a day.
 
     >>> round(implied_benefit(1 / 75, 1.0, 1.0))
     11350

@@ -1,16 +1,14 @@
 """The input and the result of a search for the best interval, and the verdict that follows.
 
-For n records refreshed together at the cost C(n), with benefit B, stale cost O and update cost C_U per
-record,
+For n records refreshed together at the cost C(n), with benefit B, stale cost O, update cost C_U per record,
 
     NI(u) = G·F(u) − S − K/u − U·(1−z(u))/u,    G = n(B+O),  S = nO,  K = C(n),  U = n·C_U
 
 is the net income per time of refreshing at intervals u (Razniewski 2016, Eqs. 6, 12, 13 and 15, where 15 must
 have 1−z(u) instead of z(u)). z(t) is the probability that a copy is still correct t after its refresh, z∞ its
 limit, and F(u) its mean up to u, the freshness. Refreshing is futile if no interval earns more than never
-refreshing, that is, if one refresh cannot earn its own cost:
-sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0 (§5 "Futile Entities", extended to stale costs, update costs
-and z∞ > 0).
+refreshing, that is, if one refresh cannot earn its own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0
+(§5 "Futile Entities", extended to stale costs, update costs and z∞ > 0).
 """
 
 from __future__ import annotations

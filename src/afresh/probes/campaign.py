@@ -13,8 +13,7 @@ searched and planned again. A wrong estimate costs requests, so the loss of quer
 limited: if N pages returned M new tuples, N − M never exceeds 5 % of the tuples plus three. So for |L| local
 tuples a round takes at most 1.05·|L| + 3 requests, whatever the server answers.
 
-This module does not contact a server: ``next_request`` returns the request, and ``learn`` receives the
-answer.
+No server is contacted here: ``next_request`` returns the request, and ``learn`` receives the answer.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A query that costs one request is better than any query with more keywords, and 
 requests as it has local tuples is no better than looking up these tuples. Let p be the page size, and R_S and
 R_L the results of a query on the server and in the local relation. Keywords are combined only if each query
 with one keyword less has more than one page. Queries with ⌈|R_S|/p⌉ ≥ |R_L| are left out. Of queries with
-equal local results only the cheapest is kept. What remains are closed keyword sets that at least two local
-tuples contain.
+equal local results only the cheapest is kept. So at least two local tuples contain each set that remains.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ look-ups, it is the covering program of Yang et al. 2010, §3.3.
 A greedy choice needs a few per cent more requests, and more if there are more candidate queries. Here
 multipliers u_r, the prices of covering the tuples, are found by subgradient steps (Held & Karp 1971; Caprara,
 Fischetti & Toth 1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r) on the requests of
-any plan. Good covers consist of queries of low reduced cost c_q − Σ u_r, so the integer program is solved
-over these few.
+any plan. The integer program is solved over the queries of lowest reduced cost c_q − Σ u_r.
 
 The greedy cover is computed lazily. The gain of a query only falls as others are chosen, because coverage is
 submodular, so a gain computed earlier is an upper bound. The best query of a heap is evaluated again, and

@@ -31,8 +31,7 @@ class Probe:
     """A chosen query.
 
     ``tuples`` are its local results, ``new`` those not covered by earlier queries, ``total`` its results on
-    the server, ``requests`` its pages, ``expected`` the number of local tuples that these are expected to
-    return.
+    the server, ``requests`` its pages, ``expected`` the expected number of local tuples in these.
     """
 
     keywords: tuple[int, ...]

@@ -3,8 +3,7 @@
 A server answers a query for tuples with all of some keywords with their total number and one page of at most
 ``page_size`` tuples; over all pages of a query it returns at most ``limit`` tuples (K in Yang et al. 2010).
 It answers a look-up by key with one tuple or none. The contents of pages count, not the totals that the
-server reports: a query ends with a page that is empty or contains only tuples of its earlier pages, or with
-its thousandth page.
+server reports: a query ends with a page without new tuples, or with its thousandth page.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ class ProbeStep:
     """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``.
 
     ``total`` is None if the server reported none. ``new`` is the number of wanted tuples returned. ``cut``
-    states that the query ended before its reported total. ``doubled`` are the keys that occurred several
-    times.
+    states that the query ended before its reported total. ``doubled`` are keys that occurred twice.
     """
 
     keywords: tuple[int, ...]

@@ -42,8 +42,7 @@ def change_points(
 ) -> ChangePoints:
     """Find the sharp changes in the estimates ``rates``, made at the increasing ``times``.
 
-    ``errors`` are the standard errors of the estimates, one for all or one for each. The rule of Zhang et al.
-    has no errors (0).
+    ``errors`` are the standard errors of the estimates, one for all or one for each. Zhang et al. use 0.
 
     >>> found = change_points([0, 1, 2, 3, 4, 5], [1.0, 1.1, 3.0, 3.1, 1.0, 1.0])
     >>> found.marks.tolist(), found.period, found.rate, found.until

@@ -3,8 +3,7 @@
 Every class of ``model.decay`` is fitted by maximum likelihood: Σ_ended ln f(t) + Σ_not ended ln S(t), with
 the density f and the survival S of a lifetime. The class with the smallest AIC = 2·parameters − 2·ln L is
 chosen (Razniewski 2016, §8.1 and §9 ask for class and rate). Fits are compared with the Kaplan–Meier curve:
-``relative_error`` is the area between a fit and this curve, as a share of the area below the curve, up to the
-longest lifetime.
+``relative_error`` is the area between a fit and this curve, as a share of the area below the curve.
 
 S counts from the start of a lifetime. A copy that is refreshed at any time within a lifetime is still correct
 t later with probability z(t) = (1/m)∫_t^∞ S, where m is the mean lifetime (``since_refresh``). z equals S
@@ -64,8 +63,7 @@ class DecayFit:
     def since_refresh(self) -> Decay:
         """Return z(t) = (1/m)∫_t^∞ S, the decay of a copy that is refreshed at any time of a lifetime.
 
-        It is exact for the exponential and Lomax, whose z is of the same class; otherwise z is approximated
-        by 2000 linear pieces.
+        It is exact for the exponential and Lomax, and otherwise approximated by 2000 linear pieces.
 
         >>> fit = DecayFit("lomax", "lomax:3.0", 1.5, 2, -10.0, 0.01)
         >>> round(float(fit.decay.survival(2.0)), 3), round(float(fit.since_refresh().survival(2.0)), 3)
@@ -226,8 +224,7 @@ def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit
 def _geometric(seen: Float64s, over: Bools) -> DecayFit:
     """Fit p = ended lifetimes / steps, only if all lifetimes end on whole steps of 1.
 
-    Its probabilities per step are compared with densities per unit of time, as if times were known to one
-    step.
+    Its probabilities per step are compared with densities per time, as if times were known to one step.
     """
     steps = np.where(over, np.round(seen), np.floor(seen))
     ends, tries = int(over.sum()), float(steps.sum())

@@ -357,8 +357,7 @@ def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float6
 def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:
     """Return the shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``.
 
-    The shape is ∞ where ``low`` equals the rate, and never below 0.1, the value for a ``low`` of 0 (an item
-    that may be static).
+    The shape is ∞ where ``low`` equals the rate, and never below 0.1, the value for a ``low`` of 0.
 
     >>> posterior_shape([1.0, 1.0, 1.0], [0.0, 0.05129, 1.0]).round(2).tolist()
     [0.1, 1.0, inf]

@@ -3,11 +3,9 @@
 Lilliefors' statistic D is the largest distance between the distribution of n gaps and the exponential
 distribution with the same mean. Its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose
 distribution hardly depends on n. The dispersion is variance/mean² of the gaps: 1 for Poisson changes, more
-for bursts, less for regular changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps
-on a logarithmic axis.
+for bursts, less for regular changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps.
 
-Polls see gaps only as multiples of the poll interval. So judge only items that change much less often than
-they are polled.
+Polls see gaps only as multiples of the poll interval. So judge only items that change much less often.
 """
 
 from __future__ import annotations
@@ -64,8 +62,7 @@ class PoissonChecks:
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
     """Check every item that has at least ``least`` gaps between its changes.
 
-    ``item`` and ``times`` have one entry per change, in any order. Changes of an item at the same instant
-    count as one.
+    ``item`` and ``times`` have one entry per change, in any order. Simultaneous changes count as one.
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence

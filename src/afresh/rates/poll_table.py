@@ -6,14 +6,12 @@ Each poll of an item ends an interval of length ``elapsed`` since the poll befor
 - perhaps the time since the last modification, as the source states it and if credible (``since``);
 - perhaps the number of changes in the interval (``count``), from a counter, a log or a feed.
 
-A poll that failed (unreachable) gives no information and is left out. The next interval then starts at the
-last poll that succeeded, because the copy is still of that time. The first poll of an item gives no interval;
-it only starts the clock.
+A poll that failed (unreachable) gives no information and is left out. The next interval starts at the last
+successful poll, because the copy is of that time. The first poll of an item only starts the clock.
 
 Some servers send wrong Last-Modified times. A stamp is wrong if it is in the future, is the moment of the
 poll ("always now"), claims no modification although the content changed ("older than the copy"), or claims
-one although it did not. A wrong stamp is not used; if more than one in ten stamps of an item are wrong, none
-is.
+one although it did not. Wrong stamps are not used; if over a tenth of an item's stamps are wrong, none is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Seasons: one hour-of-week profile s of mean 1 for all items, which turns clock time t into Λ(t) = ∫₀ᵗ s.
 
-In this operational time Λ a busy hour is long and a quiet hour is short. Changes are a Poisson process again,
-so every estimator works unchanged on Λ(times). The profile is fitted by EM over the intervals in which
-changes were found. Given the rate λ and at least one change, an interval of operational length Λ has
-λΛ/(1−e^{−λΛ}) expected changes, which are distributed over its hours in proportion to the profile. The new
-profile is expected changes divided by expected exposure, after ``PSEUDO`` changes of a flat profile are added
-to each hour.
+In this operational time Λ a busy hour is long and a quiet hour is short. Changes are Poisson again, so every
+estimator works on Λ(times). The profile is fitted by EM over the intervals in which changes were found. Given
+the rate λ and at least one change, an interval of operational length Λ has λΛ/(1−e^{−λΛ}) expected changes,
+which are distributed over its hours in proportion to the profile. The new profile is expected changes divided
+by expected exposure, after adding ``PSEUDO`` changes of a flat profile per hour.
 
 The profile is used only if it predicts better than a flat one. It is fitted on the even weeks and scored on
 the odd ones, and the other way round. Together the log score must rise by ``MARGIN`` standard errors over the

@@ -1,11 +1,10 @@
 """The freshness plan of millions of items: a pass fills a histogram, a root is found, a pass writes the plan.
 
 Maximise Σ w·F subject to Σ c·f = B in fixed order, without bounds (Cho & Garcia-Molina 2000, §4). The first
-pass fills a ``Histogram``, in which the cut-off is found. Then the few items near the cut-off are counted in
-narrower bins. The last pass writes the frequencies and adds up spend, freshness and age exactly. If the exact
-spend differs from the budget by more than 5e−10 of it, all frequencies are scaled if the difference is within
-1e−7; otherwise the histogram is solved again for a budget corrected by the difference. No temporary array is
-as long as a column.
+pass fills a ``Histogram``, in which the cut-off is found. The few items near it are then counted in narrower
+bins. The last pass writes the frequencies and adds up spend, freshness and age exactly. If the exact spend
+differs from the budget by more than 5e−10 of it, all frequencies are scaled if the difference is within 1e−7;
+otherwise the histogram is solved again for a budget corrected by the difference. Temporary arrays are short.
 
 The loops of Numba run on threads. Without Numba, NumPy does the same work a few times slower.
 """

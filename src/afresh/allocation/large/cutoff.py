@@ -11,8 +11,7 @@ is stored with it: for all items below, 1−y = μ·(edge−x) + (1+r)e^{−r} w
 
 1/Φ is interpolated in a small table. With L = −ln(1−y), Φ is the positive root of r − ln(1+r) = L, which
 ``model.curves.phi`` computes in all digits by Halley steps. As a function of s = √(2L), H = s/Φ is smooth
-from H(0) = 1 on, without singularities at y → 0 or y → 1. So cubic Hermite interpolation is accurate to 1e−12
-in a fraction of the time.
+from H(0) = 1 on, without singularities at y → 0 or y → 1. So cubic interpolation is accurate to 1e−12.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The columns that the passes over many items read, and the sums that they return.
 
 An item's rate λ, weight w and cost c affect the freshness plan mostly through its *price* x = cλ/w, the cost
-of refreshing after every change, per unit of weight. An item is refreshed if its price is below a cut-off
-that all items share.
+of refreshing after every change, per unit of weight. It is refreshed if its price is below a common cut-off.
 
 Prices are counted in bins that are numbered by the leading bits of a double, which needs no logarithm. A
 price x is a positive double, and its bits, read as an integer, grow with x. Shifted right by 44, they leave

@@ -1,8 +1,7 @@
 """The two passes over the items, compiled by Numba: several times as fast as ``passes_numpy``, same results.
 
 Items are processed in blocks that stay in the first-level cache, in short loops that the compiler turns into
-vector instructions. Only the table look-ups are done one by one. The loops release the GIL, so that several
-threads can run them.
+vector instructions. Only the table look-ups are done one by one. The loops release the GIL for threads.
 """
 
 from __future__ import annotations

@@ -105,8 +105,7 @@ def carry_through_polls(
     """Update the beliefs of all items with their polls.
 
     Polls are gathered into steps. A step adds exact evidence and then at most one bit, a change without stamp
-    or count. The k-th steps of all items are done together. Items with far more steps than the others are
-    finished one by one.
+    or count. The k-th steps of all items are done together. Items with far more steps are finished singly.
     """
     if polls.size == 0:
         return state

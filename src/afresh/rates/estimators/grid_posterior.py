@@ -4,17 +4,16 @@ The state is the log-likelihood of each item's polls at the rates of the grid, a
 which are learned from the items without assuming a form (``grid_prior``). Between the points the log
 posterior is a cubic in ln λ, so that the ends of intervals are not restricted to grid points.
 
-The rate is the posterior mean under the learned prior. Intervals depend less on that prior. If it has found,
-for example, two kinds of items, it is too certain of them, and its 90 % intervals cover 99 %. So intervals
-use a mixture of the learned prior (15 %) and the prior from which its learning started; docs/estimators.md
-lists the coverage.
+The rate is the posterior mean under the learned prior. Intervals depend less on that prior. If it has found
+two kinds of items, it is too certain of them, and its 90 % intervals cover 99 %. So intervals use a mixture
+of the learned prior (15 %) and the prior from which its learning started; see docs/estimators.md.
 
 Sharp items are those whose rate is known more precisely than the grid is spaced. The error of a cubic through
 the grid's points is a share of the log-likelihood, which grows with every poll while its peak narrows. After
-some thousand polls the error is one standard deviation. For sharp items the log-likelihood is computed again
-at ``POINTS`` rates, from −``REACH`` to ``REACH`` standard deviations around its peak, where it is nearly a
-parabola. With u = ln λ, x = λt for each change known only as a bit, and N exact events in the time T, its
-slope and curvature in u are
+some thousand polls it is one standard deviation. So their log-likelihood is computed again at ``POINTS``
+rates, from −``REACH`` to ``REACH`` standard deviations around its peak, where it is nearly a parabola. With u
+= ln λ, x = λt for each change known only as a bit, and N exact events in the time T, slope and curvature in u
+are
 
     N − λT + Σ x/(eˣ−1)    and    −λT + Σ [x/(eˣ−1) − x²eˣ/(eˣ−1)²]    (sums over the changes seen as bits).
 """

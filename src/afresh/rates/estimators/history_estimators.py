@@ -8,8 +8,7 @@ which lies between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, with S_c and S_u
 of changed and unchanged polls. It is 0 if no poll found a change and infinite if every poll did. Such rates
 are correct estimates but make useless plans. The estimator needs about 20 polls or more per item.
 
-Moment matching takes the rate at which X polls are expected to find a change, if X did: the root of
-Σ(1−e^{−λt_i}) = X.
+Moment matching takes the rate at which as many polls find a change as did: Σ(1−e^{−λt_i}) = X.
 """
 
 from __future__ import annotations

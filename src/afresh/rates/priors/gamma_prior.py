@@ -5,9 +5,9 @@ Its density is b^a λ^{a−1} e^{−bλ} / Γ(a). It counts like a changes that 
 The prior is learned from the items themselves (empirical Bayes), per group. From a lattice of shapes and
 means the (a, b) is chosen that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, where L_i is the likelihood of
 item i and the integral is a sum over the cells of the rate grid. A parabola through the neighbours refines
-the choice. That is too coarse for populations of nearly equal rates, because the cells are wide, and for many
-items, because the peak is narrow. So for all items together, and for groups of ``MANY`` items, a hill climb
-on a finer grid follows.
+the choice. That is too coarse for nearly equal rates, because the cells are wide, and for many items, because
+the peak is narrow. So for all items together, and for groups of ``MANY`` items, a climb on a finer grid
+follows.
 
 The priors form a hierarchy. ln a and ln(a/b) of a group are assumed to be normal around those of all items,
 with the standard deviations ``GROUPS``, and those of all items around the weak prior, with ``WHOLE``. A group

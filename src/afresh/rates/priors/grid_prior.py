@@ -208,9 +208,8 @@ FLAT, FLAT_WORTH = 0.002, 20.0  # share of the flat prior before any item, and i
 def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None) -> float:
     """Return the share s of a flat prior that makes (1−s)·Gamma + s·flat fit the rows of the table best.
 
-    It is found by EM over the rows, near ``FLAT`` while rows are few. It is small if the Gamma fits, and
-    about a tenth if the Gamma misses a tenth of the items. ``gamma`` are the Gamma's cell masses, ``counts``
-    is the weight of each row.
+    It is found by EM over the rows, near ``FLAT`` while rows are few. It is about a tenth if the Gamma misses
+    a tenth of the items. ``gamma`` are cell masses, ``counts`` weights of rows.
 
     >>> table = np.log([[1.0, 1e-3, 1e-9]] * 900 + [[1e-9, 1e-3, 1.0]] * 100)
     >>> round(flat_share(table, np.array([0.9, 0.1, 1e-77])), 2), round(flat_share(table, np.ones(3) / 3), 2)
