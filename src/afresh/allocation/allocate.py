@@ -126,7 +126,6 @@ def allocate(
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
-    """Return the plan of a policy with its summary; frequencies have the floating-point type of the rates."""
     shape = None if policy == "optimal" else policy_shape(problem, policy)
     optimum = find_optimal_plan(problem, budget)
     frequency, multiplier = optimum.frequency, optimum.multiplier

@@ -309,7 +309,6 @@ def _check_combination(objective: str, order: str, decay: object, update_costs: 
 def _column(
     name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
 ) -> Float64s:
-    """Return one number for each item; a single number is repeated for all."""
     if given is None:
         return np.full(rate.shape, default)
     column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)

@@ -125,7 +125,6 @@ def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
 
 
 def _age_in_intervals(r: Float64s, order: str) -> Float64s:
-    """Return the age in units of the interval T."""
     if order == "fixed":
         return age_curve(r)
     if order == "memoryless":

@@ -103,8 +103,6 @@ def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
 
 
 class _Search:
-    """The brackets so far and the last two points tried."""
-
     def __init__(self, target: Float64s, low: ArrayLike, high: ArrayLike, rtol: float) -> None:
         shape = target.shape
         self.target, self.rtol = target, rtol

@@ -147,7 +147,6 @@ def check_positive(name: str, given: ArrayLike) -> Floats:
 def _broadcast_columns(
     named: dict[str, Floats], decay: npt.NDArray[np.object_]
 ) -> tuple[tuple[int, ...], list[Float64s]]:
-    """Return the common shape, and the columns as separate flat float64 arrays."""
     try:
         shape = np.broadcast_shapes(*(array.shape for array in named.values()), decay.shape)
     except ValueError:

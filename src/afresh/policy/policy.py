@@ -118,7 +118,6 @@ class PolicyInput:
         return cls(budget, weight, cost, now)
 
     def __post_init__(self) -> None:
-        """Raise ``InputError`` for a budget or a cost that is not above 0."""
         check_budget(self.budget)
         check_costs(self.cost)
 

@@ -139,7 +139,6 @@ class ExactTotals:
     index: KeywordIndex
 
     def __call__(self, sets: Ints) -> Float64s:
-        """Return the number of records that contain all keywords of each set."""
         return self.index.counts(sets).astype(np.float64)
 
 

@@ -148,7 +148,6 @@ class _CoveringProblem:
         return best, bound
 
     def _integer_program(self, among: Ints) -> Ints:
-        """Return the cover found by the integer program over the queries ``among`` and all look-ups."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import eye_array, hstack
 

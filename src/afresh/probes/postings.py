@@ -111,7 +111,6 @@ class SortedSet:
         self._table[self._places(ascending)] = True
 
     def __call__(self, numbers: Ints) -> Bools:
-        """Return whether each of ``numbers`` is a member."""
         found = self._table[self._places(numbers)]
         likely = numbers[found]
         # Without members the table is all False, so ``likely`` is empty.

@@ -166,8 +166,6 @@ def run_probes(
 
 
 class _SeenKeys:
-    """The keys that the pages of each query contained so far."""
-
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._keys: dict[tuple[int, ...], set[str]] = {}

@@ -214,7 +214,6 @@ _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
 
 
 def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
-    """Convert a fit from units of the mean lifetime to the unit of time of the input."""
     spec = name if found.shape is None else f"{name}:{found.shape!r}"
     parameters = 1 if found.shape is None else 2
     log_likelihood = found.log_likelihood - ends * math.log(unit)

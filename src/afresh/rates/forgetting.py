@@ -162,6 +162,5 @@ def _shuffle_order(polls: PollTable) -> PollTable:
 
 
 def _standard_errors(gains: Float64s) -> float:
-    """Return how many standard errors the sum of ``gains`` lies above 0."""
     error = float(gains.std(ddof=1)) * math.sqrt(gains.size)
     return float(gains.sum()) / max(error, 1e-300)

@@ -163,7 +163,6 @@ def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
 
 
 def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
-    """Return ``start`` and every node that can be reached from it."""
     reached, waiting = set(start), list(start)
     while waiting:
         for node in edges[waiting.pop()]:

@@ -102,7 +102,6 @@ class Naive(TallyEstimator):
 
 
 def _time(state: TallyState) -> Float64s:
-    """Return Σt; 1 for items without polls."""
     return np.where(state.polls > 0, state.time, 1.0)
 
 
