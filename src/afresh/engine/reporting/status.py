@@ -12,6 +12,7 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.pulse import Pulse, read_pulse
+from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
@@ -65,7 +66,8 @@ class SearchStatus:
 class Status:
     """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
 
-    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``audited`` what random
+    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``uniform_needs`` how
+    many times the requests uniform polling would need for the freshness of this plan, ``audited`` what random
     polls found. ``age_s`` is the expected weighted age of the copies, NaN without copies. ``dropped`` counts
     the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
     all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
@@ -82,6 +84,7 @@ class Status:
     copies: int
     failing: int
     freshness: ShareEstimate
+    uniform_needs: FactorEstimate
     audited: ShareEstimate
     age_s: float
     due: int
@@ -132,6 +135,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
         freshness=forecast.freshness(now_s),
+        uniform_needs=uniform_needs(scheduler),
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
