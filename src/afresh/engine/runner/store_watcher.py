@@ -103,7 +103,9 @@ class StoreWatcher:
         polls, began_s = self._recorder.counts["told"], self._clock.elapsed_s()
         self._refits, self._save_at_s = self._scheduler.refits, began_s + SAVE_EVERY_S
         learned = (
-            self._scheduler.learned() if polls != self._saved_polls and self._member.is_planner else None
+            self._scheduler.learned_state()
+            if polls != self._saved_polls and self._member.is_planner
+            else None
         )
         if learned is not None:
             await self._store.state.set({LEARNED: pack_learned(learned)})
