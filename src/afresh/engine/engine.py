@@ -23,7 +23,7 @@ from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
     StopRequest,
-    cancellable,
+    cancel_on_stop,
     new_fast_loop,
     run_coroutine,
 )
@@ -196,7 +196,7 @@ class Engine(ItemOperations, ClosedOnExit):
             run = await self.open_run(settings=replace(settings, sources=tables), only=[])
             return await run.list_items(source)
 
-        return run_coroutine(cancellable(work(), self.on_stop), self._given.new_loop)
+        return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
 
     def _sources_for(self, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:
@@ -236,7 +236,7 @@ class Engine(ItemOperations, ClosedOnExit):
                 run = await self.open_run(only=[item.id])
                 return await run.refresh(item.id)
 
-            run_coroutine(cancellable(work(), self.on_stop), self._given.new_loop)
+            run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
         return self.store.copies.get(item.id, version)
 
     def versions(self, key: str) -> list[Version]:

@@ -140,7 +140,7 @@ class PollRecorder:
                 logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit
             )
         if fetched.tells and fetched.moved_to not in (None, lease.validators.get(MOVED)):
-            log_event(logging.INFO, "moved for good", item=lease.key, to=fetched.moved_to)
+            log_event(logging.INFO, "moved permanently", item=lease.key, to=fetched.moved_to)
 
 
 def _made_at(poll: Outcome, time_s: float) -> Outcome:
