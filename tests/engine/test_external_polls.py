@@ -124,11 +124,11 @@ def test_words_for_a_lease_that_does_not_hold_are_true(
     given = lease.token if token is None else token
     back = engine.observe([Reported(lease.key, clock.time_s + 9, content=b"y", lease=given)])
     assert back.taken == 0
-    assert f"lease {given} does not hold: it was never given out, has been given back" in back.refused[0]
+    assert f"lease {given} is not valid: it was never issued, has ended" in back.refused[0]
 
 
 def test_a_time_to_come_is_refused_with_row_and_item(engine: Engine) -> None:
-    with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, yet to come"):
+    with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, in the future"):
         engine.observe([Reported("https://h/a", 99999999999.0, changed=True, row=3)])
     for time_s in (-5.0, -math.inf, math.nan):
         with pytest.raises(InputError, match=r"https://h/a: time is .*: give Unix seconds"):

@@ -33,17 +33,16 @@ class RatePosteriors:
         return np.asarray(np.take_along_axis(self.rates, column[:, None], axis=1)[:, 0])
 
     def mean_freshness(self, frequency: Float64s) -> Float64s:
-        """Return the expected freshness of each copy if the items are polled ``frequency`` times per
-        second."""
+        """Return the expected freshness of each copy at ``frequency`` polls per second of its item."""
         return np.asarray(np.sum(self.mass * self.freshness_by_rate(frequency), axis=1))
 
     def freshness_by_rate(self, frequency: Float64s) -> Float64s:
-        """Return the freshness of each item at each of its possible rates, polled ``frequency`` times/s."""
+        """Return the freshness at each possible rate of each item, at ``frequency`` polls per second."""
         return np.asarray(freshness(self.rates, frequency[:, None]))
 
     def mean_age_s(self, frequency: Float64s) -> Float64s:
-        """Return the expected age of each copy in seconds if the items are polled ``frequency`` times per
-        second; infinite for an item that is never polled."""
+        """Return the expected age of each copy in seconds, at ``frequency`` polls per second of its item;
+        infinite for an item that is never polled."""
         polled = frequency > 0
         ages = age(self.rates[polled], frequency[polled][:, None])
         found = np.full(frequency.size, np.inf)
@@ -51,8 +50,7 @@ class RatePosteriors:
         return found
 
     def likelihoods(self) -> Float64s:
-        """Return the likelihood of the polls at each rate, without the prior, scaled to at most 1 per
-        item."""
+        """Return the likelihood of the polls at each rate, scaled so that the largest of an item is 1."""
         found = self.mass / self.prior
         return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), 1e-300))
 
@@ -108,8 +106,7 @@ class PlanSample:
         return np.asarray(relative / relative.sum())
 
     def mean_age_s(self, frequency: Float64s) -> float:
-        """Return the weighted mean of the expected ages of the copies in seconds, if the items are polled
-        ``frequency`` times per second."""
+        """Return the weighted mean of the expected ages in seconds, at ``frequency`` polls per second."""
         share = self.weight_share
         # A share may be rounded to 0, and the age of a dropped item is infinite: their product is undefined.
         return float(share[share > 0] @ self.posteriors.mean_age_s(frequency)[share > 0])
