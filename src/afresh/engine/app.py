@@ -66,8 +66,7 @@ def open_engine(
     seed: int | None = None,
     reading: bool = False,
 ) -> Engine:
-    """Return the engine of a project folder. ``overrides`` such as ``{"budget.requests": "2/s"}`` replace
-    values of its settings file."""
+    """Return the engine of a project folder; ``{"budget.requests": "2/s"}`` overrides its settings file."""
     settings = read_folder(Path(folder), overrides)
     return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
 
@@ -86,8 +85,7 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
 
 
 def init_folder(folder: Path) -> Path:
-    """Create a project folder with a commented settings file and an empty store. Raise ``UsageError`` if it
-    has a settings file already."""
+    """Create a project folder with settings file and store; raise if it has a settings file already."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)

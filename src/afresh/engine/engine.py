@@ -246,8 +246,7 @@ class Engine(ItemOperations, ClosedOnExit):
     # Reports.
 
     def current(self) -> Settings:
-        """Return the settings with the budget override, if one is set. A budget per item is multiplied by the
-        current number of active items."""
+        """Return the settings with the budget override, or with a budget per item times all active items."""
         settings = apply_override(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")

@@ -167,8 +167,7 @@ class FleetMember:
         return float(kept) if kept else -math.inf
 
     async def leave(self) -> None:
-        """Release all claims, so that other workers continue at once. If the store cannot be written, the
-        claims expire."""
+        """Release all claims for other workers; if the store cannot be written, the claims expire."""
         try:
             await self._store.call(self._leave)
         except StoreError as error:

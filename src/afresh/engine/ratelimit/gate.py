@@ -221,8 +221,7 @@ class Gate:
         self._owe(spent.less(ahead))
 
     def owe_ahead(self, spent: Spent) -> None:
-        """Record the cost of one request as a debt before its poll is over, so that the next request of the
-        same poll waits too."""
+        """Record the cost of one request before its poll is over, so that its next request waits too."""
         if not self._slots.limits.counts_only:
             self._ahead += spent
             self._owe(spent)

@@ -25,8 +25,7 @@ WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
 other workers or few requests, because reserved time that is not used is lost to the other workers."""
 
 UNCOUNTED_PER_S = 1e5
-"""More requests per second than all workers together can send. Such a budget is not shared: each worker keeps
-it alone."""
+"""More requests per second than all workers can send; each worker keeps such a budget by itself."""
 
 _SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
 

@@ -63,8 +63,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
 
 
 async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
-    """Replace the items of the scheduler by those of ``full``, and read again the items that were polled
-    meanwhile. No poll may be under way."""
+    """Continue with the items of ``full`` and the polls made meanwhile. No poll may be under way."""
     ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
     context.scheduler.replace_items(full, await context.store.plan.columns_of(known))

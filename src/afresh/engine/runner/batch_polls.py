@@ -46,8 +46,7 @@ class BatchPolls:
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
-        """Let the source choose and request a batch; return each lease with its answer. Leases without an
-        answer are released."""
+        """Let the source choose and request a batch; return its answers by lease, and release the others."""
         leases = [lead]
         try:
             batch = await source.choose(lead.key, await self._weights(source))
@@ -61,8 +60,7 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights of the items of a source, 1 for items without a row; None if the keys of the
-        source changed meanwhile."""
+        """Return the weights of the items of a source, 1 without a row; None if its keys just changed."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):

@@ -48,8 +48,7 @@ class RunInput:
 
 
 async def build_run(given: RunInput) -> Run:
-    """Return a run that is ready to poll. The caller must call ``Run.run``, ``refresh`` or ``list_items``
-    once, which also closes it."""
+    """Return a run that is ready to poll; ``Run.run``, ``refresh`` or ``list_items`` also closes it."""
     store = ThreadedStore(given.store)
     try:
         return await _build(store, given)

@@ -50,8 +50,7 @@ class RunProgress:
 
 
 class Run:
-    """A run that is ready to poll, built by ``build_run``. One of ``run``, ``refresh`` and ``list_items`` is
-    called, once."""
+    """A run, built by ``build_run``. One of ``run``, ``refresh`` and ``list_items`` is called, once."""
 
     def __init__(
         self,
@@ -96,8 +95,7 @@ class Run:
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
-        """Poll until a stop is requested, for at most ``for_s`` seconds or, in a single round, until every
-        item that is due was polled once."""
+        """Poll until a stop is requested, for ``for_s`` seconds or until a single round is over."""
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
@@ -197,8 +195,7 @@ class Run:
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _save_and_adapt(self) -> None:
-        """Save the state of the sources regularly. If the budget is set per item, adapt it to the number of
-        items."""
+        """Save the state of the sources regularly, and adapt a budget per item to the number of items."""
         while True:
             await asyncio.sleep(TICK_S)
             await self.context.sources.save_state(self.context.member.claims)

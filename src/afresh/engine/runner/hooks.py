@@ -39,8 +39,7 @@ Call: TypeAlias = Callable[["Change"], Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a hook receives. ``kind`` is new, changed, gone or removed; ``content`` is empty for gone and
-    removed items."""
+    """What a hook receives. ``kind`` is new, changed, gone or removed; the last two have no content."""
 
     item: str
     source: str

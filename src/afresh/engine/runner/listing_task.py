@@ -41,8 +41,7 @@ class ListingResult:
 
 
 class ListingTask:
-    """Reads the sitemaps, feeds and start pages of every source when they are due, if this worker is the
-    planner."""
+    """Reads the listings of every source when they are due, if this worker is the planner."""
 
     def __init__(self, context: RunContext) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock

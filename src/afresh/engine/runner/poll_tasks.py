@@ -53,8 +53,7 @@ class PollTasks:
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll ``leases``, decide, and pass the outcomes to the writer. If ``may_choose``, the source may
-        choose further items to refresh."""
+        """Poll ``leases``, pass the outcomes to the writer. If ``may_choose``, the source may add items."""
         context = self._context
         try:
             for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
@@ -84,8 +83,7 @@ class PollTasks:
             self._context.wakeup.set()
 
     def is_quiet(self, group: str) -> bool:
-        """Return whether a group can be released to other workers: none of its polls is under way, and its
-        delay or back-off is over."""
+        """Return whether a group can be released: it has no poll under way, and no delay or back-off."""
         now_s, sources = self._context.clock.now_s(), self._context.sources
         if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self.in_group):
             return False

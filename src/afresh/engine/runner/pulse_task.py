@@ -38,8 +38,7 @@ class PulseTask:
         current: Callable[[], Settings],
         began_with: BudgetOverride | None,
     ) -> None:
-        """``current`` returns the settings with the override applied; ``began_with`` is the override with
-        which the run began."""
+        """``current`` returns the current settings; ``began_with`` is the override at the run's start."""
         self._run, self._store, self._clock, self._current = run, store, clock, current
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S

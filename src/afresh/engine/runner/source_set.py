@@ -51,8 +51,7 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if its state is saved here. ``StalenessTask`` saves that of sources that observe
-        staleness."""
+        """The source if its state is saved here, and not by ``StalenessTask``."""
         return None if self.can.staleness is not None else self.can.state
 
 

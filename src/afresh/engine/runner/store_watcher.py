@@ -37,8 +37,7 @@ class StoreWatcher:
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
-        """Prepare the first poll: save the time of the first run on this store, if it is not saved yet, and
-        read the open notices."""
+        """Save the time of the first run on this store, if none is saved yet, and read the open notices."""
         if await self._store.state.get(FIRST_RUN) is None:
             await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
         await self._read_notices()
@@ -126,8 +125,7 @@ class StoreWatcher:
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
     async def _check_target(self) -> None:
-        """Compare the audited freshness with the target once a minute; log when it starts or stops missing
-        the target."""
+        """Check once a minute whether audited freshness misses the target; log when this changes."""
         target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
         is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
         if target is None or is_early or not self._member.is_planner:

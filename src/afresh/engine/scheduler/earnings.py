@@ -225,8 +225,7 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
 def _plan_observed(
     policy: RowPolicy, terms: MoneyTerms, budget: BudgetTable, rows: Ints, limit: float | None
 ) -> SpendingPlan:
-    """Plan for items whose staleness is observed. They are refreshed once after each change, which pays if
-    w·(B+O) > c·λ."""
+    """Plan for observed items, which are refreshed after each change if this pays: w·(B+O) > c·λ."""
     if rows.size == 0 or policy.staleness is None:
         return _NOTHING
     weight, cost = policy.item_rows.weight[rows], np.maximum(terms.money(budget)[rows], _LEAST)

@@ -43,8 +43,7 @@ class Forecast:
         return now_s + self._policy.ranking.shift_s
 
     def sample_rows(self) -> Ids:
-        """Return all rows or, if there are more than ``SAMPLE_ROWS``, every k-th row with the smallest k for
-        which the sample has at most that many."""
+        """Return all rows or, of more than ``SAMPLE_ROWS``, rows at even distances, at most that many."""
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
@@ -79,8 +78,7 @@ class Forecast:
         return value, math.sqrt(float(np.sum(weight**2 * luck))) / total
 
     def _relative_weights(self) -> Float64s:
-        """Return the weights of the rows, 0 for inactive ones, divided by the largest, so that sums of them
-        and of their squares do not overflow."""
+        """Return the weights, 0 for inactive rows, divided by the largest so that sums do not overflow."""
         weight = np.where(self._rows.is_active, self._rows.weight, 0.0)
         largest = float(weight.max(initial=0.0))
         return weight / largest if largest > 0 else weight

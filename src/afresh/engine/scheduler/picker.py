@@ -21,8 +21,7 @@ GroupKey: TypeAlias = tuple[int, int]
 """The codes of a source and of one of its groups."""
 
 ReadyTime: TypeAlias = Callable[[GroupKey, float], float]
-"""Returns when the next poll of a group may start, given the current time; infinite while the group has as
-many polls under way as it allows."""
+"""Returns when the next poll of a group may start, given the time now; infinite while the group is full."""
 
 POOL_SHARE = 300
 _FEWEST = 512  # rows of a pool
@@ -39,8 +38,7 @@ class Picker:
     """Picks rows one by one, and marks each as busy until its poll is over."""
 
     def __init__(self, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0) -> None:
-        """``elapsed_s`` is a stopwatch that measures how long ranking takes: if it takes long, it is done
-        more rarely."""
+        """``elapsed_s`` is a stopwatch that measures ranking: if it takes long, it is done more rarely."""
         self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
         self._queues: dict[GroupKey, list[tuple[int, float, int]]] = {}  # (tier, value, row), the best last
         self._heads: list[tuple[int, float, int, GroupKey]] = []  # a heap: the best row of each ready group

@@ -185,8 +185,7 @@ class Ranking:
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
 
     def rebuild(self, budget_per_s: float, names: Sequence[str] | None) -> None:
-        """Build the grid of rates again for this budget, and the families if ``names`` of all items are
-        given. The beliefs of the items are kept."""
+        """Build the grid of rates, and families by ``names``, again; the beliefs of the items are kept."""
         self.grow()
         before = self.adaptive
         rows = before.rows(np.arange(before.items.size))
@@ -202,8 +201,7 @@ class Ranking:
         self.adaptive.refit(self.now_s)
 
     def adopt_learned(self, shared: Arrays) -> None:
-        """Replace what was learned of all items together by ``shared``, which another engine learned. The
-        beliefs of each item are kept."""
+        """Adopt what another engine learned of all items together; the beliefs of the items are kept."""
         self.grow()
         before, rows = self.adaptive, np.arange(self.item_rows.size)
         self.adaptive = _build_policy(self, self.budget_per_s)

@@ -102,8 +102,7 @@ class RowPolicy:
         return np.where(value < least, -np.inf, value) if least > 0 else value
 
     def poll_values(self, now_s: float) -> Float64s:
-        """Return the poll values as they are reported: −∞ for a row that may not be polled, +∞ for a row
-        that was never polled."""
+        """Return the poll values to report: −∞ for a row that may not be polled, +∞ for a new one."""
         found = self.priorities(now_s)
         value = found.value.copy()
         for tier, reported in _REPORTED.items():
@@ -157,8 +156,7 @@ class RowPolicy:
         return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Replace the intervals of observed rows by 1/λ, the mean time to their next change, because they
-        are polled when they have changed."""
+        """Set the intervals of observed rows to 1/λ, because they are polled after each change."""
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s

@@ -32,8 +32,7 @@ FOLLOWED_UP = 10.0  # the first notices of a source are followed by a poll, to l
 
 
 class Scheduler:
-    """Picks rows and learns from their polls. Rows contain the code numbers of their source and their group;
-    ``names`` maps these codes to names."""
+    """Picks rows and learns from their polls. ``names`` maps the codes of sources and groups to names."""
 
     def __init__(
         self,

@@ -48,8 +48,7 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
-    """Set the value at ``path`` in ``raw``, the tables of the settings file. Return its full path,
-    ``TABLE.KEY`` or ``source.NAME.KEY``."""
+    """Set a value in ``raw``, the tables of the file; return its path TABLE.KEY or source.NAME.KEY."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:
         model = TABLES[table]
