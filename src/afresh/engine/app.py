@@ -46,8 +46,7 @@ def make_engine(
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """Return the store that the settings name; it is created if it does not exist. With ``reading``, a store
-    that may not be written is opened for reading only."""
+    """Return the store of the settings, created if missing; ``reading`` accepts a read-only one."""
     retention = Retention(settings.store.versions, settings.store.observations)
     try:
         return open_store(settings.store.url, base=folder, retention=retention)

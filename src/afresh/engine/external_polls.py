@@ -153,8 +153,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
 
 
 def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Learn the beliefs of these items again from their observations alone. The grid of rates is built for
-    the mean time between these observations."""
+    """Learn the beliefs of these items again, from their observations alone."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
@@ -208,8 +207,7 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
-    """Return the lease that the reported poll names or, if it names none, a new one; None if another worker
-    has leased the item."""
+    """Return the lease that the report names, or a new one; None if another worker holds it."""
     if row.lease is None:
         taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
         return taken[0] if taken else None

@@ -87,8 +87,7 @@ class Claims:
         return group not in self and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when polls of ``group`` may start, in Unix seconds. Request its claim if this worker does
-        not hold it and no other worker is known to hold it."""
+        """Return when polls of ``group`` may start, in Unix seconds; request its claim if needed."""
         held, elapsed_s = self._held.get(group), self._clock.elapsed_s()
         if held is not None and elapsed_s < held.until_s:
             if held.closing:
@@ -163,8 +162,7 @@ class Claims:
         return names
 
     def _close(self, share: float, now_s: float) -> None:
-        """Mark the groups to release to other workers as closing: no poll of them starts any more, and they
-        are released when the polls under way have ended."""
+        """Mark the groups to be released as closing: they are released when their polls have ended."""
         longest = sorted(self._held.values(), key=lambda held: held.since_s)
         excess = max(len(longest) - share, 0)
         for place, held in enumerate(longest):

@@ -59,8 +59,7 @@ class FleetMember:
     def __init__(
         self, store: ThreadedStore, clock: Clock, wakeup: asyncio.Event, *, claim_s: float, delay_s: float
     ) -> None:
-        """``claim_s`` is the length of a claim, ``delay_s`` the time between two requests to one group.
-        ``wakeup`` is set each time claims were taken or refused."""
+        """``claim_s`` is the length of a claim, ``delay_s`` the time between two requests to a group."""
         self._store, self._clock, self._claim_s = store, clock, claim_s
         self._delay_s, self.time = delay_s, SteadyClock(clock)
         self._worker = this_worker(clock, self.time.now_s())

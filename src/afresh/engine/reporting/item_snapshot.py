@@ -89,15 +89,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
         observed = seen.get(item.key)
         if observed is not None and observed.rate_per_s >= 0:
             rates[item.id] = observed.rate_per_s, observed.low_per_s, observed.high_per_s
-    return ItemSnapshot(
-        time_s=now_s,
-        settings=settings,
-        items=tuple(items),
-        scheduler=scheduler,
-        rates=rates,
-        polls=polls,
-        seen=seen,
-    )
+    return ItemSnapshot(now_s, settings, tuple(items), scheduler, rates, polls, seen)
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:

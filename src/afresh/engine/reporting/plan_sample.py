@@ -41,8 +41,7 @@ class RatePosteriors:
         return np.asarray(freshness(self.rates, frequency[:, None]))
 
     def mean_age_s(self, frequency: Float64s) -> Float64s:
-        """Return the expected age of each copy in seconds, at ``frequency`` polls per second of its item;
-        infinite for an item that is never polled."""
+        """Return the expected age of each copy in seconds; infinite for an item that is never polled."""
         polled = frequency > 0
         ages = age(self.rates[polled], frequency[polled][:, None])
         found = np.full(frequency.size, np.inf)

@@ -42,8 +42,7 @@ class WatchedItem:
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
-    """Return the ids of ``items`` and, if one of them is observed, also those of all observed items, because
-    their refreshes are compared with each other."""
+    """Return the ids of ``items`` and, if one of them is observed, of all observed items."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if any(item.key in kept for item in items):

@@ -111,8 +111,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
 
 
 def _unknown(store: Store, settings: Settings, key: str) -> str:
-    """Return the message that there is no such item, with a similar key or how to add it. Quotes in ``key``
-    are ignored, because names of views may be quoted."""
+    """Return the message that there is no such item, with a similar key or how to add one."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":

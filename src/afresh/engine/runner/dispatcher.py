@@ -64,8 +64,7 @@ class Dispatcher:
         self._context.wakeup.set()
 
     async def run(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
-        """Start polls until a stop is requested, until the elapsed time ``until_s``, or until a single round
-        is over. Raise the error of a helper or of a poll that failed."""
+        """Start polls until a stop, until the elapsed time ``until_s``, or to the end of a single round."""
         context, polls, clock, gate = self._context, self._polls, self._context.clock, self._context.gate
         while not self._stop.is_requested:
             for helper in helpers:
@@ -199,8 +198,7 @@ class Dispatcher:
     def _usable_lease(
         self, bulk: Bulk, row: int, taken: Mapping[int, Lease], now_s: float, unused: list[Lease]
     ) -> Lease | None:
-        """Return the lease of ``row``; None if another engine has leased it, or polled it just before. A
-        lease that is not needed is added to ``unused``."""
+        """Return the lease of ``row`` if it is to be polled; a lease not needed is added to ``unused``."""
         item_rows = self._scheduler.item_rows
         lease = taken.get(int(item_rows.ids[row]))
         if lease is None:

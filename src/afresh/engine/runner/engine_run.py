@@ -62,8 +62,7 @@ class Run:
         once: bool,
         is_complete: bool,
     ) -> None:
-        """``once``: make a single round over the items that are due. ``is_complete``: all items are loaded,
-        so that none have to be loaded in the background."""
+        """``once``: make a single round. ``is_complete``: all items are loaded already."""
         self.context, self.tasks, self.scheduler = context, tasks, context.scheduler
         self._rng, self._stop = rng, stop
         self._once, self._was_complete, self._is_complete = once, is_complete, asyncio.Event()
@@ -208,8 +207,7 @@ class Run:
     # Settings and the end.
 
     def reload(self, settings: Settings) -> list[str]:
-        """Apply ``settings`` from now on; return what changed in the sources. If a source cannot be built,
-        raise its error and change nothing."""
+        """Apply ``settings``; return what changed in the sources. If it raises, nothing has changed."""
         words = self.context.sources.replace_sources(settings.sources)
         self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
         self.context.settings.now = settings
@@ -219,8 +217,7 @@ class Run:
         return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
-        """Wait until the polls under way are committed and everything is saved, unless a second stop is
-        requested; then close the run."""
+        """Wait until all polls are committed and all is saved, or a second stop; then close the run."""
         for other in others:
             other.cancel()
         draining = asyncio.create_task(self._drain())

@@ -73,8 +73,7 @@ class Hooks:
         }
 
     def forget_order(self) -> int:
-        """Forget which items have a failed event, because another worker delivers now. It is read from the
-        store again before the next delivery here. Return 0, the number of delivered events."""
+        """Forget the failed events, because another worker delivers now; return 0 deliveries."""
         self._held_up = None
         return 0
 

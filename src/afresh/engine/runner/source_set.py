@@ -193,8 +193,7 @@ class SourceSet:
         return True
 
     async def _save_states(self) -> None:
-        """Save what the sources learned, merged with what other workers saved. If another worker saved at
-        the same time, load its state and save again, so that neither is lost."""
+        """Save what the sources learned, merged with what others saved; again if they saved meanwhile."""
         self._save_state_at_s = self._clock.elapsed_s() + STATES_EVERY_S
         for name, held in list(self._held.items()):
             source = held.state

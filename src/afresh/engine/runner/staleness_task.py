@@ -31,11 +31,8 @@ class StalenessTask:
 
     def __init__(self, context: RunContext, listing_task: ListingTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._listing_task, self._scheduler, self._recorder = (
-            listing_task,
-            context.scheduler,
-            context.recorder,
-        )
+        self._scheduler, self._recorder = context.scheduler, context.recorder
+        self._listing_task = listing_task
         self._ids: dict[str, int] = {}
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}

@@ -122,8 +122,7 @@ def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given:
 
 
 def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
-    """Set the value and cost factors of the rows, and rank again the rows whose factors changed. If no source
-    has income or observes staleness, the factors stay 1."""
+    """Set the value and cost factors of the rows, and rank the rows with new factors again."""
     earns, staleness, money = has_income(given.settings), policy.staleness, policy.money
     if not earns and staleness is None and not money.is_applied:
         return

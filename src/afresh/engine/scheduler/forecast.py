@@ -162,8 +162,7 @@ class Forecast:
         return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
-        """Return the probability that the copy of ``row`` is fresh, and its poll value, both at each number
-        ``after_s`` of seconds after its last poll."""
+        """Return the probability of a fresh copy and the poll value, ``after_s`` seconds after a poll."""
         policy, rows = self._adaptive, np.array([row])
         times_s = (float(policy.items.last_poll[row]) + after_s).tolist()
         fresh = np.array([policy.fresh(rows, time_s)[0] for time_s in times_s])

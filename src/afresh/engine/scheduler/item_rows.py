@@ -40,8 +40,7 @@ class ItemRows:
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
-        """Append the items of ``batches`` as new rows; return the number of items added. Their ids must be
-        higher than all ids that are already loaded."""
+        """Append items as rows, with ids above all loaded ones; return the number of items added."""
         parts = [part for part in batches if part.id.size]
         if not parts:
             return 0
@@ -89,8 +88,7 @@ class ItemRows:
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
     def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
-        """Update the rows of items that were changed or removed in the store. ``now`` contains the columns
-        of those that still exist; the others become inactive."""
+        """Update changed items from ``now``, and deactivate those that ``now`` does not contain."""
         rows = self.rows(item_ids)
         self.is_active[rows] = False
         rows = self.rows(now.id.tolist())
@@ -106,8 +104,7 @@ class ItemRows:
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:
-        """Set the last poll of ``row`` to ``polled_s``, a poll of another engine, if it is later than the
-        last poll known here. Return whether it is."""
+        """Record a poll by another engine; return whether it is later than the last poll known here."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s

@@ -155,8 +155,7 @@ class Ranking:
         return value
 
     def exact_time_to_reach(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
-        """Return after how many seconds without a poll the poll value of each row reaches ``level``, with
-        the rate of shocks of its families included; infinite if not within ``longest_s``."""
+        """Return after how many seconds the poll value of each row reaches ``level``; infinite if never."""
         self.grow()
         policy, goal = self.adaptive, np.broadcast_to(level, rows.shape)
 
@@ -213,8 +212,7 @@ class Ranking:
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
     def _start_rows(self, rows: Ints) -> None:
-        """Give new rows their stored beliefs and the times of their copies. Rows that were never polled get
-        the rates that a listing stated."""
+        """Give new rows their stored beliefs, the times of their copies, and rates stated by listings."""
         item_rows = self.item_rows
         for first, found in item_rows.pending_beliefs:
             _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)

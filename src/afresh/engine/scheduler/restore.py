@@ -45,8 +45,7 @@ _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return the items of ``columns`` as rows. A few batches are loaded at a time, because joining all at
-    once would need twice the memory."""
+    """Return the items as rows; some batches at a time, because all at once need twice the memory."""
     item_rows, batches = ItemRows(), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
@@ -76,8 +75,7 @@ def restore_scheduler(
 def start_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
-    """Return the scheduler for an engine that starts. Unlike ``restore_scheduler``, it builds a new grid of
-    rates if the stored one does not fit the items and the budget."""
+    """Return the scheduler for an engine that starts, with a new grid of rates if the old does not fit."""
     restored = restore_scheduler(store, settings, columns, clock.now_s())
     ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
@@ -140,8 +138,7 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
-    """Return the budget of the ranking for all items, in polls per second: the requests that were measured
-    or, if copies have income, the most polls that could pay."""
+    """Return the polls per second to rank by: those measured or, with income, the most that could pay."""
     budget = given.settings.budget
     if not has_income(given.settings):
         return measured_requests_per_s(store, budget.requests, now_s)

@@ -134,8 +134,7 @@ class RowPolicy:
         return np.isinf(self.time_to_reach(rows, self.money.break_even_value))
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
-        """Return the times of the next polls of ``rows`` that were polled at ``polled_s``: when their poll
-        values reach the shadow price, if that stays as it is now."""
+        """Return when ``rows`` are polled next after ``polled_s``, if the shadow price stays the same."""
         return np.asarray(np.maximum(polled_s + self.intervals_s(rows), self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:

@@ -60,8 +60,7 @@ class Scheduler:
     # Picking.
 
     def draw_audit(self, rng: np.random.Generator, now_s: float) -> int | None:
-        """Draw a row to audit, with probability in proportion to weight; None if none was found, or if a
-        source observes the staleness of the drawn row anyway."""
+        """Draw a row to audit; None if none was found, or if a source observes its staleness anyway."""
         row = audits.draw(self.item_rows, rng, now_s)
         return None if row is None or self.policy.is_observed()[row] else row
 
@@ -138,8 +137,7 @@ class Scheduler:
         self.picker.invalidate()
 
     def has_outgrown(self) -> bool:
-        """Return whether families and grid should be built again: the items have doubled since they were
-        built, or the grid of rates no longer fits."""
+        """Return whether families and grid must be built again, because there are many more items."""
         grown = self.item_rows.size >= 2 * max(self._ranked_size, 1)
         return grown or self.policy.ranking.needs_new_grid()
 
