@@ -11,6 +11,7 @@ import configparser
 import os
 import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,8 +70,8 @@ def sections(page: str) -> list[list[Block]]:
     return list(parts.values())
 
 
-def script(blocks: list[Block], stage: Stage, folder: Path) -> str:
-    """What a reader would type, with files for the settings and the Python programs."""
+def script(blocks: list[Block], stage: Stage, folder: Path, python: str = "quick") -> str:
+    """What a reader would type, with files for the settings and the Python programs, run by ``python``."""
     lines = []
     for number, block in enumerate(blocks):
         if block.language == "sh":
@@ -80,7 +81,7 @@ def script(blocks: list[Block], stage: Stage, folder: Path) -> str:
             lines.append(f"cp {number}.toml afresh.toml && afresh config check")
         else:
             (folder / f"{number}.py").write_text(stage.told(block.text))
-            lines.append(f"quick {number}.py")
+            lines.append(f"{python} {number}.py")
     return "\n".join(lines)
 
 
@@ -98,6 +99,15 @@ def test_the_blocks_of_a_page_run_in_their_order(page: str, stage: Stage, tmp_pa
     if page == "tutorial":
         assert (folder / "mirror" / "news.html").read_text() == "<h1>/news</h1>"
         assert (folder / "mirror" / "copies" / "index.jsonl").read_text().count("\n") == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", all_blocks("python"), ids=lambda block: block.place)
+def test_python_imports_all_that_it_uses(block: Block, stage: Stage, tmp_path: Path) -> None:
+    """In a Python of its own: the quick one has imported everything already."""
+    folder = tmp_path / "folder"
+    shutil.copytree(stage.model, folder)
+    stage.run(script([block], stage, folder, sys.executable), folder)
 
 
 def test_a_command_that_fails_fails_the_page(stage: Stage, tmp_path: Path) -> None:

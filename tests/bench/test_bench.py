@@ -31,11 +31,11 @@ def test_dear_ones_run_small(name: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_some_cases_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay_robust", "--quick", "--case", "few rounds, mass", "--case", "cho"]) == 0
+    assert main(["replay_robust", "--quick", "--case", "few rounds, births", "--case", "cho"]) == 0
     out = capsys.readouterr().out
     assert out.count("replay_robust") == 2
     assert "cho: " in out
-    assert "few rounds, mass edits: " in out
+    assert "few rounds, births" in out
 
 
 @pytest.mark.parametrize("name", BENCHES)

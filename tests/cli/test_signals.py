@@ -17,6 +17,7 @@ import pytest
 from tests.servers.signalled import COMMANDS, ENDLESS, Ended, Moment, World, moments, processes_of, world
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
+from tests.waiting import until
 
 from afresh.engine.app import open_engine
 
@@ -238,11 +239,8 @@ def test_a_drain_has_a_time_limit(tmp_path: Path) -> None:
 def test_a_hook_that_hangs_ends_with_the_run_and_with_what_it_started(tmp_path: Path) -> None:
     hook = "on_change = ['sh', '-c', 'echo > hooked; sleep 600; true']\n"
     with engine_at(tmp_path, "/page", hook) as (process, _):
-        pause = threading.Event()
-        while not (tmp_path / "hooked").exists():
-            assert process.poll() is None
-            pause.wait(0.05)
-        assert len(processes_of(tmp_path)) == 3  # the run, the shell and what the shell started
+        until((tmp_path / "hooked").exists, "the hook is called")
+        until(lambda: len(processes_of(tmp_path)) == 3, "the run, the shell and what the shell starts")
         process.send_signal(signal.SIGTERM)
         _, words = process.communicate(timeout=30)
         assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words

@@ -135,8 +135,8 @@ def kill_one(fleet: Fleet, rng: np.random.Generator, polls: int) -> None:
     """One of two is killed at a random moment; the other takes over all hosts within a claim's time."""
     fleet.served(int(rng.integers(polls)))
     victim = fleet.processes[int(rng.integers(2))]
-    victim.stop()
-    with fleet.engine() as engine:  # before the other one finds it dead, and its leases are no more
+    with fleet.engine() as engine:  # open already: the other one soon finds it dead, and frees its leases
+        victim.stop()
         fleet.cut_off.update(item_id for item_id, _ in engine.store.leases.open(CLOCK.now_s() - 60.0))
     victim.close()
     killed_s = CLOCK.now_s()
@@ -181,7 +181,8 @@ def test_engines_killed_and_a_database_stopped_again_and_again(
 
 def disturbed(fleet: Fleet, server: PostgresServer, rng: np.random.Generator, times: int, polls: int) -> None:
     """Kill and restart engines and the database, then look at what came of it."""
-    fleet.start(), fleet.start()
+    fleet.start()
+    fleet.start()
     fleet.waits(lambda: len(fleet.working()) == 2)
     for time in range(times):
         kill_one(fleet, rng, polls)
@@ -201,7 +202,8 @@ def disturbed(fleet: Fleet, server: PostgresServer, rng: np.random.Generator, ti
 def test_two_engines_on_one_file(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
     rng = np.random.default_rng()
     with fleet_on(quick_afresh, tmp_path / "mirror", "sqlite:afresh.db") as fleet:
-        fleet.start(), fleet.start()
+        fleet.start()
+        fleet.start()
         fleet.waits(lambda: len(fleet.working()) == 2)
         with fleet.engine() as engine:
             planners = [claim for claim in engine.store.fleet.claims(CLOCK.now_s()) if claim.name == PLANNER]

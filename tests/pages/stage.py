@@ -229,6 +229,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "2023-08-23": "2025-08-23",
             "--items 100": "--items 20",
             "--items 150": "--items 20",
+            "--span 1y": "--span 60d",
             "reproduce cho": "reproduce yang",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }

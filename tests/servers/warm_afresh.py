@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -22,7 +23,7 @@ import socket
 import struct
 import sys
 import traceback
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import Any, NoReturn
 
 import afresh
@@ -39,10 +40,11 @@ class _Server:
     def serve(self) -> None:
         """Fork for every caller, until the last user has gone."""
         while True:
-            lines = {line: handle for handle, line in self._callers.items()}
-            ready = select.select([self._listening, *self._users, *self._callers, *lines], [], [])[0]
-            for handle in {lines.get(one, one) for one in ready} & self._callers.keys():
-                self._finish(handle, ended=handle in ready)
+            watched: list[socket.socket | int] = [self._listening, *self._users]
+            ready = select.select([*watched, *self._callers, *self._callers.values()], [], [])[0]
+            for handle, line in list(self._callers.items()):
+                if handle in ready or line in ready:
+                    self._finish(handle, ended=handle in ready)
             gone = self._users.intersection(ready)
             if gone and gone == self._users:
                 for handle in list(self._callers):
@@ -92,10 +94,17 @@ class _Server:
             socket.send_fds(line, [struct.pack("!I", number)], [handle])
 
 
-def _import_everything() -> None:
+def _warm_up() -> None:
+    """Import everything, and let the command line build its commands and help: both are kept."""
     for module in pkgutil.walk_packages(afresh.__path__, "afresh."):
         if "numba" not in module.name and not module.name.endswith(("__main__", "tied_to_parent")):
             importlib.import_module(module.name)
+    # Not by the program's own main, which would start a thread: forks are made of processes without any.
+    from afresh.cli.app import perform
+
+    sys.argv = ["afresh", "--help"]
+    with redirect_stdout(io.StringIO()), suppress(SystemExit):
+        perform()
 
 
 def _become(given: dict[str, Any], streams: list[int]) -> NoReturn:
@@ -135,7 +144,7 @@ def _run(file: str, words: list[str]) -> None:
 
 def main(path: str) -> None:
     """Get ready, and serve."""
-    _import_everything()
+    _warm_up()
     gc.freeze()  # forks share what is never collected
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)

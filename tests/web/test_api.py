@@ -22,6 +22,7 @@ def test_status_says_what_the_engine_says(web: Client) -> None:
     assert found["state"] == "none"
     assert found["time_s"] == status.time_s
     assert found["freshness"]["value"] == status.freshness.value
+    assert found["uniform_needs"]["value"] == status.uniform_needs.value
     assert found["audited"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0} or found["audited"]["n"] == 0
     assert found["absorbed_per_s"] == pytest.approx(2.0)
 

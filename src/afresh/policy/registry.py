@@ -5,7 +5,9 @@ from __future__ import annotations
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import Policy, PolicyFactory, PolicyInput
 from afresh.policy.ranking_policy import Oracle, UniformPolicy
-from afresh.policy.rival_rules import LambdaCrawl, Nutch, NutchSync, Proportional, StormCrawler
+from afresh.policy.rivals.crawler_rules import Nutch, NutchSync, Sosse, StormCrawler
+from afresh.policy.rivals.estimated_rates import LambdaCrawl, PosteriorInterval, Proportional
+from afresh.policy.rivals.mirror_sync import MirrorSync
 from afresh.values.errors import one_of
 
 POLICIES: dict[str, PolicyFactory] = {
@@ -16,7 +18,10 @@ POLICIES: dict[str, PolicyFactory] = {
     "nutch": Nutch,
     "nutch-sync": NutchSync,
     "stormcrawler": StormCrawler,
+    "sosse": Sosse,
     "lambdacrawl": LambdaCrawl,
+    "posterior-interval": PosteriorInterval,
+    "mirrorsync": MirrorSync,
 }
 
 
@@ -28,6 +33,7 @@ def make_policy(name: str, start: PolicyInput) -> Policy:
     >>> make_policy("unifrom", PolicyInput.of(2, 1.0))
     Traceback (most recent call last):
     afresh.values.errors.UsageError: unknown policy 'unifrom': did you mean 'uniform'? One of adaptive, \
-uniform, oracle, proportional, nutch, nutch-sync, stormcrawler, lambdacrawl
+uniform, oracle, proportional, nutch, nutch-sync, stormcrawler, sosse, lambdacrawl, posterior-interval, \
+mirrorsync
     """
     return POLICIES[one_of("policy", name, POLICIES)](start)

@@ -34,10 +34,15 @@ REFERENCES = ("uniform", "oracle")
 
 @dataclass(frozen=True, slots=True)
 class PeriodScores:
-    """Scores over a period of time, and the share captured by the measure of the objective."""
+    """Scores over a period of time, and two comparisons with uniform polling by the objective's measure.
+
+    ``captured`` is the share of the oracle's gain; ``uniform_needs`` how many times the requests uniform
+    polling would need for the same (``uniform_needs.add_uniform_needs``), NaN where that is not known.
+    """
 
     scores: Scores
     captured: float
+    uniform_needs: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

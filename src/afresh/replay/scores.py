@@ -136,19 +136,32 @@ def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float
     >>> {name: float(value[0]) for name, value in scores.items()}
     {'freshness': 0.8, 'age': 0.2, 'missed': 0.3, 'lag': 0.25, 'harmonic': 0.25, 'error': nan}
     """
-    period = history.end - begin
-    owner = history.change_item
-    seen = seen_at(owner, history.time, item, time, history.end)
-    # The part after ``begin`` of the span from each change until it is seen, and ∫(t − change)dt over it.
-    lacking = np.maximum(seen - np.maximum(history.time, begin), 0.0)
-    until = np.maximum(seen - history.time, 0.0)
-    before = np.maximum(np.minimum(begin, seen) - history.time, 0.0)
-    lag = 0.5 * (until * until - before * before)
+    seen = seen_at(history.change_item, history.time, item, time, history.end)
+    return {**scores_when_seen(history, seen, begin), "error": value_error(history, item, time, begin)}
+
+
+def scores_when_seen(
+    history: ChangeHistory, seen: Float64s, begin: float, until: float | None = None
+) -> dict[str, Float64s]:
+    """Each measure but ``error`` of each item over (``begin``, ``until``], from when each change is seen.
+
+    >>> history = ChangeHistory.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
+    >>> first_half = scores_when_seen(history, np.array([4.0, 4.0]), 0.0, 5.0)
+    >>> {name: float(value[0]) for name, value in first_half.items()}
+    {'freshness': 0.6, 'age': 0.4, 'missed': 0.6, 'lag': 0.5, 'harmonic': 0.5}
+    """
+    end = history.end if until is None else until
+    owner, stops = history.change_item, np.minimum(seen, end)
+    # The part in the period of the span from each change until it is seen, and ∫(t − change)dt over it.
+    lacking = np.maximum(stops - np.maximum(history.time, begin), 0.0)
+    until_seen = np.maximum(stops - history.time, 0.0)
+    before = np.maximum(np.minimum(begin, stops) - history.time, 0.0)
+    lag = 0.5 * (until_seen * until_seen - before * before)
     rank = change_rank(owner, seen)
     first = rank == 1  # a copy is stale, and ages, from the first change that it lacks
 
     def per_item(amount: Float64s) -> Float64s:
-        return np.asarray(np.bincount(owner, amount, minlength=history.items) / period)
+        return np.asarray(np.bincount(owner, amount, minlength=history.items) / (end - begin))
 
     return {
         "freshness": 1.0 - per_item(lacking * first),
@@ -156,7 +169,6 @@ def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float
         "missed": per_item(lacking),
         "lag": per_item(lag),
         "harmonic": per_item(lacking / rank),
-        "error": value_error(history, item, time, begin),
     }
 
 

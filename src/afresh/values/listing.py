@@ -28,6 +28,23 @@ class ListingEntry:
     prior_rate_per_s: float | None = None
     priority: float | None = None
 
+    @property
+    def changed_by_s(self) -> float | None:
+        """The latest time that ``modified_s`` may stand for; a date without a time stands for all of it.
+
+        >>> ListingEntry("a", "1970-01-02", modified_s=86400.0).changed_by_s
+        172800.0
+        >>> ListingEntry("a", "1970-01-02T00:00Z", modified_s=86400.0).changed_by_s
+        86400.0
+        """
+        if self.modified_s is None:
+            return None
+        is_date = all(part.isdigit() for part in self.mark.split("-"))
+        return self.modified_s + (_DATE_DAYS.get(len(self.mark), 0) * 86400.0 if is_date else 0.0)
+
+
+_DATE_DAYS = {4: 366, 7: 31, 10: 1}  # by the length of a year, a month (2026-05) and a day (2026-05-01)
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -63,6 +63,15 @@ class SeenOut(Model):
     problem: str
 
 
+class FactorOut(Model):
+    """A factor that is estimated, with the interval that holds it at ``level``."""
+
+    value: Number
+    low: Number
+    high: Number
+    level: float
+
+
 class StatusOut(Model):
     """The state of the local copy and of the engine. ``dropped`` items get no poll at present."""
 
@@ -77,6 +86,7 @@ class StatusOut(Model):
     due: int
     dropped: int
     freshness: ShareOut
+    uniform_needs: FactorOut
     audited: ShareOut
     age_s: Number
     budget_per_s: float

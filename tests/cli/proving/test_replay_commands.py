@@ -66,7 +66,7 @@ def test_one_object_per_policy_whole_and_after_the_warm_up(history: Line) -> Non
     found = {one["policy"]: one for one in summary["policies"]}
     assert list(found) == ["adaptive", "uniform", "oracle"]
     for one in found.values():
-        assert {"freshness", "age", "missed", "visits", "captured"} <= one.keys()
+        assert {"freshness", "age", "missed", "visits", "captured", "uniform_needs"} <= one.keys()
         assert one.keys() - one["after_warm_up"].keys() == {"policy", "budget", "after_warm_up"}
         assert one["visits"] == 400  # 0.2 × 40 × 50: exactly the budget
         assert one["after_warm_up"]["visits"] == pytest.approx(267, abs=1)
@@ -74,6 +74,8 @@ def test_one_object_per_policy_whole_and_after_the_warm_up(history: Line) -> Non
         assert one["budget"] == pytest.approx(8)
     assert found["uniform"]["captured"] == 0
     assert found["oracle"]["captured"] == 1
+    assert found["uniform"]["uniform_needs"] == 1
+    assert found["oracle"]["after_warm_up"]["uniform_needs"] > 1.2
     assert found["oracle"]["freshness"] > found["uniform"]["freshness"]
 
 

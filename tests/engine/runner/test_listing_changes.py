@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import page
@@ -21,6 +22,9 @@ from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import ItemChange
 from afresh.values.listing import Listing, ListingEntry
+from afresh.values.stored import ObservationColumns
+
+DAY_S = 86400.0
 
 
 @pytest.fixture
@@ -101,3 +105,42 @@ def test_a_sitemap_is_read_again_and_what_is_new_is_polled(tmp_path: Path) -> No
         copy = engine.get(f"{site.root}/c")
         assert copy is not None
         assert copy.content == b"c"
+
+
+def polled(store: Store, key: str, now_s: float) -> None:
+    """A poll of an item that found nothing."""
+    nan = np.array([np.nan])
+    store.observations.add(
+        ObservationColumns(
+            np.array([store.items.ids([key])[key]]),
+            np.array([now_s]),
+            np.array([10.0]),
+            np.array([False]),
+            nan,
+            nan,
+            np.array([False]),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "modified_s", "announced"),
+    [
+        ("1970-01-12T00:00Z", 11 * DAY_S, False),  # a poll on the 20th has seen it
+        ("1970-01-20T09:58Z", 19.415 * DAY_S, True),  # two minutes before the poll: clocks differ
+        ("1970-01-20", 19 * DAY_S, True),  # some time on the day of the poll
+        ("1970-01-19", 18 * DAY_S, False),
+        ("1970-01", 0.0, True),
+        ("1970-01-25", 24 * DAY_S, True),
+        ("version 7", None, True),  # no date at all
+    ],
+)
+def test_a_date_before_the_last_poll_announces_nothing(
+    store: Store, mark: str, modified_s: float | None, announced: bool
+) -> None:
+    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a", "first")), 10.0)
+    polled(store, "a", 19.4166 * DAY_S)  # the 20th, ten o'clock
+    again = listing(ListingEntry("a", mark, modified_s=modified_s))
+    assert apply_listing(store, "web", lambda _key: "h", again, 30 * DAY_S) == (0, 0, int(announced))
+    assert len(store.notices.open()) == announced
+    assert apply_listing(store, "web", lambda _key: "h", again, 31 * DAY_S) == (0, 0, 0)  # it is known now

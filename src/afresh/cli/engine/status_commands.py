@@ -61,6 +61,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),
         ("freshness, model", f"{_format_share(found.freshness)} now" if copied else none),
         ("freshness, audited", _describe_audits(found)),
+        ("uniform needs", _describe_savings(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
         ("dropped", f"{format_count(found.dropped, 'item')}, not worth a poll at this budget"),
@@ -92,6 +93,15 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     if found.below_target:
         rows.append(("target", f"missed: audits say less than {found.target}"))
     return rows
+
+
+def _describe_savings(found: Status) -> str:
+    """Say how many times the requests uniform polling would need."""
+    needs = found.uniform_needs
+    if math.isnan(needs.value):
+        return "not known yet"
+    span = "" if math.isnan(needs.low) else f" ({needs.low:.2f}–{needs.high:.2f})"
+    return f"{needs.value:.2f}{span} times the requests for this plan's freshness, by the model"
 
 
 def _describe_run(found: Status) -> str:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from afresh.replay.change_history import ChangeHistory
     from afresh.replay.compare import PeriodScores, ReplayResult
 
+_WIDTH = 160
 _PLOT_POINTS = 90  # of a line over time: enough to see seasons, few enough to see the line
+_CAPTION = (
+    "after the warm-up (last: whole window); intervals hold 90 %;"
+    " needs: times the requests with which uniform polling would do as well"
+)
 Cell: TypeAlias = "Callable[[ReplayResult], str]"
 # Scores that a table shows only where they are the objective, or known.
 _SPECIAL: Mapping[str, Cell] = {
@@ -50,6 +55,7 @@ def _score_fields(part: PeriodScores, unit: str) -> dict[str, Any]:
         "harmonic": found.harmonic,
         "visits": found.visits,
         "captured": part.captured,
+        "uniform_needs": part.uniform_needs,
     }
     return figures if math.isnan(found.error) else {**figures, "error": found.error}
 
@@ -62,6 +68,8 @@ def print_tables(
     from rich.table import Table
 
     console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDTH)  # in a file nothing need be cut off
     columns = _columns(results, objective)
     for budget, group in groupby(results, key=lambda result: result.budget):
         per = f"{format_number(budget * UNIT_SECONDS[unit])} per {UNIT_NAMES[unit]}"
@@ -69,7 +77,7 @@ def print_tables(
             title=f"{title}, budget {per}",
             title_justify="left",
             title_style="bold",
-            caption="after the warm-up (last: whole window); intervals hold 90 %",
+            caption=_CAPTION,
             caption_justify="left",
             box=None,
             header_style="dim",
@@ -97,6 +105,7 @@ def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]
         **{name: cell for name, cell in _SPECIAL.items() if name in shown},
         "visits": lambda result: f"{result.after.scores.visits:,}",
         "captured": lambda result: _format_share(result.after.captured),
+        "needs": lambda result: _format_factor(result.after.uniform_needs),
         "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
     }
 
@@ -108,6 +117,10 @@ def _format_interval(result: ReplayResult) -> str:
 
 def _format_share(captured: float) -> str:
     return "–" if math.isnan(captured) else f"{captured:.0%}"
+
+
+def _format_factor(factor: float) -> str:
+    return "–" if math.isnan(factor) else f"{factor:.2f}×"
 
 
 def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:

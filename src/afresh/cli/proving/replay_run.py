@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay
 from afresh.replay.policy_run import NoticeLog, make_notices
+from afresh.replay.uniform_needs import add_uniform_needs
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds
@@ -35,7 +37,8 @@ def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None
     for remark in recorded.remarks:
         typer.echo(f"afresh: {remark}", err=True)
     history = _change_history(recorded)
-    results = _run_all(recorded, history, options)
+    start = _policy_input(recorded, history, options)
+    results = _compare_with_uniform(history, _run_all(recorded, history, start, options), start, options)
     if options.visits is not None:
         write_visits(options.visits, results, recorded.names)
     if options.plot is not None:
@@ -63,9 +66,10 @@ def _change_history(recorded: RecordedHistory) -> ChangeHistory:
     )
 
 
-def _run_all(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> list[ReplayResult]:
+def _run_all(
+    recorded: RecordedHistory, history: ChangeHistory, start: PolicyInput, options: ReplayOptions
+) -> list[ReplayResult]:
     """Run every policy at every budget, least budget first."""
-    start = _policy_input(recorded, history, options)
     notices = _read_notices(recorded, options)
     budgets = sorted({budget.total_per_second(history.items) for budget in options.budgets})
     results: list[ReplayResult] = []
@@ -81,6 +85,25 @@ def _run_all(recorded: RecordedHistory, history: ChangeHistory, options: ReplayO
                 progress=partial(_reach_share, progress, done),
             )
     return results
+
+
+def _compare_with_uniform(
+    history: ChangeHistory, results: Sequence[ReplayResult], start: PolicyInput, options: ReplayOptions
+) -> list[ReplayResult]:
+    """Return the results with what uniform polling would need for the same."""
+    found: list[ReplayResult] = []
+    budgets = len({result.budget for result in results})
+    with ProgressBar("polling uniformly at other budgets", float(budgets)) as progress:
+        for done, (budget, group) in enumerate(groupby(results, key=lambda result: result.budget)):
+            found += add_uniform_needs(
+                history,
+                list(group),
+                replace(start, budget=budget),
+                warm_up=options.warm_up,
+                seed=options.seed,
+                progress=partial(_reach_share, progress, done),
+            )
+    return found
 
 
 def _reach_share(progress: ProgressBar, done: int, share: float) -> None:

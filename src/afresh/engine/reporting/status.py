@@ -12,6 +12,7 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.pulse import Pulse, read_pulse
+from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
@@ -68,13 +69,15 @@ class Status:
     """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds.
 
     ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % interval; ``audited`` is
-    what audits measured. ``age_s`` is the weighted mean of the expected ages, NaN without copies. ``dropped``
-    is the number of items that are not polled at this budget. ``absorbed_per_s`` is how many requests per
-    second all groups together allow. If there are very many items, only ``looked_at`` are read, and counts
-    are scaled. ``views`` are the items whose staleness is observed. ``money`` is the spending plan, if copies
-    have income. ``troubles`` are sources whose listings cannot be read. The budget is that of the running
-    engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite if not set.
-    ``closed`` are the sources outside their time windows, with the next opening. ``run`` is the last pulse.
+    what audits measured. ``uniform_needs`` is how many times the requests uniform polling would need to reach
+    the freshness of this plan. ``age_s`` is the weighted mean of the expected ages, NaN without copies.
+    ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how many
+    requests per second all groups together allow. If there are very many items, only ``looked_at`` are read,
+    and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is the spending
+    plan, if copies have income. ``troubles`` are sources whose listings cannot be read. The budget is that of
+    the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
+    if not set. ``closed`` are the sources outside their time windows, with the next opening. ``run`` is the
+    last pulse.
     """
 
     items: int
@@ -83,6 +86,7 @@ class Status:
     copies: int
     failing: int
     freshness: ShareEstimate
+    uniform_needs: FactorEstimate
     audited: ShareEstimate
     age_s: float
     due: int
@@ -133,6 +137,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
         freshness=forecast.freshness(now_s),
+        uniform_needs=uniform_needs(scheduler),
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),

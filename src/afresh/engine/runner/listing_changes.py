@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
@@ -20,6 +20,7 @@ from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, compare_listing
 
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
+_SKEW_S = 300.0  # by which the clock of a site may differ
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
@@ -69,12 +70,24 @@ def apply_listing(
         store.items.change(back, ItemChange(status="active", due_s=now_s))
     if found.deaths:
         store.items.change(found.deaths, ItemChange(due_s=now_s))
-    if found.notices:
-        store.notices.add(list(store.items.ids(found.notices).values()), now_s)
+    notices = _unseen(store, found.notices, entries)
+    if notices:
+        store.notices.add(notices, now_s)
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
     store.state.set({name: json.dumps(marks, ensure_ascii=False).encode()})
-    return born, len(found.deaths), len(found.notices)
+    return born, len(found.deaths), len(notices)
+
+
+def _unseen(store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry]) -> list[int]:
+    """Return the ids of the items that changed after their last poll, as far as the document's dates say. A
+    sitemap that is written at night announces what a poll saw by day: that is no news."""
+    found = []
+    for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
+        changed_s = entries[item.key].changed_by_s
+        if changed_s is None or item.polled_s is None or item.polled_s <= changed_s + _SKEW_S:
+            found.append(item.id)
+    return found
 
 
 def _new_items(

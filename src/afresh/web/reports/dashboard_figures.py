@@ -70,7 +70,7 @@ class Card:
 
 
 CARDS = (
-    Card("Fresh, by the model", "freshness", "{freshness-range}"),
+    Card("Fresh, by the model", "freshness", "{freshness-range}{uniform-needs}"),
     Card("Fresh, audited", "audited", "{audited-range}"),
     Card("Age of the copies", "age", "expected, since the first change that was missed"),
     Card("Polls per minute", "polls", "{changes} found a change"),
@@ -118,6 +118,13 @@ FIGURES = (
     ),
     Figure("status.freshness.low", metric="freshness_low_ratio", meaning="Lower end of its 95 % interval."),
     Figure("status.freshness.high", metric="freshness_high_ratio", meaning="Upper end of its 95 % interval."),
+    Figure(
+        "status.uniform_needs.value",
+        "uniform-needs",
+        lambda value: "" if math.isnan(value) else f"; uniform polling would need {value:.2f} × the requests",
+        "uniform_needs_ratio",
+        "How many times the requests uniform polling would need for the freshness of this plan.",
+    ),
     Figure(
         "status.audited.value",
         "audited",

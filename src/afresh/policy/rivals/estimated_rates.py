@@ -1,4 +1,9 @@
-"""The rivals of the adaptive policy: rules of crawlers in use, and policies of the literature."""
+"""Policies that estimate each item's rate and set its interval from the estimate alone.
+
+``Proportional`` polls as often as an item changes, ``LambdaCrawl`` plans for the estimates as if they were
+known, and ``PosteriorInterval`` sets the interval at which an item is expected to be stale for a given share
+of the time.
+"""
 
 from __future__ import annotations
 
@@ -7,72 +12,8 @@ import numpy as np
 from afresh.allocation.allocate import allocate
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
+from afresh.rates.estimators.gamma_filter import belief_after_change
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
-
-# Nutch: limits of the interval in rounds. By default they are a minute and a year, to a first interval of 30
-# days.
-NUTCH_DECREASE, NUTCH_INCREASE, NUTCH_SYNC = 0.8, 1.4, 0.3
-NUTCH_LEAST, NUTCH_MOST = 2.3e-5, 12.2
-# StormCrawler: an hour and two weeks, to a first interval of a day.
-STORM_INCREASE = 1.5
-STORM_LEAST, STORM_MOST = 1 / 24, 14.0
-
-
-class Nutch(IntervalPolicy):
-    """Nutch's adaptive rule without sync: the interval × 0.8 after a change, × 1.4 otherwise.
-
-    With sync: where δ, the time since the last change seen, exceeds the interval I, then I = δ, and the next
-    poll is at now − 0.3δ + I.
-
-    >>> policy = Nutch(PolicyInput.of(2, 1.0))
-    >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
-    [1.6, 2.8]
-    """
-
-    has_sync = False
-
-    def __init__(self, start: PolicyInput) -> None:
-        super().__init__(start)
-        self.last_change: Float64s = np.full(start.items, start.now)
-
-    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        interval = self.interval[items] * np.where(changed, NUTCH_DECREASE, NUTCH_INCREASE)
-        interval = np.clip(interval, NUTCH_LEAST * self.round, NUTCH_MOST * self.round)
-        self.last_change[items] = np.where(changed, now, self.last_change[items])
-        reference = now
-        if self.has_sync:
-            delta = now - self.last_change[items]
-            interval = np.maximum(interval, delta)
-            reference = now - NUTCH_SYNC * delta
-        # I = δ has no upper limit: with one, an item long unchanged would be due in the past, for ever.
-        self.interval[items] = interval
-        return np.asarray(reference + self.interval[items])
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.last_change = np.concatenate([self.last_change, np.full(numbers.size, now)])
-        return numbers
-
-
-class NutchSync(Nutch):
-    """Nutch's adaptive rule with sync."""
-
-    has_sync = True
-
-
-class StormCrawler(IntervalPolicy):
-    """StormCrawler's rule: after a change (I + min)/2, otherwise 1.5·I up to a maximum.
-
-    >>> policy = StormCrawler(PolicyInput.of(2, 1.0))
-    >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
-    [1.041667, 3.0]
-    """
-
-    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        interval = self.interval[items]
-        longer = np.minimum(STORM_INCREASE * interval, STORM_MOST * self.round)
-        self.interval[items] = np.where(changed, (interval + STORM_LEAST * self.round) / 2.0, longer)
-        return np.asarray(now + self.interval[items])
 
 
 class Proportional(IntervalPolicy):
@@ -198,3 +139,91 @@ def _log_likelihood(elapsed: Float64s, changed: Bools, log_rates: Float64s) -> F
     expected = elapsed[:, None] * np.exp(log_rates)
     found = np.log(-np.expm1(-np.maximum(expected, 1e-300)))
     return np.asarray(np.where(changed[:, None], found, -expected))
+
+
+STALE_SHARE = (
+    0.2  # of the time that a copy is expected to be stale, before intervals are scaled to the budget
+)
+PRIOR_CHANGES = 0.5  # in one round, before any poll
+
+
+class PosteriorInterval(IntervalPolicy):
+    """The interval at which an item is expected to be stale for a given share of the time, as monitors do.
+
+    Each item has its own belief Gamma(a, b) about its rate, learned from its own polls alone
+    (``GammaFilter``). A copy is right after t with probability (1 + t/b)^(−a), so it is right for the share
+    b·((1 + x)^(1−a) − 1)/((1 − a)·x·b) of an interval x·b: x follows from a alone. Such a monitor has no
+    budget; here all intervals are multiplied by one factor, once in a round, so that Σ c·f is the budget.
+
+    >>> policy = PosteriorInterval(PolicyInput.of(2, 1.0))
+    >>> policy.observe([0, 1], 2.0, [True, False])
+    >>> policy.refit(2.0); bool(policy.interval[0] < policy.interval[1]), float((1 / policy.interval).sum())
+    (True, 1.0)
+    """
+
+    def __init__(self, start: PolicyInput) -> None:
+        super().__init__(start)
+        self.shape: Float64s = np.full(start.items, PRIOR_CHANGES)
+        self.rate: Float64s = np.full(start.items, self.round)
+        self.factor = 1.0
+        self.last_refit = start.now
+
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
+        found = changed & (elapsed > 0)
+        which, quiet = items[found], items[~changed]
+        self.shape[which], self.rate[which] = belief_after_change(
+            self.shape[which], self.rate[which], elapsed[found]
+        )
+        self.rate[quiet] += elapsed[~changed]
+        self.items.last_poll[items] = now
+        if now.size and now.max() - self.last_refit > self.round:
+            self.refit(float(now.max()))
+        self.interval[items] = self.factor * stale_interval(self.shape[items], self.rate[items])
+        return np.asarray(now + self.interval[items])
+
+    def refit(self, now: float) -> None:
+        """Scale all intervals such that Σ c·f is the budget."""
+        wanted = stale_interval(self.shape, self.rate)
+        alive = self.items.alive
+        self.factor = float(np.sum(self.items.cost[alive] / wanted[alive])) / self.items.budget
+        self.interval = np.maximum(self.factor, np.finfo(float).tiny) * wanted
+        self.due = self.items.last_poll + self.interval
+        self.last_refit = now
+
+    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
+        numbers = super().add(weights, costs, now, families)
+        self.shape = np.concatenate([self.shape, np.full(numbers.size, PRIOR_CHANGES)])
+        self.rate = np.concatenate([self.rate, np.full(numbers.size, self.round)])
+        return numbers
+
+    def set_budget(self, budget: float, now: float) -> None:
+        """Set another budget and re-scale the intervals to it."""
+        super().set_budget(budget, now)
+        self.refit(now)
+
+
+def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:
+    """The interval in which a copy is stale for ``STALE_SHARE`` of the time, with rates Gamma(shape, rate).
+
+    >>> stale_interval(np.array([1e6]), np.array([1e6])).round(3).tolist()        # λ = 1: (1−e^{−r})/r = 0.8
+    [0.464]
+    """
+    return np.asarray(rate * np.exp(np.interp(np.log(shape), _LOG_SHAPES, _LOG_INTERVALS)))
+
+
+def _solve_intervals(shape: Float64s) -> Float64s:
+    """ln x such that ((1+x)^(1−a) − 1)/((1−a)·x) = 1 − STALE_SHARE for each shape a, by bisection."""
+    low, high = np.full(shape.size, -40.0), np.full(shape.size, 40.0)
+    power = np.where(np.abs(1.0 - shape) < 1e-9, 1e-9, 1.0 - shape)
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        x = np.exp(middle)
+        is_fresh = np.expm1(power * np.log1p(x)) / (power * x) > 1.0 - STALE_SHARE
+        low, high = np.where(is_fresh, middle, low), np.where(is_fresh, high, middle)
+    return np.asarray(0.5 * (low + high))
+
+
+# Shapes never fall below that of the prior.
+_LOG_SHAPES: Float64s = np.linspace(np.log(PRIOR_CHANGES), np.log(1e7), 256)
+_LOG_INTERVALS = _solve_intervals(np.exp(_LOG_SHAPES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rival_rules import LambdaCrawl
+from afresh.policy.rivals.estimated_rates import LambdaCrawl
 
 
 def test_lambdacrawl_is_maximum_likelihood_and_the_memoryless_optimum() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.policy.policy import PolicyInput
-from afresh.policy.rival_rules import Proportional
+from afresh.policy.rivals.estimated_rates import Proportional
 
 
 def test_proportional_polls_as_often_as_it_thinks_things_change() -> None:

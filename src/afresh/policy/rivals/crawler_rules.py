@@ -1,0 +1,93 @@
+"""Rules of crawlers in use: each sets an item's next interval from the last one and what the poll found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.policy.policy import PolicyInput
+from afresh.policy.ranking_policy import IntervalPolicy
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+
+# Nutch: limits of the interval in rounds. By default they are a minute and a year, to a first interval of 30
+# days.
+NUTCH_DECREASE, NUTCH_INCREASE, NUTCH_SYNC = 0.8, 1.4, 0.3
+NUTCH_LEAST, NUTCH_MOST = 2.3e-5, 12.2
+# StormCrawler: an hour and two weeks, to a first interval of a day.
+STORM_INCREASE = 1.5
+STORM_LEAST, STORM_MOST = 1 / 24, 14.0
+# Sosse: a day and a year, whose geometric mean is taken to be the mean interval that the budget allows.
+SOSSE_FACTOR = 2.0
+SOSSE_LEAST, SOSSE_MOST = 365.0**-0.5, 365.0**0.5
+
+
+class Nutch(IntervalPolicy):
+    """Nutch's adaptive rule without sync: the interval × 0.8 after a change, × 1.4 otherwise.
+
+    With sync: where δ, the time since the last change seen, exceeds the interval I, then I = δ, and the next
+    poll is at now − 0.3δ + I.
+
+    >>> policy = Nutch(PolicyInput.of(2, 1.0))
+    >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
+    [1.6, 2.8]
+    """
+
+    has_sync = False
+
+    def __init__(self, start: PolicyInput) -> None:
+        super().__init__(start)
+        self.last_change: Float64s = np.full(start.items, start.now)
+
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        interval = self.interval[items] * np.where(changed, NUTCH_DECREASE, NUTCH_INCREASE)
+        interval = np.clip(interval, NUTCH_LEAST * self.round, NUTCH_MOST * self.round)
+        self.last_change[items] = np.where(changed, now, self.last_change[items])
+        reference = now
+        if self.has_sync:
+            delta = now - self.last_change[items]
+            interval = np.maximum(interval, delta)
+            reference = now - NUTCH_SYNC * delta
+        # I = δ has no upper limit: with one, an item long unchanged would be due in the past, for ever.
+        self.interval[items] = interval
+        return np.asarray(reference + self.interval[items])
+
+    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
+        numbers = super().add(weights, costs, now, families)
+        self.last_change = np.concatenate([self.last_change, np.full(numbers.size, now)])
+        return numbers
+
+
+class NutchSync(Nutch):
+    """Nutch's adaptive rule with sync."""
+
+    has_sync = True
+
+
+class StormCrawler(IntervalPolicy):
+    """StormCrawler's rule: after a change (I + min)/2, otherwise 1.5·I up to a maximum.
+
+    >>> policy = StormCrawler(PolicyInput.of(2, 1.0))
+    >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
+    [1.041667, 3.0]
+    """
+
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        interval = self.interval[items]
+        longer = np.minimum(STORM_INCREASE * interval, STORM_MOST * self.round)
+        self.interval[items] = np.where(changed, (interval + STORM_LEAST * self.round) / 2.0, longer)
+        return np.asarray(now + self.interval[items])
+
+
+class Sosse(IntervalPolicy):
+    """Sosse's adaptive recrawl: the interval is halved after a change and doubled otherwise, within limits.
+
+    Sosse (an archiver and search engine) leaves the limits to the user; by default they are a day and a year.
+
+    >>> policy = Sosse(PolicyInput.of(2, 1.0))
+    >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.tolist()
+    [1.0, 4.0]
+    """
+
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        interval = self.interval[items] * np.where(changed, 1.0 / SOSSE_FACTOR, SOSSE_FACTOR)
+        self.interval[items] = np.clip(interval, SOSSE_LEAST * self.round, SOSSE_MOST * self.round)
+        return np.asarray(now + self.interval[items])

@@ -1,0 +1,142 @@
+"""MirrorSync: polls follow rates that are improved by mirror descent, with no model of how items change.
+
+Kolobov, Bubeck & Zimmert 2020, "Online learning for active cache synchronization" (ICML), in the practical,
+asynchronous form (AsyncMirrorSync). Item k is synchronised every 1/r. In a share ε of these cycles it is
+probed once more, at a moment u/r with u uniform in (0, 1). With c(t) the expected cost of a copy of age t,
+here the probability that it is stale, an item costs C(r) = r·∫₀^{1/r} c(t)dt per time, whose derivative is
+(E[c(u/r)] − c(1/r))/r. So
+
+    g = (cost at the probe − cost at the end of the cycle)/(ε·r), 0 in cycles without a probe
+
+is an estimate of the derivative without bias. The mean of g over the cycles of an item moves its rate by
+mirror descent with the barrier −ln r: the new rates minimise η·g·r + r/r₀ − ln(r/r₀), summed over all items
+that ended a cycle, at the same total cost. So 1/r = 1/r₀ + η·g + μ·c, within limits, with one μ for all.
+
+Policies draw no random numbers: which cycles are probed, and when, comes from Weyl sequences instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from afresh.policy.policy import PolicyInput
+from afresh.policy.ranking_policy import IntervalPolicy
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+
+PROBED_SHARE = 0.1  # ε
+LEARNING_RATE = (
+    0.05  # η; an item that changed between probe and end of its only cycle: 1/r − η/(ε·r) = 1/(2r)
+)
+LEAST_RATE, MOST_RATE = 0.05, 20.0  # in units of the mean frequency
+_WEYL = np.array([0.7548776662466927, 0.5698402909980532])  # irrational: every cycle and item gets its own
+_HALVINGS = 100
+
+
+class MirrorSync(IntervalPolicy):
+    """Polls at rates that mirror descent improves once in a round.
+
+    >>> policy = MirrorSync(PolicyInput.of(3, 1.1))
+    >>> policy.rates.round(6).tolist()                    # a tenth of the budget is kept for probes
+    [0.333333, 0.333333, 0.333333]
+    """
+
+    def __init__(self, start: PolicyInput) -> None:
+        super().__init__(start)
+        frequency = start.mean_frequency / (1.0 + PROBED_SHARE)
+        self.rates: Float64s = np.full(start.items, frequency)
+        self.cycle_start: Float64s = np.full(start.items, start.now)
+        self.cycle: Ints = np.zeros(start.items, dtype=np.int64)
+        self.awaits_probe: Bools = np.zeros(start.items, dtype=bool)
+        self.was_probed: Bools = np.zeros(start.items, dtype=bool)
+        self.probe_found: Bools = np.zeros(start.items, dtype=bool)
+        self.gradient: Float64s = np.zeros(start.items)
+        self.cycles_ended: Float64s = np.zeros(start.items)
+        self.last_refit = start.now
+
+    def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
+        """The end of the cycle after a probe; else a new cycle begins."""
+        is_probe = self.awaits_probe[items]
+        probed, ended = items[is_probe], items[~is_probe]
+        self.awaits_probe[probed] = False
+        self.was_probed[probed], self.probe_found[probed] = True, changed[is_probe]
+        self._end_cycles(ended, now[~is_probe], changed[~is_probe])
+        if now.size and now.max() - self.last_refit > self.round:
+            self.refit(float(now.max()))
+        return self._due(items)
+
+    def _end_cycles(self, items: Ints, now: Float64s, changed: Bools) -> None:
+        """Add to the estimates of the derivative, and begin the next cycle of each item."""
+        stale = self.probe_found[items] | changed
+        cost = self.probe_found[items].astype(np.float64) - stale
+        estimate = np.where(self.was_probed[items], cost / (PROBED_SHARE * self.rates[items]), 0.0)
+        self.gradient[items] += self.items.weight[items] * estimate
+        self.cycles_ended[items] += self.cycle[items] > 0  # the first one is never probed
+        self.cycle[items] += 1
+        self.cycle_start[items] = now
+        self.was_probed[items] = self.probe_found[items] = False
+        self.awaits_probe[items] = self.draws(items)[:, 0] < PROBED_SHARE
+
+    def draws(self, items: Ints) -> Float64s:
+        """Return two numbers in [0, 1) for the present cycle of each item, spread evenly over all of them."""
+        return np.asarray((items[:, None] * _WEYL[::-1] + self.cycle[items][:, None] * _WEYL) % 1.0)
+
+    def _due(self, items: Ints) -> Float64s:
+        part = np.where(self.awaits_probe[items], self.draws(items)[:, 1], 1.0)
+        self.interval[items] = 1.0 / self.rates[items]
+        return np.asarray(self.cycle_start[items] + part * self.interval[items])
+
+    def refit(self, now: float) -> None:
+        """One step of mirror descent for the items that ended a cycle since the last one."""
+        which = np.flatnonzero((self.cycles_ended > 0) & self.items.alive)
+        self.last_refit = now
+        if which.size == 0:
+            return
+        # As if the mean weight were 1: only the ratios of weights count.
+        scale = float(self.items.weight[self.items.alive].mean()) or 1.0
+        slope = self.gradient[which] / (self.cycles_ended[which] * scale)
+        before, cost = self.rates[which], self.items.cost[which]
+        limits = (LEAST_RATE * self.items.mean_frequency, MOST_RATE * self.items.mean_frequency)
+        self.rates[which] = mirror_step(before, slope, cost, limits)
+        self.gradient[which] = self.cycles_ended[which] = 0.0
+        self.due = self._due(np.arange(self.items.size))
+
+    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
+        """Add new items at the mean frequency; returns their numbers."""
+        numbers = super().add(weights, costs, now, families)
+        frequency = self.items.mean_frequency / (1.0 + PROBED_SHARE)
+        starts = {"rates": frequency, "cycle_start": now, "gradient": 0.0, "cycles_ended": 0.0, "cycle": 0}
+        flags = dict.fromkeys(("awaits_probe", "was_probed", "probe_found"), False)
+        for name, value in {**starts, **flags}.items():
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.full(numbers.size, value, dtype=column.dtype)]))
+        return numbers
+
+    def set_budget(self, budget: float, now: float) -> None:
+        """Set another budget; all rates rise or fall with it."""
+        before = self.items.budget
+        super().set_budget(budget, now)
+        self.rates *= budget / before
+        self.due = self._due(np.arange(self.items.size))
+
+
+def mirror_step(rates: Float64s, slope: Float64s, cost: Float64s, limits: tuple[float, float]) -> Float64s:
+    """Rates r with 1/r = 1/r₀ + η·slope + μ·cost within ``limits``, at the same Σ cost·r.
+
+    >>> after = mirror_step(np.ones(2), np.array([-10.0, 0.0]), np.ones(2), (0.1, 10.0))
+    >>> after.round(3).tolist(), round(float(after.sum()), 9)             # 1/r differ by 1/2
+    ([1.236, 0.764], 2.0)
+    """
+    total = float(cost @ rates)
+    inverse = 1.0 / rates + LEARNING_RATE * slope
+
+    def at(price: float) -> Float64s:
+        wanted = inverse + price * cost
+        return np.clip(np.where(wanted > 0, 1.0 / np.maximum(wanted, 1e-300), np.inf), *limits)
+
+    # At the ends every rate is at a limit, so the total is between.
+    reach = float(np.abs(inverse).max() + 1.0 / limits[0]) / float(cost.min())
+    low, high = -reach, reach
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if float(cost @ at(middle)) > total else (low, middle)
+    return at(high)

@@ -1,0 +1,118 @@
+"""What a policy saves: how many times the requests uniform polling would need to be as fresh.
+
+F_uniform(x·B) = F(B) is solved for x by uniform polling of the same history at other budgets, mean over
+random orders of the items. Uniform polling is arithmetic (``uniform_polling``), however many polls it makes.
+Budgets are tried on a grid of steps of 1.1 %, and the answer is interpolated between two of them. Objectives
+other than freshness are compared by their own measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from afresh.policy.policy import PolicyInput
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.compare import PeriodScores, ReplayResult
+from afresh.replay.scores import scores_when_seen
+from afresh.replay.uniform_polling import UniformPolling
+from afresh.values.arrays import Float64s
+
+STEPS = 64  # of the grid of budgets in a factor of 2
+OCTAVES = 20  # no uniform budget is tried beyond 2 to this power times the policy's
+MOST_ORDERS = 8
+CHANGES_AT_ONCE = 1_600_000  # with more than that over all orders fewer are taken, for they differ less
+
+
+class UniformCurve:
+    """The mean score of uniform polling over random orders, by the budget, from each of some beginnings.
+
+    ``start`` has the objective, the costs, the open time, the caps and the budget that factors refer to.
+
+    >>> rng = np.random.default_rng(1)
+    >>> history = ChangeHistory.of(20, rng.integers(0, 20, 400), rng.uniform(0, 100, 400), 0.0, 100.0)
+    >>> curve = UniformCurve(history, PolicyInput.of(20, 10.0), (0.0,), seed=1)
+    >>> (twice,) = curve.scores(STEPS)
+    >>> round(curve.factor(twice, 0), 3), curve.factor(1.0, 0)          # never stale: at no budget
+    (2.0, nan)
+    """
+
+    def __init__(
+        self, history: ChangeHistory, start: PolicyInput, begins: Sequence[float], *, seed: int
+    ) -> None:
+        self.history, self.start, self.begins = history, start, tuple(begins)
+        self.rises = 1.0 if start.objective == "freshness" else -1.0
+        rng = np.random.default_rng(seed)
+        count = max(min(MOST_ORDERS, CHANGES_AT_ONCE // max(history.time.size, 1)), 1)
+        orders = [rng.permutation(history.items) for _ in range(count)]
+        self.polling = [UniformPolling(history, start, order) for order in orders]
+        self.known: dict[int, tuple[float, ...]] = {}
+
+    def scores(self, step: int) -> tuple[float, ...]:
+        """The score from each beginning at ``budget`` · 2^(step/STEPS), mean over the orders."""
+        if step not in self.known:
+            budget = self.start.budget * 2.0 ** (step / STEPS)
+            rows = [self._scores(one.seen(budget)) for one in self.polling]
+            self.known[step] = tuple(np.mean(rows, axis=0).tolist())
+        return self.known[step]
+
+    def _scores(self, seen: Float64s) -> list[float]:
+        weight = self.history.weight if self.history.weight.sum() > 0 else np.ones(self.history.items)
+        each = (scores_when_seen(self.history, seen, begin)[self.start.objective] for begin in self.begins)
+        return [float(weight @ one / weight.sum()) for one in each]
+
+    def factor(self, score: float, period: int) -> float:
+        """The factor of the budget at which uniform polling has this score; NaN where there is none.
+
+        ``period`` is the number of the beginning.
+        """
+        below, edge = self._is_below(score, period, 0), 0
+        while self._is_below(score, period, edge) == below:
+            if abs(edge) >= OCTAVES * STEPS:
+                return math.nan
+            edge += STEPS if below else -STEPS
+        low, high = (edge - STEPS, edge) if below else (edge, edge + STEPS)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._is_below(score, period, middle) else (low, middle)
+        before, after = self.scores(low)[period], self.scores(high)[period]
+        part = (score - before) / (after - before) if after != before else 0.0
+        return float(2.0 ** ((low + part) / STEPS))
+
+    def _is_below(self, score: float, period: int, step: int) -> bool:
+        return self.rises * (self.scores(step)[period] - score) < 0
+
+
+def add_uniform_needs(
+    history: ChangeHistory,
+    results: Sequence[ReplayResult],
+    start: PolicyInput,
+    *,
+    warm_up: float,
+    seed: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> list[ReplayResult]:
+    """The same results of one budget with ``uniform_needs``, for the whole window and after the warm-up.
+
+    Uniform polling needs its own requests once, whatever the luck of its order.
+    """
+    begins = (history.start, history.start + warm_up * history.length)
+    curve = UniformCurve(history, start, begins, seed=seed)
+    found = []
+    for done, result in enumerate(results):
+        if result.policy == "uniform":
+            periods = [replace(part, uniform_needs=1.0) for part in (result.whole, result.after)]
+        else:
+            periods = [_with_needs(part, curve, at) for at, part in enumerate((result.whole, result.after))]
+        found.append(replace(result, whole=periods[0], after=periods[1]))
+        if progress is not None:
+            progress((done + 1) / len(results))
+    return found
+
+
+def _with_needs(part: PeriodScores, curve: UniformCurve, period: int) -> PeriodScores:
+    score = getattr(part.scores, curve.start.objective)
+    return replace(part, uniform_needs=curve.factor(score, period))
