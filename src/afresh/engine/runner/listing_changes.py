@@ -20,7 +20,7 @@ from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, compare_listing
 
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
-_SKEW_S = 300.0  # by which the clock of a site may differ
+_SKEW_S = 300.0  # the clock of a site may differ by this much
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
@@ -80,8 +80,8 @@ def apply_listing(
 
 
 def _unseen(store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry]) -> list[int]:
-    """Return the ids of the items that changed after their last poll, as far as the document's dates say. A
-    sitemap that is written at night announces what a poll saw by day: that is no news."""
+    """Return the ids of the items whose date of change in the document is after their last poll, or missing.
+    A sitemap is often written hours after the changes it lists, which polls may have found meanwhile."""
     found = []
     for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
         changed_s = entries[item.key].changed_by_s
