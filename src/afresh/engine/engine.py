@@ -97,9 +97,9 @@ class Engine(ItemOperations, ClosedOnExit):
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
     ) -> RunProgress:
-        """Poll until a stop is requested, for ``for_s`` seconds or, with ``once``, every item that is due
-        once. With ``signals``, SIGTERM and SIGINT stop the run after its polls under way, for a caller that
-        does not handle these signals. With ``reload``, SIGHUP applies the settings that it returns."""
+        """Poll until a stop is requested, for ``for_s`` seconds or, with ``once``, until each due item was
+        polled once. With ``signals``, SIGTERM and SIGINT stop the run after its polls under way, for a caller
+        that does not handle these signals. With ``reload``, SIGHUP applies the settings that it returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
@@ -148,7 +148,7 @@ class Engine(ItemOperations, ClosedOnExit):
         settings: Settings | None = None,
     ) -> Run:
         """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, it
-        polls the items that are due once. ``only`` are the ids of its items, all by default."""
+        makes a single round over the due items. ``only`` are the ids of its items, all by default."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
@@ -246,7 +246,8 @@ class Engine(ItemOperations, ClosedOnExit):
     # Reports.
 
     def current(self) -> Settings:
-        """Return the settings with the budget override, or with a budget per item times all active items."""
+        """Return the settings with the budget override, if one is set. A budget per item is multiplied by the
+        number of active items."""
         settings = apply_override(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")

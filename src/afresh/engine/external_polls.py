@@ -122,7 +122,7 @@ def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
 
 
 def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
-    """Return the reported polls that are not in ``seen``, each once, and all with a lease, to end it."""
+    """Return the reported polls to record: those not in ``seen``, each once, and all that end a lease."""
     before, found = set(seen), []
     for row in rows:
         if row.lease is not None or _poll_mark(row, ids) not in before:

@@ -38,10 +38,10 @@ TakeClaims: TypeAlias = Callable[[Sequence[str]], Awaitable[TakenClaims]]
 Inherit: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
 """Reads what other workers learned about groups, before this worker sends requests to them."""
 
-TURN = 4.0  # one worker keeps a group for at most so many lengths of a claim if there are other workers
+TURN = 4.0  # if there are other workers, one keeps a group for at most 4 times the length of a claim
 _AGAIN_S = 0.25  # the wait after a claim that was not free
 _SOON_S = 0.01  # the wait while a claim is being taken
-_GAP_S = 1.0  # for so long, a group that was released for other workers is not claimed again
+_GAP_S = 1.0  # a group that was released for other workers is not claimed again within this time
 
 
 @dataclass(slots=True)
@@ -123,6 +123,7 @@ class Claims:
             groups, self._wanted = list(self._wanted), {}
             taken = await self._take([group_claim(group) for group in groups])
             names = set(taken.names)
+            # Before the claims count as held, so that requests start only with the last holder's back-offs.
             if names and taken.others:
                 await inherit([group for group in groups if group_claim(group) in names])
             now_s = self._clock.elapsed_s()

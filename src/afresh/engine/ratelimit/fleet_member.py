@@ -27,7 +27,7 @@ from afresh.values.stored import Worker
 BEATS, LONGEST_BEAT_S = 4.0, 2.0
 """The least number of heartbeats during a claim, and the longest time between two of them in seconds."""
 
-FORGOTTEN = 100.0  # a worker that did not leave is removed after so many lengths of a claim
+FORGOTTEN = 100.0  # a worker that did not leave is removed after 100 times the length of a claim
 _MEASURE_S = 60.0
 _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections, which ``SteadyClock`` follows
 
@@ -137,6 +137,7 @@ class FleetMember:
         if isinstance(self._clock, SharedClock) and self._clock.elapsed_s() > self._measured_s + _MEASURE_S:
             self._clock.measure()
             self._measured_s = self._clock.elapsed_s()
+        # Both clocks are read at the same moment, so that claims end here when they end in the store.
         (now_s, begun_s), mine = self.time.pair(), self._worker
         fleet.beat(Worker(mine.name, mine.host, mine.started_s, now_s))
         held = fleet.renew(self.name, now_s, self._claim_s)

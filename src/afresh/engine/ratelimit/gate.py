@@ -26,7 +26,7 @@ _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
 _LATEST = 0.2  # the weight of the last poll in the moving average of debts
 _AHEAD_S = 0.1  # the next window is reserved this long before the current one ends
 _ROUNDING_S = 1e-9  # a smaller debt is a rounding error
-_LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
+_LONGEST_SLEEP_S = 0.5  # not longer, because the budget may be raised during the sleep
 
 
 class RequestReservations(Protocol):

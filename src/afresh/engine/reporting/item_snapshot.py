@@ -23,7 +23,7 @@ from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
-_LOADED_WHOLE = 5000  # so many items are restored in less than 0.1 s
+_LOADED_WHOLE = 5000  # 5,000 items are restored in less than 0.1 s
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the low and high end of its 90 % interval."""
 

@@ -37,7 +37,7 @@ class FactorEstimate:
 
 
 def uniform_needs(scheduler: Scheduler) -> FactorEstimate:
-    """Return how many times the requests of this plan uniform polling would need for its freshness."""
+    """Return how many times more requests uniform polling would need to be as fresh as this plan."""
     item_rows, policy = scheduler.item_rows, scheduler.policy
     ranked = (item_rows.ranked_weight(slice(None)) > 0) & ~np.isnan(item_rows.polled_s)
     rows = np.flatnonzero(ranked & ~policy.is_observed())

@@ -69,8 +69,8 @@ class Status:
     """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds.
 
     ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % interval; ``audited`` is
-    what audits measured. ``uniform_needs`` is how many times the requests uniform polling would need to reach
-    the freshness of this plan. ``age_s`` is the weighted mean of the expected ages, NaN without copies.
+    what audits measured. ``uniform_needs`` is how many times more requests uniform polling would need to be
+    as fresh as this plan. ``age_s`` is the weighted mean of the expected ages, NaN without copies.
     ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how many
     requests per second all groups together allow. If there are very many items, only ``looked_at`` are read,
     and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is the spending

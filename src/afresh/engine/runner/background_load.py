@@ -63,7 +63,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
 
 
 async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
-    """Continue with the items of ``full`` and the polls made meanwhile. No poll may be under way."""
+    """Replace the items of the run's scheduler by those of ``full``. No poll may be under way."""
     ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
     context.scheduler.replace_items(full, await context.store.plan.columns_of(known))

@@ -60,7 +60,7 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights of the items of a source, 1 without a row; None if its keys just changed."""
+        """Return the weights of a source's items, 1 if an item has no row; None if its keys changed."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):
@@ -84,7 +84,7 @@ class BatchPolls:
             and item_rows.is_active[row]
             and not item_rows.is_busy[row]
         }
-        item_rows.is_busy[list(rows.values())] = True
+        item_rows.is_busy[list(rows.values())] = True  # before the await, so that no other poll picks them
         worker, take = self._context.member.name, self._store.leases.take
         taken = await take(list(rows), now_s, lease_s, worker=worker) if rows else []
         got = {lease.item_id for lease in taken}

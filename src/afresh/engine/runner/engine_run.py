@@ -37,7 +37,8 @@ from afresh.values.items import ItemChange
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The counts of a run since its start, its estimate of the freshness, and the trouble of its store."""
+    """The counts of a run since its start, its estimate of the freshness, and why its store cannot be
+    used."""
 
     polls: int = 0
     changes: int = 0
@@ -141,8 +142,8 @@ class Run:
             await self._finish(serving)
 
     async def _wait_for_group(self, row: int) -> bool:
-        """Wait until this worker holds the group of ``row``. The worker that holds it is asked to poll the
-        item, by its due time. Return False if it did so, or if the item was removed."""
+        """Wait until this worker holds the group of ``row``. Meanwhile the item is due, so that another
+        worker that holds the group polls it. Return False if it did, or if the item was removed."""
         item_rows, items = self.scheduler.item_rows, self.context.store.items
         group, ids = self.scheduler.group_names(item_rows.group_key(row))[1], [int(item_rows.ids[row])]
         (before,) = await items.by_id(ids) or (None,)
@@ -160,7 +161,7 @@ class Run:
         finally:
             holding.cancel()
 
-    # What happens beside the polls.
+    # Tasks besides the polls.
 
     def _serve(self) -> tuple[asyncio.Task[None], ...]:
         """Start the tasks that run until the last outcome is committed: writer, heartbeat and claims."""
@@ -217,7 +218,7 @@ class Run:
         return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
-        """Wait until all polls are committed and all is saved, or a second stop; then close the run."""
+        """Wait until all polls are committed and saved, or until a second stop; then close the run."""
         for other in others:
             other.cancel()
         draining = asyncio.create_task(self._drain())

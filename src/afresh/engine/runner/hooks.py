@@ -73,7 +73,7 @@ class Hooks:
         }
 
     def forget_order(self) -> int:
-        """Forget the failed events, because another worker delivers now; return 0 deliveries."""
+        """Forget which events failed, because another worker delivers now; return 0 (delivered)."""
         self._held_up = None
         return 0
 

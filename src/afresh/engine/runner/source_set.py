@@ -51,7 +51,7 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if its state is saved here, and not by ``StalenessTask``."""
+        """The source if ``SourceSet`` saves its state; None if it has none, or ``StalenessTask`` does."""
         return None if self.can.staleness is not None else self.can.state
 
 
@@ -193,7 +193,8 @@ class SourceSet:
         return True
 
     async def _save_states(self) -> None:
-        """Save what the sources learned, merged with what others saved; again if they saved meanwhile."""
+        """Save what the sources learned, merged with what other workers saved. If another worker saved at
+        the same time, load its state and save again."""
         self._save_state_at_s = self._clock.elapsed_s() + STATES_EVERY_S
         for name, held in list(self._held.items()):
             source = held.state

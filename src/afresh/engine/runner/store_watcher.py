@@ -51,7 +51,7 @@ class StoreWatcher:
             await asyncio.sleep(_CHECK_EVERY_S)
             began_s = self._clock.elapsed_s()
             self._check_clock()
-            await self._read_new_items()
+            await self._read_new_items()  # first, because a notice of an item without a row would be lost
             await self._read_edits()
             await self._read_notices()
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:

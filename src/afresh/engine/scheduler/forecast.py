@@ -43,7 +43,7 @@ class Forecast:
         return now_s + self._policy.ranking.shift_s
 
     def sample_rows(self) -> Ids:
-        """Return all rows or, of more than ``SAMPLE_ROWS``, rows at even distances, at most that many."""
+        """Return all rows, or at most ``SAMPLE_ROWS`` at even distances if there are more."""
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
@@ -162,7 +162,7 @@ class Forecast:
         return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
-        """Return the probability of a fresh copy and the poll value, ``after_s`` seconds after a poll."""
+        """Return P(copy is fresh) and the poll value of ``row``, ``after_s`` seconds after its last poll."""
         policy, rows = self._adaptive, np.array([row])
         times_s = (float(policy.items.last_poll[row]) + after_s).tolist()
         fresh = np.array([policy.fresh(rows, time_s)[0] for time_s in times_s])

@@ -88,7 +88,7 @@ class ItemRows:
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
     def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
-        """Update changed items from ``now``, and deactivate those that ``now`` does not contain."""
+        """Update the rows of ``item_ids`` from ``now``; items that it does not contain become inactive."""
         rows = self.rows(item_ids)
         self.is_active[rows] = False
         rows = self.rows(now.id.tolist())

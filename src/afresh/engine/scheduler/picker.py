@@ -24,7 +24,7 @@ ReadyTime: TypeAlias = Callable[[GroupKey, float], float]
 """Returns when the next poll of a group may start, given the time now; infinite while the group is full."""
 
 POOL_SHARE = 300
-_FEWEST = 512  # rows of a pool
+_FEWEST = 512  # the least number of rows of a pool
 _PER_GROUP = 64  # rows of each group in a pool that contains rows of every group
 _OLD_S, _OLD = 0.5, 30.0  # values of millions of rows change slowly, so that a pool of them may be older
 _YOUNG_S, _PER_ROW_S = 0.01, 1e-6

@@ -107,6 +107,7 @@ class PollRecorder:
         item_rows.is_active[rows] &= [poll.status == "active" for poll in polls]
         ranking.update_weights(rows[was_active != item_rows.is_active[rows]])
         item_rows.due_s[rows] = due_s = self._due_s(rows)
+        # Before a single round bars the rows below: the packed ``not_before_s`` must not contain that.
         beliefs = ranking.pack(rows)
         if self.only_due_s is not None:
             item_rows.not_before_s[rows] = np.inf

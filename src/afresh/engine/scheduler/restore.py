@@ -45,7 +45,7 @@ _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return the items as rows; some batches at a time, because all at once need twice the memory."""
+    """Return the items as rows. Loading all batches at once would need twice the memory."""
     item_rows, batches = ItemRows(), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
@@ -147,9 +147,8 @@ def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items:
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """Return the mean requests per second of the last week, which may be below the budget ``requests_per_s``
-    because hosts back off, engines stop and time windows close. Return the budget if the first run began less
-    than an hour ago; never more than the budget."""
+    """Return the mean requests per second of the last week, or the budget ``requests_per_s`` if that is less,
+    or if the first run began less than an hour ago. Back-offs, stops and time windows reduce the mean."""
     kept = store.state.get(FIRST_RUN)
     span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
     if span_s < _HOUR_S:

@@ -24,7 +24,7 @@ from afresh.values.stored import Ids
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
-_ENOUGH = 1024  # if so many rows of higher tiers wait, the other rows are not valued
+_ENOUGH = 1024  # ranked rows are not valued if this many rows of higher tiers wait
 _LONGEST_S = 10 * 365.25 * 86400.0
 
 
@@ -110,8 +110,8 @@ class RowPolicy:
         return value
 
     def record_pick(self, poll_value: float) -> None:
-        """Record the poll value of an item that is picked now. The median of recent picks is the shadow
-        price. A value of 0 is ignored, because that item was not picked for its value."""
+        """Record the poll value of a picked item, from which the shadow price is computed. A value of 0 is
+        ignored, because that item was not picked for its value."""
         if poll_value > 0:
             self._recent_values.append(poll_value)
             self._picks += 1

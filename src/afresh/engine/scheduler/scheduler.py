@@ -110,9 +110,8 @@ class Scheduler:
         )
 
     def replace_items(self, full: Scheduler, polled: PolicyColumns) -> None:
-        """Continue with the items of ``full``, which are all items, instead of a part of them. ``polled`` has
-        the items held until now, as they are in the store. Nothing else replaces the items of a scheduler.
-        No row may be busy."""
+        """Replace the items, which are a part of all, by those of ``full``, which are all. ``polled`` has the
+        items held until now, as they are in the store. No row may be busy."""
         self._set_policy(full.policy)
         self.names = full.names
         item_rows, rows = self.item_rows, self.item_rows.rows(polled.id.tolist())
@@ -155,7 +154,7 @@ class Scheduler:
         return self.policy.ranking.shared() if self.policy.ranking.is_complete else None
 
     def adopt(self, learned: Arrays) -> None:
-        """Continue with what another engine learned of all items together, if all of them are here."""
+        """Continue with what another engine learned of all items, if this scheduler contains all items."""
         if self.policy.ranking.is_complete:
             self.policy.ranking.adopt_learned(learned)
             self.picker.invalidate()
