@@ -213,14 +213,11 @@ class Engine(ItemOperations, ClosedOnExit):
 
     def _with_listings(self) -> Settings:
         """Return the current settings with the listings that were added by commands."""
-        sources = tuple(
-            replace(
-                table,
-                settings=with_more_listings(table.settings, read_listings(self.store, table.settings.name)),
-            )
-            for table in self.settings.sources
-        )
-        return replace(self.current(), sources=sources)
+        sources = []
+        for table in self.settings.sources:
+            more = read_listings(self.store, table.settings.name)
+            sources.append(replace(table, settings=with_more_listings(table.settings, more)))
+        return replace(self.current(), sources=tuple(sources))
 
     # Copies.
 

@@ -1,8 +1,6 @@
-"""Logs with fields: ``polled item=https://… kind=unchanged`` for people, one JSON object per line for
-programs.
+"""Logs with fields: ``polled item=a kind=unchanged`` for people, one JSON object per line for programs.
 
-Keys, messages and numbers are logged, from which sources have removed secrets; never headers, settings or
-content.
+Only keys, messages and numbers without secrets are logged; never headers, settings or content.
 """
 
 from __future__ import annotations

@@ -195,14 +195,9 @@ def list_workers(store: Store, now_s: float, claim_s: float) -> tuple[WorkerStat
     held: dict[str, list[str]] = {}
     for claim in store.fleet.claims(now_s):
         held.setdefault(claim.worker, []).append(claim.name)
-    return tuple(
-        WorkerStatus(
-            worker.name,
-            worker.host,
-            worker.started_s,
-            worker.seen_s,
-            groups=sum(name != PLANNER for name in held.get(worker.name, [])),
-            plans=PLANNER in held.get(worker.name, []),
-        )
-        for worker in store.fleet.workers(now_s - claim_s)
-    )
+    found = []
+    for worker in store.fleet.workers(now_s - claim_s):
+        names = held.get(worker.name, [])
+        groups, plans = sum(name != PLANNER for name in names), PLANNER in names
+        found.append(WorkerStatus(worker.name, worker.host, worker.started_s, worker.seen_s, groups, plans))
+    return tuple(found)

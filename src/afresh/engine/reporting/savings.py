@@ -1,4 +1,4 @@
-"""Estimates what the engine saves: how many times its requests uniform polling would need to be as fresh.
+"""Estimates what the engine saves: how many times more requests uniform polling would need to be as fresh.
 
 Item i has the weight w (all sum to 1), the cost c of a poll and the rate λₖ with probability p. With polls
 every τᵢ, the freshness is F = Σ w·Σₖ p·F(λₖ, 1/τᵢ) and the cost Σ c/τᵢ. Uniform polling with frequency f for

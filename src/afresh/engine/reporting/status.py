@@ -173,18 +173,11 @@ def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...
         packed = store.state.get(SOURCE_STATE + name) if table.settings.kind == "search" else None
         if packed:
             notes = read_state(packed)
-            found.append(
-                SearchStatus(
-                    name,
-                    notes.listed,
-                    len(notes.records),
-                    notes.found_by_queries,
-                    len(notes.queries),
-                    sum(query.asked for query in notes.queries),
-                    notes.look_ups,
-                    tuple(scale for scale in notes.scales if scale.totals),
-                )
-            )
+            records, queries = len(notes.records), len(notes.queries)
+            sent = sum(query.asked for query in notes.queries)
+            counts = (notes.listed, records, notes.found_by_queries, queries, sent, notes.look_ups)
+            scales = tuple(scale for scale in notes.scales if scale.totals)
+            found.append(SearchStatus(name, *counts, scales))
     return tuple(found)
 
 

@@ -73,11 +73,11 @@ class ListingTask:
         trouble = await self._store.state.get(TROUBLE + name)
         if kept is None or (trouble and name not in self._failures):
             return True
-        again_s, _, mark = kept.decode().partition(" ")
-        return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
+        again_s, _, fingerprint = kept.decode().partition(" ")
+        is_changed = fingerprint not in ("", self._settings_fingerprint(name))
+        return is_changed or float(again_s) <= self._clock.now_s()
 
-    def _mark(self, name: str) -> str:
-        """Return a fingerprint of the settings of a source."""
+    def _settings_fingerprint(self, name: str) -> str:
         table = self._context.settings.now.source(name)
         text = "" if table is None else table.settings.model_dump_json()
         return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -89,7 +89,7 @@ class ListingTask:
     async def read_and_schedule(self, name: str) -> None:
         """Read all documents of one source, report their problems, and save when to read them again."""
         found = await self.read_and_report(name)
-        again = f"{found.again_s!r} {self._mark(name)}".encode()
+        again = f"{found.again_s!r} {self._settings_fingerprint(name)}".encode()
         await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:

@@ -7,8 +7,6 @@ fresh after a time t, integrated from 0 to τ. An item is polled when this value
 of money earns one unit, and the net income is the highest (Razniewski 2016, section 5; this is the plan of
 ``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ with the rate λ, no poll pays: the item is futile and is
 not polled. The limits of the budget still apply; within them the polls of highest value are made first.
-
-``plan_spending`` computes requests, money, income and futile items from the current beliefs.
 """
 
 from __future__ import annotations
@@ -191,8 +189,8 @@ def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: Budg
 
 
 def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
-    """Return what is spent and earned according to the current beliefs; None if no source has income. Each
-    item of the policy represents ``scale`` items."""
+    """Return requests, money, income and futile items according to the current beliefs; None if no source has
+    income. Each item of the policy represents ``scale`` items."""
     if not has_income(given.settings):
         return None
     item_rows, budget = policy.item_rows, given.settings.budget
