@@ -215,7 +215,7 @@ def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(
         assert "the records read before are kept" in trouble.problem
         assert all(item.status == "active" for item in items_of(engine).values())
         reasons = " ".join(engine.why(next(iter(world.keys))).reasons)
-        assert "worth the most together" in reasons
+        assert "the highest total poll value" in reasons
         assert "dropped" not in reasons
         world.relation.write_text(whole)
         run_until(engine, lambda: engine.status().troubles == ())
