@@ -157,7 +157,7 @@ def test_wrong_questions_are_refused_in_words() -> None:
         ratio_estimate(3, 4)
     with pytest.raises(InputError, match="between 0 and the number of polls"):
         ratio_interval(3, 4)
-    with pytest.raises(InputError, match="must be more than 0"):
+    with pytest.raises(InputError, match=r"a is -0\.1: must be 0 or more"):
         ratio_estimate(3, 1, a=-0.1)
     with pytest.raises(InputError, match="must be 1 or more"):
         exact_a(0)
