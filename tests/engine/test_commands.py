@@ -238,7 +238,7 @@ def test_an_old_copy_is_given_and_said_to_be_old(
         (("--allow-private",), "old: .*cannot connect"),
         (("--set", f"source.web.windows=['{closed_now()}']"), "old: its source is outside its windows until"),
     ):
-        with pytest.raises(AfreshError, match=f"the last look is .* {words}"):
+        with pytest.raises(AfreshError, match=f"the last poll is .* {words}"):
             shell("get", key, "--max-age", "1h", *more)
         assert capfdbinary.readouterr().out == b"old"
 

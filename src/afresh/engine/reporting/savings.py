@@ -5,7 +5,8 @@ every τᵢ, the freshness is F = Σ w·Σₖ p·F(λₖ, 1/τᵢ) and the cost 
 all items has the freshness U(f) = Σ w·Σₖ p·F(λₖ, f) and the cost f·Σ c. The factor is f·Σ c divided by
 Σ c/τᵢ, with f such that U(f) = F. Both are long-run means, so that an engine that has just copied all items
 claims no savings. Gains from families and seasons are left out. The interval contains the factor for 95 % of
-the distributions of rates that agree with the polls (``policy.rate_populations``).
+the distributions of rates that agree with the polls (``policy.rate_populations``), and allows for the chance
+in the rates of single items.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.reporting.plan_sample import RatePosteriors
-from afresh.engine.scheduler.forecast import LEVEL
-from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.forecast import LEVEL, Forecast
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.policy.rate_populations import RatePopulations
 from afresh.values.arrays import Float64s
 
@@ -36,9 +37,9 @@ class FactorEstimate:
     level: float = LEVEL
 
 
-def uniform_needs(scheduler: Scheduler) -> FactorEstimate:
+def uniform_needs(policy: RowPolicy, forecast: Forecast) -> FactorEstimate:
     """Return how many times more requests uniform polling would need to be as fresh as this plan."""
-    item_rows, policy = scheduler.item_rows, scheduler.policy
+    item_rows = policy.item_rows
     ranked = (item_rows.ranked_weight(slice(None)) > 0) & ~np.isnan(item_rows.polled_s)
     rows = np.flatnonzero(ranked & ~policy.is_observed())
     if rows.size == 0 or policy.shadow_price <= 0:
@@ -46,10 +47,12 @@ def uniform_needs(scheduler: Scheduler) -> FactorEstimate:
     if policy.name == "uniform":
         return FactorEstimate(1.0, 1.0, 1.0)
     sample = rows[:: math.ceil(rows.size / _ROWS)]
-    frequency, cost = 1.0 / policy.intervals_s(sample), item_rows.cost[sample]
+    interval_s, cost = policy.intervals_s(sample), item_rows.cost[sample]
+    if not interval_s.min() > 0:
+        return FactorEstimate()
     weight = item_rows.weight[sample] / item_rows.weight[sample].max()  # the sum of huge weights overflows
-    beliefs = RatePosteriors(*scheduler.forecast.rate_distribution(sample))
-    return compare_with_uniform(beliefs, weight / weight.sum(), cost, frequency, rows.size / sample.size)
+    beliefs, share = RatePosteriors(*forecast.rate_distribution(sample)), weight / weight.sum()
+    return compare_with_uniform(beliefs, share, cost, 1.0 / interval_s, rows.size / sample.size)
 
 
 def compare_with_uniform(
@@ -72,14 +75,17 @@ def compare_with_uniform(
         return FactorEstimate()
     planned = beliefs.freshness_by_rate(frequency)
     uniform = [beliefs.freshness_by_rate(np.full(frequency.size, factor * spent)) for factor in _FACTORS]
+    curve = np.array([share @ np.sum(beliefs.mass * by_rate, axis=1) for by_rate in uniform])
+    value = _factor(curve, float(share @ np.sum(beliefs.mass * planned, axis=1)))
     rng = np.random.default_rng(_SEED)
     populations = RatePopulations.draw(beliefs.likelihoods(), rng, items_per_row)
     curves = np.stack([populations.means(by_rate, share) for by_rate in uniform], axis=1)
-    drawn = [
-        _factor(curve, score) for curve, score in zip(curves, populations.means(planned, share), strict=True)
-    ]
-    curve = np.array([share @ np.sum(beliefs.mass * by_rate, axis=1) for by_rate in uniform])
-    value = _factor(curve, float(share @ np.sum(beliefs.mass * planned, axis=1)))
+    # Each item has one rate and not its mean: what it gains over uniform polling varies by chance.
+    gain = planned - beliefs.freshness_by_rate(np.full(frequency.size, value * spent))
+    spread = np.sum(beliefs.mass * gain**2, axis=1) - np.sum(beliefs.mass * gain, axis=1) ** 2
+    luck = math.sqrt(float(share**2 @ np.maximum(spread, 0.0))) * populations.chance
+    scores = populations.means(planned, share) + luck
+    drawn = [_factor(each, score) for each, score in zip(curves, scores.tolist(), strict=True)]
     low, high = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
     return FactorEstimate(value, min(low, value), max(high, value))
 

@@ -137,7 +137,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
         freshness=forecast.freshness(now_s),
-        uniform_needs=uniform_needs(scheduler),
+        uniform_needs=uniform_needs(scheduler.policy, forecast),
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),

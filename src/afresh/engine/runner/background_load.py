@@ -45,7 +45,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
     stopped, store = Event(), context.store.sync
 
     def columns() -> Iterator[PolicyColumns]:
-        for part in store.plan.columns(batch=_BATCH, aside=True):
+        for part in store.plan.columns(batch=_BATCH, whole_batches=True):
             if stopped.is_set():
                 raise _StoppedError
             yield part

@@ -64,7 +64,7 @@ class PollRecorder:
         settings = self._settings.now
         decision = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
-        if fetched.requests or fetched.tells:
+        if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
         table = settings.source(lease.source)
         return Outcome(
@@ -140,7 +140,7 @@ class PollRecorder:
             log_event(
                 logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit
             )
-        if fetched.tells and fetched.moved_to not in (None, lease.validators.get(MOVED)):
+        if fetched.is_successful and fetched.moved_to not in (None, lease.validators.get(MOVED)):
             log_event(logging.INFO, "moved permanently", item=lease.key, to=fetched.moved_to)
 
 
