@@ -50,7 +50,7 @@ class Waits(list[float]):
         self.append(seconds)
 
 
-def test_every_group_is_awaited_with_the_same_parameters_and_results(thread: ThreadPoolExecutor) -> None:
+def test_every_part_is_awaited_with_the_same_parameters_and_results(thread: ThreadPoolExecutor) -> None:
     async def use() -> None:
         with MemoryStore() as plain:
             store = AsyncStore(plain, StoreCalls(thread).call_with_retry)
@@ -69,10 +69,10 @@ def test_every_group_is_awaited_with_the_same_parameters_and_results(thread: Thr
 def test_no_method_of_the_store_is_missing(thread: ThreadPoolExecutor) -> None:
     store = AsyncStore(MemoryStore(), StoreCalls(thread).call)
     iterators = {("plan", "columns"), ("observations", "read")}
-    for group in [name for name, value in vars(contract.Store).items() if isinstance(value, property)]:
-        protocol = vars(contract.Store)[group].fget.__annotations__["return"]
+    for part in [name for name, value in vars(contract.Store).items() if isinstance(value, property)]:
+        protocol = vars(contract.Store)[part].fget.__annotations__["return"]
         for method in [name for name in vars(getattr(contract, protocol)) if not name.startswith("_")]:
-            assert hasattr(getattr(store, group), method) != ((group, method) in iterators), (group, method)
+            assert hasattr(getattr(store, part), method) != ((part, method) in iterators), (part, method)
 
 
 def test_calls_run_in_the_order_in_which_they_were_begun(thread: ThreadPoolExecutor) -> None:

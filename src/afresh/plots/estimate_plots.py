@@ -15,12 +15,9 @@ from afresh.values.units import UNIT_NAMES
 
 
 def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps between changes") -> Panel:
-    """Return a panel with observed shares as dots and the model as a line, on a logarithmic axis.
-
-    Empty bins are left out, because a logarithmic axis cannot show 0.
-    """
+    """Return a panel with observed shares as dots and the model as a line, on a logarithmic axis."""
     middle = (gaps.edges[1:] + gaps.edges[:-1]) / 2
-    seen = gaps.share > 0
+    seen = gaps.share > 0  # because a logarithmic axis cannot show 0
     model = Series("Poisson model", middle, gaps.expected)
     observed = Series("observed", middle[seen], gaps.share[seen], "dots")
     label = f"gap between changes, {UNIT_NAMES[unit]}s"

@@ -92,10 +92,7 @@ def last_time_us(run: bytes) -> int:
 
 
 def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
-    """Return the observations of ``runs[i]`` of item ``item_ids[i]``, sorted by item and time.
-
-    An item may have several runs.
-    """
+    """Return the observations of ``runs[i]`` of item ``item_ids[i]``, sorted by item and time."""
     bodies = [run[_LAST.size :] for run in runs]
     numbers, ends = _decode_integers(b"".join(bodies))
     bounds = np.cumsum([len(body) for body in bodies], dtype=np.int64)

@@ -24,13 +24,10 @@ OnRows = Callable[[int, int], None]
 
 
 class _Progress(NamedTuple):
-    """How far a copy is: ``done`` rows in all, the last of them in ``table`` with the key ``after``.
-
-    ``fingerprint`` identifies the state of the source.
-    """
+    """How far a copy is: ``done`` rows in all, the last of them in ``table`` with the key ``after``."""
 
     source: str
-    fingerprint: str
+    fingerprint: str  # identifies the state of the source
     table: str
     after: Row | None
     done: int
@@ -66,10 +63,7 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
 
 
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
-    """Return the error for opening an unfinished copy, or None if the store ``name`` is not one.
-
-    ``data`` is the value of ``PROGRESS`` in the store.
-    """
+    """Return the error for opening an unfinished copy; ``data`` is the store's value of ``PROGRESS``."""
     if data is None:
         return None
     source = _Progress.unpack(data).source

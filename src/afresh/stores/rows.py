@@ -70,10 +70,8 @@ def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
 
 
 def arrays_and_beliefs(rows: Sequence[Row], types: Sequence[type]) -> Row:
-    """Return one array per column, of these types, then the sizes and the joined bytes of the beliefs.
-
-    A belief is the last value of a row. None becomes NaN.
-    """
+    """Return one array per column, of these types and with NaN for None, then the sizes and the joined bytes
+    of the beliefs, which are the last values of the rows."""
     *columns, beliefs = zip(*rows, strict=True) if rows else [()] * (len(types) + 1)
     numbers: list[Any] = [np.array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
     return (*numbers, np.fromiter(map(len, beliefs), np.int64, len(beliefs)), b"".join(beliefs))

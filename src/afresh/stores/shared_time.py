@@ -22,18 +22,13 @@ from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.stored import RequestWindow
 
-# If a worker's time is older than the last reservation by less than this, the worker read its clock before
-# that reservation. A larger difference means that the clock was set back.
-_STEP_S = 600.0
+_STEP_S = 600.0  # a time that is older than the last reservation by this means that the clock was set back
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationState:
-    """The reservations so far, as times in Unix seconds.
-
-    ``last_s`` is the end of the last window, ``debt_s`` the time when all debts are paid, and ``asked_s`` the
-    latest time at which a worker reserved a window or added a debt.
-    """
+    """``last_s`` is the end of the last window, ``debt_s`` the time when all debts are paid, ``asked_s`` the
+    latest time at which a worker reserved a window or added a debt; all are Unix seconds."""
 
     last_s: float = -math.inf
     debt_s: float = -math.inf
@@ -57,11 +52,7 @@ class ReservationState:
         return window, replace(before, last_s=window.until_s)
 
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
-        """Return the state after a debt of ``owed_s`` seconds is added.
-
-        Paying a debt takes its ``owed_s`` seconds, in which no window begins. A new debt is paid after the
-        debts before it.
-        """
+        """Return the state after a debt is added, which takes ``owed_s`` seconds after all earlier debts."""
         if not 0 <= owed_s < math.inf:
             raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
         before = self._at(now_s)

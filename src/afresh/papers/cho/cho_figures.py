@@ -112,10 +112,7 @@ def _figure_7() -> PaperFigure:
 
 def _figure_9() -> PaperFigure:
     share = np.linspace(0, 1, 201)
-    curves = (
-        Series(f"f₁ + f₂ = {total:g}", share, _relative_freshness(share, total))
-        for total in tables.PAIR_TOTALS
-    )
+    curves = (Series(f"f₁ + f₂ = {total:g}", share, _ratio(share, total)) for total in tables.PAIR_TOTALS)
     dots = (_policy_dots(policy) for policy in _POLICIES)
     best = ", ".join(f"{x:.2f}" for x in _policy_dots("optimal").x)
     return PaperFigure.of(
@@ -128,7 +125,7 @@ def _figure_9() -> PaperFigure:
     )
 
 
-def _relative_freshness(share: Floats, total: float) -> Floats:
+def _ratio(share: Floats, total: float) -> Floats:
     """Return the freshness if e₂ gets ``share`` of the refreshes, divided by that of the uniform policy."""
     fast, slow = tables.PAIR_RATES
     mean = (freshness(fast, (1 - share) * total) + freshness(slow, share * total)) / 2
@@ -138,9 +135,7 @@ def _relative_freshness(share: Floats, total: float) -> Floats:
 def _policy_dots(policy: str) -> Series:
     plans = [(total, allocate(tables.PAIR_RATES, total, policy=policy)) for total in tables.PAIR_TOTALS]
     x = np.array([plan.frequency[1] / total for total, plan in plans])
-    y = np.array(
-        [_relative_freshness(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)]
-    )
+    y = np.array([_ratio(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)])
     return Series(policy, x, y, "dots")
 
 
@@ -185,8 +180,7 @@ def _figure_12() -> PaperFigure:
 def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> FreshnessCourse:
     """Return the freshness (1 or 0) and the age of one copy at the times ``t``, given changes and refreshes.
 
-    The copy is fresh at time 0. A refresh at the time of a change finds the change. Cho & Garcia-Molina 2000,
-    Figure 2.
+    The copy is fresh at time 0. A refresh at the time of a change finds the change.
 
     >>> course = observed_course([1.0, 1.5, 4.0], [2.0], [0.5, 1.5, 2.5, 6.0])
     >>> course.freshness, course.age

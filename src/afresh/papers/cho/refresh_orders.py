@@ -186,10 +186,7 @@ def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocatio
 def _gamma_world(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
-    """Return the checked inputs, r, δ², and the decay E[e^{−Λt}] for Gamma rates Λ of mean r.
-
-    The unit of time of the decay is the interval between refreshes.
-    """
+    """Return the checked inputs, r, δ², and the decay E[e^{−Λt}] for Gamma rates Λ of mean r per interval."""
     one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)
     check_parameter("delta", deltas, high=300)

@@ -60,16 +60,13 @@ _SEED = 671
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Experiment:
-    """The texts of the relation, the server and the proxy, and the attributes whose values are the queries.
-
-    A query has ``scale`` times as many results at the server as in the proxy.
-    """
+    """The texts of the relation, the server and the proxy, and the attributes whose values are queries."""
 
     title: str
     local: dict[str, list[str]]
     server: dict[str, list[str]]
     proxy: dict[str, list[str]]
-    scale: float
+    scale: float  # results of a query at the server per result in the proxy
     attributes: tuple[KeywordAttribute, ...]
 
 

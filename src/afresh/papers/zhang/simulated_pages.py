@@ -46,11 +46,8 @@ class SaaRuns:
 
 @dataclass(slots=True)
 class _SaaPages:
-    """The current state of all pages.
-
-    ``bits`` are the results of a round's first seven polls, the only ones that are merged; ``have`` is the
-    number of polls made in the round, ``target`` their number at its end.
-    """
+    """The current state of all pages. ``bits`` are the results of a round's first seven polls, the only ones
+    that are merged; ``have`` is the number of polls made in the round, ``target`` their number at its end."""
 
     frequency: Float64s
     bits: Bools

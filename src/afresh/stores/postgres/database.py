@@ -33,10 +33,7 @@ _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
 class CommitUnknownError(StoreLockedError):
-    """The connection was lost during the commit of transaction ``xid``, and the server does not answer.
-
-    ``process`` is the server process of the transaction, ``result`` what the transaction would have returned.
-    """
+    """The connection was lost during the commit of transaction ``xid``, and the server does not answer."""
 
     def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
         super().__init__(text)

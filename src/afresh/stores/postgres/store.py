@@ -36,13 +36,11 @@ class PostgresFleet(SqlFleet[Connection]):
         return ahead_s if abs(ahead_s) > passed_s / 2 + _RESOLUTION_S else 0.0
 
     def _measure(self, clock: Clock) -> tuple[float, float]:
-        """Return how long a round trip took, and how far the server's clock is ahead, both in seconds.
-
-        It is assumed that the server read its clock in the middle of the round trip.
-        """
+        """Return how long a round trip took, and how far the server's clock is ahead, both in seconds."""
         asked_s, before_s = clock.now_s(), clock.elapsed_s()
         ((server_s,),) = self._fetch("clock")
         passed_s = clock.elapsed_s() - before_s
+        # It is assumed that the server read its clock in the middle of the round trip.
         return passed_s, server_s - asked_s - passed_s / 2
 
 

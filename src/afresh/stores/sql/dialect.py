@@ -129,19 +129,15 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         return known
 
     def take_numbers(self, connection: ConnectionT, counter: str, numbers: int) -> int:
-        """Reserve ``numbers`` numbers of a counter, larger than all before, and return the last of them.
-
-        The counter stays locked until the transaction ends, so that numbers grow in the order of commits.
-        """
+        """Reserve ``numbers`` numbers of a counter, larger than all before, and return the last of them."""
+        # The counter stays locked until the transaction ends, so that numbers grow in the order of commits.
         given = {"name": counter, "numbers": numbers}
         ((last,),) = self.rows(connection, self.statements("database")["take_numbers"], given)
         return int(last)
 
     def add_to_tally(self, connection: ConnectionT, counts: ItemCounts) -> None:
-        """Add changes to the table of the numbers of items, and drop the entries that become 0.
-
-        The numbers are updated by every write, so that no reader has to count millions of items.
-        """
+        """Add changes to the table of the numbers of items, and drop the entries that become 0."""
+        # Every write updates this table, so that no reader has to count millions of items.
         sql = self.statements("database")
         # All workers write the entries in the same order, so that two workers cannot deadlock.
         moved = sorted((*key, items) for key, items in counts.items() if items)

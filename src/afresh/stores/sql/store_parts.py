@@ -150,10 +150,7 @@ class SqlState(SqlPart[ConnectionT], contract.State):
 
 
 class SqlLeases(SqlPart[ConnectionT], contract.Leases):
-    """Implements ``Leases``, except how a database chooses and locks the items.
-
-    Every lease has a larger token than all leases before it.
-    """
+    """Implements ``Leases``, except how a database chooses and locks items. Tokens of leases grow."""
 
     file = "leases"
 
@@ -287,10 +284,8 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
 
 
 class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
-    """Implements the checks of ``Upkeep``.
-
-    Each statement named in ``contradictions`` returns one line of text per contradiction between tables.
-    """
+    """Implements the checks of ``Upkeep``. Each statement named in ``contradictions`` returns a line of text
+    for every contradiction that it finds between tables."""
 
     file = "upkeep"
     contradictions: ClassVar[tuple[str, ...]]
@@ -299,10 +294,7 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
     def _count_contents(self, connection: ConnectionT) -> int: ...
 
     def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
-        """Yield one line per contradiction between tables, and per content that does not have its hash.
-
-        With ``sample``, only about that many contents are read.
-        """
+        """Yield a line per contradiction and per content (of all, or of ``sample``) without its hash."""
         for name in self.contradictions:
             for (line,) in self._rows(connection, name, {}):
                 yield line

@@ -136,7 +136,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         self._ensure_in_place()
         self._require_open(self._reader)
         with translate_errors(self.path):
-            connection = self._file.connect_like_reader()
+            connection = self._file.connect(self._file.read_mode)
             try:
                 yield connection
             finally:
@@ -158,7 +158,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             if connection is not None:
                 connection.close()
         self._reader = self._writer = None
-        self._file.forget()
+        self._file.forget()  # so that the next call opens the file again
 
     def _open(self) -> None:
         if self.read_only:

@@ -27,8 +27,8 @@ class DatabaseFile:
     def __init__(self, path: Path, timeout_s: float) -> None:
         self.path, self._timeout_s = path, timeout_s
         self._place = path.absolute()  # because the process may change its working folder
-        self._read_mode = "ro"
-        self._file: tuple[int, int] | None = None  # the open file, by device and inode
+        self.read_mode = "ro"  # of the last ``connect_for_reading``
+        self._file: tuple[int, int] | None = None  # the file that was opened, by device and inode
         self._log: tuple[int, int] | None = None
         self._stamp = (0, 0)
 
@@ -46,7 +46,7 @@ class DatabaseFile:
     def remember(self) -> None:
         """Save the identity of the file that was just opened, for ``is_in_place``."""
         self._file, self._log = _identity(self._place), _identity(self._log_path)
-        if self._read_mode == _IMMUTABLE:
+        if self.read_mode == _IMMUTABLE:
             self._stamp, self._log = _stamp(self._place), None
 
     def forget(self) -> None:
@@ -55,7 +55,7 @@ class DatabaseFile:
     def is_in_place(self) -> bool:
         """Return whether the file at ``path`` is still the one that was opened."""
         # An immutable file is read without locks, so it must be opened again once another process writes it.
-        if self._read_mode == _IMMUTABLE and (_size(self._log_path) or _stamp(self._place) != self._stamp):
+        if self.read_mode == _IMMUTABLE and (_stamp(self._log_path)[1] or _stamp(self._place) != self._stamp):
             return False
         return self._file is not None and _identity(self._place) == self._file
 
@@ -71,9 +71,9 @@ class DatabaseFile:
 
     def connect_for_reading(self) -> sqlite3.Connection:
         """Return a connection that reads only; it works in a folder that may not be written, too."""
-        self._read_mode = "ro"
+        self.read_mode = "ro"
         try:
-            connection = self.connect(self._read_mode)
+            connection = self.connect(self.read_mode)
             connection.execute("PRAGMA user_version").fetchone()
             return connection
         except sqlite3.OperationalError as error:
@@ -82,18 +82,14 @@ class DatabaseFile:
             refused = primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not refused or not self.is_readable():
                 raise
-            if _size(self._log_path):
+            if _stamp(self._log_path)[1]:
                 raise StoreReadOnlyError(
                     f"{self.path} cannot be read in a folder that may not be written, because "
                     f"{self._log_path.name} has changes that are not yet in the file: open the store once "
                     "where the folder may be written, or copy both files there"
                 ) from error
-        self._read_mode = _IMMUTABLE
-        return self.connect(self._read_mode)
-
-    def connect_like_reader(self) -> sqlite3.Connection:
-        """Return a new connection, in the mode of the last ``connect_for_reading``."""
-        return self.connect(self._read_mode)
+        self.read_mode = _IMMUTABLE
+        return self.connect(self.read_mode)
 
     def connect(self, mode: str, cache_kib: int = READER_KIB) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -142,7 +138,3 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return found.st_mtime_ns, found.st_size
-
-
-def _size(path: Path) -> int:
-    return _stamp(path)[1]
