@@ -238,7 +238,7 @@ def test_an_old_copy_is_given_and_said_to_be_old(
         (("--allow-private",), "old: .*cannot connect"),
         (("--set", f"source.web.windows=['{closed_now()}']"), "old: its source is outside its windows until"),
     ):
-        with pytest.raises(AfreshError, match=f"the last look is .* {words}"):
+        with pytest.raises(AfreshError, match=f"the last poll is .* {words}"):
             shell("get", key, "--max-age", "1h", *more)
         assert capfdbinary.readouterr().out == b"old"
 
@@ -273,7 +273,7 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
             lines.append(line)
             if "reloaded" in line:
                 break
-        assert "source.web.delay in the file is another, but --host-delay 0.01s goes over it" in lines[-1]
+        assert "source.web.delay changed in the file, but --host-delay 0.01s overrides it" in lines[-1]
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
         process.stderr.close()

@@ -153,7 +153,7 @@ class World:
         arguments = [word.format(url=self.url) for word in COMMANDS[command]]
         with words.open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "afresh.cli.tied_to_parent", *arguments],
+                [sys.executable, "-m", "afresh.cli.child_entry", *arguments],
                 cwd=folder / "work",
                 env={**os.environ, "TMPDIR": str(folder / "tmp")},
                 stdin=subprocess.PIPE,  # closed when the tests end, however they do: then it ends too

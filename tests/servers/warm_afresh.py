@@ -97,7 +97,7 @@ class _Server:
 def _warm_up() -> None:
     """Import everything, and let the command line build its commands and help: both are kept."""
     for module in pkgutil.walk_packages(afresh.__path__, "afresh."):
-        if "numba" not in module.name and not module.name.endswith(("__main__", "tied_to_parent")):
+        if "numba" not in module.name and not module.name.endswith(("__main__", "child_entry")):
             importlib.import_module(module.name)
     # Not by the program's own main, which would start a thread: forks are made of processes without any.
     from afresh.cli.app import perform

@@ -1,1 +1,1 @@
-"""Commands. The only place that reads the environment and writes to the terminal."""
+"""The commands. Only this package reads the environment and writes to the terminal."""

@@ -1,4 +1,4 @@
-"""The command line: the table of all commands, and the one place where errors become messages and exit codes.
+"""The command line: lists all commands, and turns errors into messages and exit codes.
 
 The modules of commands import NumPy and everything heavier inside their functions, so that ``afresh --help``
 answers at once.
@@ -71,7 +71,7 @@ def options(
         bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options that stand before the command, as in git."""
+    """Handle the options that precede the name of the command."""
     # Our matrices are long and narrow: a second thread of the linear algebra would spin and gain nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if directory is not None:
@@ -81,13 +81,13 @@ def options(
             raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
-@cache  # a process that performs many commands, as tests do, would spend most of its time here
+@cache  # because this is slow, and the processes of tests perform many commands
 def _command() -> Callable[[], object]:
     return typer.main.get_command(app)
 
 
 def perform() -> None:
-    """Perform the command that ``sys.argv`` names; ``entry.main`` does so with the handling of signals."""
+    """Perform the command that ``sys.argv`` names; ``entry.main`` sets the signal handlers before."""
     try:
         _command()()
     except AfreshError as error:

@@ -1,4 +1,4 @@
-"""Where the program begins: it takes the signals, and only then imports the command line, which is large."""
+"""Starts the program: sets the signal handlers first, because importing the command line takes long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from afresh.cli.interruption import INTERRUPTION
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 it could not be done, 2 wrong usage, 128 + n ended by the signal n."""
+    """Run the command line. Exit status: 0 success, 1 failure, 2 wrong usage, 128 + n ended by signal n."""
     INTERRUPTION.program(_work)
 
 

@@ -1,4 +1,4 @@
-"""The files of a command: checked before the work begins, read line by line, and pictures."""
+"""Checks the files of a command before the work begins, reads lines of text, and writes pictures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STREAM = "-"
 def check_files(
     inputs: Sequence[str | None], output: str | None, picture: str | None = None, *, as_json: bool = False
 ) -> None:
-    """Refuse files that would fail at the end of the work: before it, so that no long computation is lost.
+    """Raise an error now if a file would fail at the end of the work, so that no long computation is lost.
 
-    Refused are outputs that cannot be written or whose ending names no format, and one file in two roles.
+    An output fails if it cannot be written, if its extension names no known format, or if it is an input too.
     """
     given = [path for path in inputs if path is not None]
     if given.count(_STREAM) > 1:
@@ -47,7 +47,7 @@ def check_files(
 
 
 def choose_output(output: str | None, *, as_json: bool) -> str | None:
-    """Return where rows are written: nowhere if ``--json`` is given without ``-o``, else standard output.
+    """Return the path to write rows to: ``-o``, else None (no rows) with ``--json``, else standard output.
 
     >>> choose_output(None, as_json=True), choose_output(None, as_json=False)
     (None, '-')
@@ -56,7 +56,7 @@ def choose_output(output: str | None, *, as_json: bool) -> str | None:
 
 
 def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not blank; ``content`` says what a line should hold.
+    """Yield the number and text of each line that is not blank; ``content`` describes a line, for errors.
 
     The path ``-`` is standard input.
     """
@@ -72,14 +72,14 @@ def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
 
 
 def render_picture(path: str, figure: Figure) -> bytes:
-    """Return the figure in the format that the ending of ``path`` names."""
+    """Return the figure as bytes, in the format of the file extension of ``path``."""
     from afresh.plots.style import picture_format, render
 
     return render(figure, picture_format(path))
 
 
 def write_picture(path: str, figure: Figure) -> None:
-    """Write the figure in the format that the ending of ``path`` names."""
+    """Write the figure to ``path``, in the format of its file extension."""
     from afresh.tables.atomic_output import write_bytes
 
     write_bytes(path, render_picture(path, figure))

@@ -1,21 +1,21 @@
-"""SIGINT and SIGTERM, from the first statement of the program to its last: one ends it in order, two at once.
+"""Handles SIGINT and SIGTERM: the first signal ends the program in order, a second one ends it at once.
 
 The handlers are set once and never replaced. At the first signal
 
-- a command that said how it stops (``stopping_by``: ``run`` drains, ``serve`` closes its connections) is
-  asked to, and has its own time limit for that;
-- any other command is left by an exception, ``Interrupted``, which ends every ``with`` and ``finally`` on its
-  way;
-- a section that must not be cut in two (``held_back``) ends first.
+- a command that registered a function to stop it (``stopping_by``) is stopped by that function, within its
+  own time limit: ``run`` finishes polls in flight, ``serve`` closes its connections;
+- any other command is ended by the exception ``Interrupted``, which runs every ``finally`` and ends every
+  ``with`` block that it passes;
+- inside a section that must not be interrupted (``held_back``), the exception is raised at its end.
 
-An exception can be lost: Python drops one that is raised in ``__del__`` or in a callback from C, some
+An exception can be lost: Python drops it if it is raised in ``__del__`` or in a callback from C, some
 libraries turn every exception into one of their own, and nothing is raised while the main thread is inside a
-long call of a C library. So a second thread, the guard, is told of each signal too. It raises again what
-Python dropped, and ends the process itself when the limit has passed or a second signal came, after it has
-removed what ``LEFTOVERS`` lists.
+long call of a C library. So a second thread, the guard, is notified of each signal too. It makes the main
+thread raise a dropped exception again. When the time limit has passed or a second signal has arrived, it
+removes the files and child processes that ``LEFTOVERS`` lists and ends the process.
 
-SIGINT ends the program also where its parent ignored it, as shells do for jobs in the background of a script:
-whoever sends it to this process means it.
+SIGINT ends the program even if its parent process ignored SIGINT, as a shell does for background jobs of a
+script, because somebody then sent the signal to this process on purpose.
 """
 
 from __future__ import annotations
@@ -38,34 +38,35 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 IN_ORDER_S = 1.5
-"""How long a command may take to end in order where nothing is drained."""
-_AT_ONCE_S = 1.0  # for a command that a second signal asks to stop at once
-_GIVING_UP_S = 0.4  # for the same, when its time limit has passed
-_PAUSE_S = 0.01  # between an exception that was lost and the next one
-# What the guard is told: the number of a signal by Python itself, also while no Python code can run; the same
-# number and this bit by our handler, also while an event loop has Python tell it instead of the guard.
+"""How long a command may take to end in order, in seconds, unless it sets its own limit."""
+_AT_ONCE_S = 1.0  # how long a command with ``stopping_by`` may take after a second signal
+_GIVING_UP_S = 0.4  # how long it may take after its time limit has passed and it was asked once more
+_PAUSE_S = 0.01  # between a dropped exception and the next attempt to raise it
+# The guard reads bytes from a pipe. Python itself writes a signal's number (``set_wakeup_fd``), even while no
+# Python code can run. Our handler writes the number with the bit _HANDLED too, because a running event loop
+# redirects what Python writes. _AGAIN asks the guard to have a dropped exception raised again.
 _HANDLED, _AGAIN = 0x80, 0x7F
 _RAISE_AGAIN = signal.SIGURG  # nothing else uses it, and by default it does nothing
 
 
-class Interrupted(KeyboardInterrupt):  # it is no error, and asyncio lets only this kind through
+class Interrupted(KeyboardInterrupt):  # because asyncio propagates KeyboardInterrupt out of callbacks
     """A signal asks the program to end."""
 
 
 class _Stop:
-    """How the command in progress is asked to stop, and how long that may take."""
+    """The function that asks the command in progress to stop, and how long the command may take."""
 
     def __init__(self, ask: Callable[[], None], limit_s: float) -> None:
         self._ask, self.limit_s, self.asked = ask, limit_s, False
 
     def ask(self) -> None:
         self.asked = True
-        with suppress(RuntimeError):  # its event loop has just been closed: it has ended
+        with suppress(RuntimeError):  # the event loop is closed already, because the command has ended
             self._ask()
 
 
 class Interruption:
-    """The signals of one process."""
+    """Receives the signals of the process and ends the command; ``INTERRUPTION`` is the only instance."""
 
     def __init__(self) -> None:
         self.number = 0  # of the first signal
@@ -78,7 +79,7 @@ class Interruption:
         self._told, self._tell = -1, -1
 
     def install(self) -> None:
-        """Take both signals. Only the main thread can; called in another one, nothing changes."""
+        """Set the handlers of both signals. Only the main thread can; in another thread, do nothing."""
         if self._tell >= 0 or threading.current_thread() is not threading.main_thread():
             return
         self._told, self._tell = os.pipe()
@@ -94,10 +95,10 @@ class Interruption:
 
     @contextmanager
     def stopping_by(self, ask: Callable[[], None], limit_s: float = IN_ORDER_S) -> Iterator[None]:
-        """While the context lasts a signal calls ``ask``, and a second one calls it again.
+        """Return a context in which the first signal calls ``ask``, and a second one calls it again.
 
-        ``ask`` is called in the middle of anything, so it only passes the wish on, as an event loop's
-        ``call_soon_threadsafe`` does. A signal that came before the context is passed on at once.
+        A signal handler calls ``ask`` between any two instructions, so ``ask`` must only pass the request on,
+        as an event loop's ``call_soon_threadsafe`` does. After an earlier signal, ``ask`` is called at once.
         """
         stop = _Stop(ask, limit_s)
         self._stops.append(stop)
@@ -111,7 +112,7 @@ class Interruption:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """No exception is raised within; one that is due comes right after. For a few milliseconds only."""
+        """Raise no exception inside the context, but right after it; use it for a few milliseconds only."""
         self._held += 1
         try:
             yield
@@ -122,15 +123,15 @@ class Interruption:
             self._raise()
 
     def check(self) -> None:
-        """Raise if a signal came: for a command that has stopped and has nothing more to do."""
+        """Raise Interrupted if a signal has arrived; a command calls this after it has stopped."""
         if self.number:
             self._raise()
 
     def program(self, work: Callable[[], None]) -> None:
-        """Take the signals and do ``work``, the whole command.
+        """Set the signal handlers and run ``work``, the whole command.
 
-        If a signal ended it, one line says so and the process exits with 128 + the signal's number. Whatever
-        error ``work`` ends with after it was interrupted is taken for a consequence of that.
+        If a signal ended it, print one line and exit with 128 + the signal's number. Any error that ``work``
+        raises after a signal is treated as a consequence of the signal.
         """
         error: BaseException | None = None
         try:
@@ -145,15 +146,15 @@ class Interruption:
             raise error
 
     def _is_ended_by_signal(self, error: BaseException | None) -> bool:
-        """Whether a signal is the reason why the command ended, with ``error`` if it is not None."""
+        """Return whether a signal is the reason why the command ended with ``error`` (None: no error)."""
         if isinstance(error, KeyboardInterrupt) and not self.number:  # it came before the handlers were set
             self.number = signal.SIGINT
         if error is None or (isinstance(error, SystemExit) and not error.code):
-            # It ended by itself, perhaps because it was asked to. If not, a library has swallowed the
-            # exception, and nobody knows what was left undone.
+            # The command returned normally, perhaps because it was asked to stop. If an exception was raised
+            # and it was not asked, a library swallowed the exception, and work may be missing.
             return (self.was_raised and not self._was_asked) or self._is_urgent
         if isinstance(error, SystemExit):
-            # After an interruption: how a library has converted the exception.
+            # After an interruption, a library has turned our exception into SystemExit.
             return self.was_raised or self._is_urgent
         return bool(self.number)
 
@@ -179,7 +180,7 @@ class Interruption:
     def _raise_or_owe(self, frame: FrameType | None) -> None:
         while frame is not None and frame.f_code is not _perform.__code__:
             frame = frame.f_back
-        if frame is None:  # the work has not begun, and will look first; or it has ended
+        if frame is None:  # the work has not begun, and checks for signals first, or it has ended
             return
         self.was_raised = True
         if self._held:
@@ -192,31 +193,31 @@ class Interruption:
         raise Interrupted(signal.Signals(self.number).name)
 
     def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Python could not raise an exception where it arose; ours is asked for again."""
+        """Ask the guard to raise our exception again, if Python dropped it (as in ``__del__``)."""
         if isinstance(dropped.exc_value, Interrupted):
             self._notify(_AGAIN)
         else:
             sys.__unraisablehook__(dropped)
 
     def _notify(self, word: int) -> None:
-        with suppress(BlockingIOError):  # the guard has enough to read
+        with suppress(BlockingIOError):  # the pipe is full, so the guard will wake up anyway
             os.write(self._tell, bytes([word]))
 
-    # The ends.
+    # How the program ends.
 
     def _finish(self) -> None:
-        """The command has ended by itself: what Python still does takes a moment, which nothing may spoil."""
+        """Ignore signals while Python shuts down, after a command that no signal ended."""
         if self._tell >= 0:
-            for number in SIGNALS:  # Python itself would put back the default, which kills
+            for number in SIGNALS:  # Python would restore the default handler, which kills the process
                 signal.signal(number, signal.SIG_IGN)
 
     def _end(self) -> NoReturn:
-        """The command has been left in order."""
+        """Exit after a signal, when the command has ended in order."""
         clear()
         self._say("at once " if self._is_urgent else "")
         _flush()
-        atexit._run_exitfuncs()  # noqa: SLF001  # of libraries, which remove what they made
-        # Not SystemExit: that would wait for threads whose work nobody wants any more.
+        atexit._run_exitfuncs()  # noqa: SLF001  # libraries remove their temporary files there
+        # SystemExit would wait for threads whose work is no longer needed.
         os._exit(128 + self.number)
 
     def _end_at_once(self) -> NoReturn:
@@ -226,10 +227,10 @@ class Interruption:
 
     def _say(self, how: str) -> None:
         if not self._saying.acquire(blocking=False):
-            return  # the other thread is saying it
+            return  # the other thread prints it
         words = f"afresh: stopped {how}by {signal.Signals(self.number).name}\n"
         with suppress(OSError):
-            # A progress bar that could not be taken away has hidden the cursor, and left it in its line.
+            # A progress bar may still be drawn: clear its line and show the cursor, which the bar hides.
             os.write(2, (f"\r\x1b[K\x1b[?25h{words}" if os.isatty(2) else words).encode())
 
     # The guard, in a thread of its own.
@@ -263,7 +264,10 @@ class Interruption:
         return stops[0].limit_s if stops else IN_ORDER_S
 
     def _run_out(self, clock: SystemClock, *, is_urgent: bool) -> float:
-        """The limit has passed: ask once more where the command can be asked, and then end. Until when."""
+        """Ask the command once more to stop, because its time limit has passed; return the next limit.
+
+        End the process if the command was asked already, or cannot be asked.
+        """
         stops = self._stops[-1:]
         if is_urgent or not stops:
             self._end_at_once()
@@ -273,22 +277,22 @@ class Interruption:
 
 
 def _perform(check: Callable[[], None], work: Callable[[], None]) -> None:
-    """Do ``work``. Signals raise exceptions in this call alone: elsewhere nothing would catch them."""
-    check()  # of signals that came before
+    """Run ``work``. Signals raise exceptions only inside this call, since nothing catches them elsewhere."""
+    check()  # for signals that arrived before this call
     try:
         work()
     finally:
-        _flush()  # here, where a reader that does not read can still be left by a signal
+        _flush()  # here, so that a signal can interrupt a flush that blocks on a reader that does not read
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or nobody reads it any more
+        with suppress(OSError, ValueError, AttributeError):  # the stream is closed, or its reader is gone
             stream.flush()
 
 
 def clear() -> None:
-    """End the child processes that are left and remove the temporary files."""
+    """Kill the child processes that still run and remove the temporary files, as ``LEFTOVERS`` lists them."""
     for group in list(LEFTOVERS.process_groups):
         with suppress(OSError):
             os.killpg(group, signal.SIGKILL)
@@ -313,4 +317,4 @@ def _remove(name: str) -> None:
 
 
 INTERRUPTION = Interruption()
-"""That of this process."""
+"""The instance of this process."""

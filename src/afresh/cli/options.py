@@ -1,4 +1,4 @@
-"""Options that several commands share, groups of options as dataclasses, and the values that options hold."""
+"""Options that several commands share, dataclasses as groups of options, and parsers of option values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SettingReaders: TypeAlias = Mapping[str, tuple[Callable[[str], float], float]]
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take dataclasses of options: each of their fields becomes an option of the command.
+    """Return a command in which each field of a dataclass parameter is an option of its own.
 
     A command declares a parameter such as ``options: ReplayOptions``. The fields of that dataclass are
     annotated as the parameters of any Typer command are, so that commands which share options declare them in
@@ -81,13 +81,13 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
-    call.__annotations__ = {}  # Typer would look in them for types that only the signature has
+    call.__annotations__ = {}  # or Typer would read these, which do not match the new signature
     call.__dict__["__signature__"] = inspect.Signature(parameters)
     return call
 
 
 def read_duration(option: str, text: str | None, default: float) -> float:
-    """Return the seconds that the text of an option says, or ``default`` where the option is not given.
+    """Return the duration in an option's text, in seconds, or ``default`` if the option is not given.
 
     >>> read_duration("--for", "10m", 0.0), read_duration("--for", None, 0.0)
     (600.0, 0.0)
@@ -104,7 +104,7 @@ def read_duration(option: str, text: str | None, default: float) -> float:
 
 
 def parse_moment(option: str, text: str | None) -> float | None:
-    """Return Unix seconds for a text in Unix seconds or ISO 8601 (UTC unless it says otherwise).
+    """Return the Unix seconds of a time in Unix seconds or ISO 8601 (in UTC if it has no offset).
 
     >>> parse_moment("--start", "2024-01-01"), parse_moment("--start", "1700000000.5")
     (1704067200.0, 1700000000.5)
@@ -138,7 +138,7 @@ def _parse_iso_time(text: str) -> float:
 def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str, float]:
     """Return the settings in the text of an option such as ``--drift sd=1,horizon=90d``.
 
-    ``readers`` holds, for each name, the function that reads its value and the value if it is not given.
+    ``readers`` maps each name to the function that parses its value, and to its default value.
 
     >>> parse_settings("--season", "week=0.5", {"day": (parse_number, 0.0), "week": (parse_number, 0.0)})
     {'day': 0.0, 'week': 0.5}
@@ -160,7 +160,7 @@ def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str,
 
 
 def parse_number(text: str) -> float:
-    """Return a finite number.
+    """Return the finite number in a text.
 
     >>> parse_number("x")
     Traceback (most recent call last):

@@ -14,7 +14,7 @@ PATIENCE_S = 1.0
 
 
 class ProgressBar:
-    """Shows how much work is done; draws nothing for quick work, or where standard error is not a terminal.
+    """Shows how much work is done. Draws nothing for the first second, or if standard error is no terminal.
 
     >>> with ProgressBar("reading", total=2) as progress:
     ...     progress.reach(1)
@@ -26,7 +26,7 @@ class ProgressBar:
     def __init__(
         self, label: str, total: float | None = None, *, clock: Clock | None = None, show: bool | None = None
     ) -> None:
-        """With ``show`` None the bar is drawn on a terminal only; ``total`` is the amount of work."""
+        """``total`` is the amount of work. If ``show`` is None, the bar is drawn only on a terminal."""
         self.label, self.total, self.done = label, total, 0.0
         self._clock = clock or SystemClock()
         self._show = sys.stderr.isatty() if show is None else show
@@ -38,7 +38,7 @@ class ProgressBar:
         return self
 
     def reach(self, done: float) -> None:
-        """Record that ``done`` of the total is done."""
+        """Record that the amount ``done`` of ``total`` is done, and update the bar."""
         self.done = float(done)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.done)

@@ -1,4 +1,4 @@
-"""Summaries: a JSON object for programs on standard output, a small table for people on standard error."""
+"""Prints summaries: a JSON object for programs on standard output, a table for people on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def print_json(summary: Mapping[str, Any]) -> None:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return ``value`` as JSON can express it, at any depth: infinity and NaN become None.
+    """Return ``value`` with None for every infinity and NaN in it, because JSON has no such numbers.
 
     >>> to_json_value({"curve": [{"age": float("inf")}]})
     {'curve': [{'age': None}]}
@@ -35,7 +35,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def print_error(message: str) -> None:
-    """Print one error on standard error, marked as coming from afresh."""
+    """Print an error on standard error, after the prefix ``afresh:``."""
     typer.secho("afresh: ", fg="red", nl=False, err=True)
     typer.echo(message, err=True)
 

@@ -51,8 +51,8 @@ def test_every_part_of_a_budget_is_shown_with_its_use(mirror: Afresh, tmp_path: 
     with open_engine() as engine:
         engine.store.ledger.add("web", SystemClock().now_s(), Spent(requests=1, bytes=250_000, money=0.5))
     said = mirror("status").err
-    assert re.search(r"bytes +0\.25 MB in the last hour, 25% of what it allows", said)
-    assert re.search(r"money +0\.5 in the last hour, 5% of what it allows", said)
+    assert re.search(r"bytes +0\.25 MB in the last hour, 25% of the limit", said)
+    assert re.search(r"money +0\.5 in the last hour, 5% of the limit", said)
     status = json.loads(mirror("status", "--json").out)
     assert status["limits"]["money"] == pytest.approx(10 / 3600)
     assert status["limits"]["seconds"] is None
@@ -103,7 +103,7 @@ def test_polls_made_and_polls_worth_making_are_told_apart(mirror: Afresh, site: 
     mirror("run", "--once", *QUICK)
     words = " ".join(mirror("why", f"{site.url}/a").err.split())
     assert re.search(r"rate no change seen yet, thought to be .* with 90 % probability", words)
-    assert re.search(r"polled every .*, by its worth as things are; every .* of late", words)
+    assert re.search(r"polled every .*, by its present poll value; every .* of late", words)
 
 
 def test_a_least_interval_is_said_once_and_kept(mirror: Afresh, site: Site) -> None:

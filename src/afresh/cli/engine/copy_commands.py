@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def get(
     key: Annotated[str, Argument(metavar="URL", help="The item.")],
     max_age: Annotated[
-        str | None, Option(metavar="1h", help="Poll it first if the last poll is older.")
+        str | None, Option(metavar="1h", help="Poll the item first if its last poll is older.")
     ] = None,
     version: Annotated[
-        int | None, Option(metavar="N", help="An older version; -1 is the one before.")
+        int | None, Option(metavar="N", help="Print this version; -1 is the one before the newest.")
     ] = None,
-    diff: Annotated[bool, Option("--diff", help="Show what changed since the version before.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Show the changes since the previous version.")] = False,
     allow_private: AllowPrivate = False,
     sets: SetOptions = None,
     as_json: PrintJson = False,
@@ -65,15 +65,15 @@ def get(
 
 
 def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
-    """Fail if the item could not be polled in time; its old copy was printed, which is better than none."""
+    """Raise AfreshError if the last poll is older than ``max_age_s``; the old copy was printed already."""
     item = engine.store.items.get(key)
     if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
         why = _reason_not_polled(engine, item, now_s) or "another engine is polling it"
-        raise AfreshError(f"the last look is {format_duration(now_s - item.polled_s)} old: {why}")
+        raise AfreshError(f"the last poll is {format_duration(now_s - item.polled_s)} old: {why}")
 
 
 def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
-    """Return why an item is not polled: its source is closed, or its last poll failed; else an empty text."""
+    """Return why an item is not polled (closed source, failed poll), or an empty text if it is polled."""
 
     if item is None:
         return ""
@@ -84,7 +84,7 @@ def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
 
 
 def _version_number(engine: Engine, key: str, version: int | None) -> int | None:
-    """Return the version's own number; 0, −1, … count back from the newest."""
+    """Return the number of a version; a ``version`` of 0, −1, … counts back from the newest version."""
     if version is None or version > 0:
         return version
     versions = engine.versions(key)
@@ -121,4 +121,5 @@ def export(
             return
         with open_output(STANDARD_STREAM if output is None else output) as file:
             number = write_jsonl(engine.store, file)
-            typer.echo(format_count(number, "copy"), err=True)  # inside: not said if the reader has gone away
+            # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
+            typer.echo(format_count(number, "copy"), err=True)

@@ -1,4 +1,4 @@
-"""``afresh due`` and ``afresh observe``: for programs that fetch items themselves and report the outcome."""
+"""``afresh due`` and ``afresh observe``, for programs that fetch items themselves and report the result."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def due(
-    k: Annotated[int, Option(metavar="N", help="How many at most.", min=1)] = 100,
-    lease: Annotated[str | None, Option(metavar="10m", help="Lend them to you for so long.")] = None,
-    source: Annotated[str | None, Option(metavar="NAME", help="Only of this source.")] = None,
+    k: Annotated[int, Option(metavar="N", help="List at most N items.", min=1)] = 100,
+    lease: Annotated[str | None, Option(metavar="10m", help="Lease the items to you for this time.")] = None,
+    source: Annotated[str | None, Option(metavar="NAME", help="List only items of this source.")] = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """List the items that are due now, longest due first."""
+    """List the items that are due now; those that have been due longest come first."""
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     with open_project(sets, reading=lease is None) as engine:
         found = engine.due(k, lease_s=lease_s, source=source)
@@ -53,7 +53,7 @@ def observe(
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """Take back what you found: polls of leased items, and old poll logs."""
+    """Record polls that you made yourself: of leased items, or from old poll logs."""
     with open_project(sets) as engine:
         try:
             taken = engine.observe([_parse_row(file, *line) for line in read_lines(file, "an object")])
@@ -92,7 +92,7 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
 
 @dataclass(frozen=True, slots=True)
 class _ObservedRow:
-    """One JSON object of the file; each method returns one field, or raises an error that names the row."""
+    """One JSON object of the file. A method returns one field, or raises InputError with the line number."""
 
     file: str
     number: int
@@ -114,7 +114,7 @@ class _ObservedRow:
 
     def changed(self) -> bool | None:
         given = self.given.get("changed")
-        if given is None or given in (0, 1):  # these are False and True, too
+        if given is None or given in (0, 1):  # False == 0 and True == 1
             return None if given is None else bool(given)
         raise self.fault(f"changed is {given!r}: give true or false")
 

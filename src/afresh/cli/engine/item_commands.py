@@ -1,4 +1,4 @@
-"""``afresh add``, ``remove`` and ``set``: which items there are, and how each is treated."""
+"""``afresh add``, ``remove`` and ``set`` register items, remove them, and change their settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Keys: TypeAlias = Annotated[
     list[str] | None, Argument(metavar="URL…", help="Addresses, or keys of a source.")
 ]
 KeysFile: TypeAlias = Annotated[
-    str | None, Option("--file", metavar="FILE", help="An item a line; - is standard input.")
+    str | None, Option("--file", metavar="FILE", help="A file with one item per line; - is standard input.")
 ]
 MinInterval: TypeAlias = Annotated[
     str | None, Option("--min-interval", metavar="1h", help="Never poll more often than this.")
@@ -33,11 +33,11 @@ MaxInterval: TypeAlias = Annotated[
     str | None, Option("--max-interval", metavar="7d", help="Poll at least this often.")
 ]
 Listings: TypeAlias = Annotated[
-    list[str] | None, Option(metavar="URL", help="Add all that it lists, now and later.")
+    list[str] | None, Option(metavar="URL", help="Add all items that it lists, now and later.")
 ]
 Selector: TypeAlias = Annotated[
     str | None,
-    Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
+    Option("--selector", metavar="CSS", help="Compare only this part of the pages of these items."),
 ]
 
 
@@ -47,9 +47,11 @@ def add(
     sitemap: Listings = None,
     feed: Listings = None,
     discover: Annotated[
-        list[str] | None, Option(metavar="URL", help="Find sitemaps and feeds of a site.")
+        list[str] | None, Option(metavar="URL", help="Find the sitemaps and feeds of this site.")
     ] = None,
-    source: Annotated[str | None, Option(metavar="NAME", help="Their source; by default the first.")] = None,
+    source: Annotated[
+        str | None, Option(metavar="NAME", help="Source of the items; default: the first.")
+    ] = None,
     weight: Annotated[float, Option(metavar="W", help="Importance.")] = 1.0,
     cost: Annotated[float, Option(metavar="C", help="Cost of one poll.")] = 1.0,
     min_interval: MinInterval = None,
@@ -59,7 +61,7 @@ def add(
     sets: project.SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """Register items; those already known are left as they are."""
+    """Register items; items that are already registered do not change."""
     documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
     listings = {name: urls for name, urls in documents.items() if urls}
     if not (keys or file or listings):
@@ -92,7 +94,7 @@ def add(
 
 
 def remove(keys: Keys = None, file: KeysFile = None) -> None:
-    """Forget items and their copies."""
+    """Remove items and their copies."""
     wanted = list(dict.fromkeys(_read_keys(keys, file)))
     if not wanted:
         raise UsageError("nothing to remove: give URLs or --file")
@@ -109,11 +111,13 @@ def set_items(
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
     selector: Selector = None,
-    pause: Annotated[bool, Option("--pause", help="Poll no more until resumed.")] = False,
-    resume: Annotated[bool, Option("--resume", help="Poll what was paused, gone or refused.")] = False,
-    poll_now: Annotated[bool, Option("--poll-now", help="Poll as soon as may be.")] = False,
+    pause: Annotated[bool, Option("--pause", help="Do not poll the items until they are resumed.")] = False,
+    resume: Annotated[
+        bool, Option("--resume", help="Poll items again that were paused, gone or refused.")
+    ] = False,
+    poll_now: Annotated[bool, Option("--poll-now", help="Poll the items as soon as possible.")] = False,
 ) -> None:
-    """Change how items are treated; a running engine follows within a second."""
+    """Change the settings of items; a running engine applies them within a second."""
     from afresh.sources.change_detection import Recipe
     from afresh.values.clock import SystemClock
     from afresh.values.items import ItemChange
@@ -141,7 +145,7 @@ def set_items(
 def _item_change(
     weight: float | None, cost: float | None, min_interval: str | None, max_interval: str | None
 ) -> ItemChange:
-    """Return the change of an item that the options ask for; refuse numbers that no plan can use."""
+    """Return the change of an item that the options describe; raise UsageError if a number is invalid."""
     from afresh.values.items import ItemChange
 
     shortest, longest = (
@@ -156,7 +160,7 @@ def _item_change(
 
 @contextmanager
 def _naming_options() -> Iterator[None]:
-    """Turn an error about a number of an item into a wrong usage of the option that gave it."""
+    """Turn InputError about a value of an item into UsageError that names the command's option."""
     try:
         yield
     except InputError as error:
@@ -171,7 +175,7 @@ def _read_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
 
 
 def _report_done(verb: str, wanted: list[str], unknown: tuple[str, ...]) -> None:
-    """Say how many items were removed or changed; fail if some of those wanted are unknown."""
+    """Print how many items were removed or changed; raise UsageError if any of ``wanted`` is unknown."""
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         are = "is" if len(unknown) == 1 else "are"

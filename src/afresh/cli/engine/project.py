@@ -1,4 +1,4 @@
-"""The project folder of the engine's commands, with settings from its file, the environment and options."""
+"""Opens the engine of a project folder, with settings from its file, the environment and the options."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ AllowPrivate: TypeAlias = Annotated[
 
 
 def read_overrides(sets: list[str] | None, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the settings that override the file: of the environment, of ``--set``, and of other options.
+    """Return the settings that override the file, from the environment, from ``--set`` and from ``more``.
 
-    Where two of them name the same setting, the later one in this order counts.
+    If two of these contain the same setting, the later one in this order applies.
 
     >>> read_overrides(["plan.policy=uniform"])["plan.policy"]
     'uniform'
@@ -51,7 +51,7 @@ def open_project(
 ) -> Engine:
     """Open the engine of the current folder.
 
-    With ``reading`` the store is opened for reading, so that one without write permission will do.
+    With ``reading`` the store is opened read-only, which works without write permission.
     """
     from afresh.engine.app import open_engine
 
@@ -73,7 +73,7 @@ def set_up_logs(kind: str, level: int) -> None:
 
 
 class _StderrHandler(logging.Handler):
-    """Writes log lines to standard error; on a terminal they replace the progress line, drawn again below."""
+    """Writes log lines to standard error. On a terminal it clears the progress line first."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
@@ -83,9 +83,9 @@ class _StderrHandler(logging.Handler):
 
 
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
-    """Return overrides for every HTTP source of the project's file.
+    """Return overrides for every HTTP source in the project's file.
 
-    ``options`` holds, by setting, the name of the command's option and its text; None if it is not given.
+    ``options`` maps each setting to the name of the command's option and its text (None if not given).
     """
     from afresh.engine.settings.overrides import SettingWithOrigin
 
@@ -97,12 +97,12 @@ def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str,
 
 
 def private_overrides(allowed: bool) -> dict[str, str]:
-    """Return the overrides that ``--allow-private`` stands for."""
+    """Return the overrides for ``--allow-private``: none if ``allowed`` is False."""
     return source_overrides({"allow_private": ("--allow-private", "true" if allowed else None)})
 
 
 def is_private_allowed() -> bool:
-    """Return whether the settings themselves allow private addresses in every HTTP source."""
+    """Return whether the settings allow private addresses in every HTTP source without an option."""
     return all(table.allow_private for table in _http_sources())
 
 

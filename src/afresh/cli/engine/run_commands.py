@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from afresh.engine.settings.tables import Settings
     from afresh.web.server import Server
 
-_FIRST_SHOWN = 20  # items that --dry-run lists
+_DRY_RUN_ITEMS = 20
 _REPORTS_PER_MINUTE = 120
 
 
 def run(
-    budget: Annotated[str | None, Option(metavar="1/s", help="Requests per time, all counted.")] = None,
+    budget: Annotated[str | None, Option(metavar="1/s", help="All requests per unit of time.")] = None,
     for_time: Annotated[str | None, Option("--for", metavar="10m", help="Stop after this time.")] = None,
-    once: Annotated[bool, Option("--once", help="Poll what is due, once, then stop (for cron).")] = False,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be polled first.")] = False,
+    once: Annotated[bool, Option("--once", help="Poll the due items once, then stop (for cron).")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list the items to poll first.")] = False,
     host_delay: Annotated[
-        str | None, Option(metavar="1s", help="Least time between requests to a host.")
+        str | None, Option(metavar="1s", help="Shortest time between requests to a host.")
     ] = None,
     host_concurrency: Annotated[
         int | None, Option(metavar="N", min=1, help="Requests to one host at once.")
@@ -53,7 +53,7 @@ def run(
     log: Annotated[str, Option(metavar="plain|json|debug", help="How to log on standard error.")] = "plain",
     as_json: PrintJson = False,
 ) -> None:
-    """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
+    """Poll until stopped. SIGTERM finishes polls in flight and stops; SIGHUP reads the settings again."""
     from afresh.engine.settings.overrides import SettingWithOrigin
 
     one_of("kind of log", log, ("plain", "json", "debug"))
@@ -86,9 +86,9 @@ def run(
 
 def serve(
     host: Annotated[
-        str | None, Option(metavar="NAME", help="Where to listen; by default this machine alone.")
+        str | None, Option(metavar="NAME", help="Address to listen on; default: only this machine.")
     ] = None,
-    port: Annotated[int | None, Option(metavar="N", help="Which port; 0 takes any that is free.")] = None,
+    port: Annotated[int | None, Option(metavar="N", help="Port to listen on; 0: any free port.")] = None,
     sets: project.SetOptions = None,
 ) -> None:
     """Show the copies in a browser, and answer the API, until stopped."""
@@ -104,7 +104,10 @@ def serve(
 
 
 def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
-    """Refuse to listen where strangers could write, before anything is made or opened."""
+    """Raise UsageError if other machines could reach the dashboard and there is no token.
+
+    This is called before the store is created or opened.
+    """
     from afresh.engine.app import read_folder
     from afresh.web.server import check_reach
     from afresh.web.token import find_token
@@ -114,7 +117,7 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
 
 
 def _make_server(engine: Engine) -> Server:
-    """Return a server for the engine's project, as its ``[web]`` settings say, that listens already."""
+    """Return a server for the engine's project; its socket listens where the ``[web]`` settings say."""
     from afresh.web.app import make_app
     from afresh.web.server import Server, listen
     from afresh.web.token import find_token
@@ -125,7 +128,7 @@ def _make_server(engine: Engine) -> Server:
 
 
 def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
-    """Return a context in which a thread of its own serves the dashboard, if it is wanted."""
+    """Return a context in which a thread serves the dashboard, or an empty context if not ``wanted``."""
     if not wanted:
         return nullcontext()
     from afresh.engine.logs import log_event
@@ -156,7 +159,7 @@ class _SettingsReader:
 
 
 def _read_file_alone() -> Settings | None:
-    """Return the settings of the file alone, or None where they are valid only with the overrides."""
+    """Return the settings of the file without overrides, or None if the file is not valid without them."""
     from afresh.engine.app import read_folder
 
     try:
@@ -166,7 +169,7 @@ def _read_file_alone() -> Settings | None:
 
 
 def _log_start(engine: Engine) -> None:
-    """Log what will be done, and whether the delays between requests to a host allow the budget at all."""
+    """Log the start; warn if the delays between requests to a host do not allow the whole budget."""
     from afresh.engine.logs import log_event
     from afresh.engine.reporting.group_status import group_statuses
 
@@ -176,7 +179,7 @@ def _log_start(engine: Engine) -> None:
     asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
     log_event(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
     if groups and taken < asked:
-        problem = "the hosts' delays let through less than the budget: the rest stays unspent"
+        problem = "the delays between requests to a host allow fewer requests than the budget"
         log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
     closed = engine.settings.closed_sources(now_s)
     if closed and len(closed) == len(engine.settings.sources):
@@ -190,7 +193,7 @@ def _log_start(engine: Engine) -> None:
 
 
 def _print_first_due(engine: Engine, as_json: bool) -> None:
-    first = engine.due(_FIRST_SHOWN)
+    first = engine.due(_DRY_RUN_ITEMS)
     for entry in first:
         if as_json:
             print_json({"item": entry.key})
@@ -209,7 +212,9 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     log_event(logging.INFO, "stopped", **done)
     for problem in count_problems(engine.store) if progress.failures else ():
         log_event(
-            logging.WARNING, f"{format_count(problem.items, 'item')} could not be had", problem=problem.words
+            logging.WARNING,
+            f"{format_count(problem.items, 'item')} could not be polled",
+            problem=problem.words,
         )
     if engine.settings.plan.target is not None and (status := engine.status()).below_target:
         audited, target = status.audited.value, status.target
@@ -219,7 +224,7 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
 
 
 def _draw_progress(progress: RunProgress) -> None:
-    """Draw the progress on a terminal: one line that is overwritten each time, as much of it as fits."""
+    """Draw the progress on one line of the terminal, over the previous line, cut to the terminal's width."""
     text = (
         f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
         f"{progress.failures:,} failed  {progress.in_flight} under way  "
@@ -230,7 +235,7 @@ def _draw_progress(progress: RunProgress) -> None:
 
 
 def _log_each_minute() -> Callable[[RunProgress], None]:
-    """Return a function that logs every 120th report of progress: two reports come in a second."""
+    """Return a function that logs every 120th progress report, because the engine reports twice a second."""
     from afresh.engine.logs import log_event
 
     reports = itertools.count(1)

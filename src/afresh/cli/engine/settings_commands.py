@@ -1,4 +1,4 @@
-"""``afresh init`` makes a project folder; ``afresh config check`` checks its settings without any request."""
+"""``afresh init`` creates a project folder; ``afresh config check`` checks its settings without requests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def init(
-    folder: Annotated[Path, Argument(metavar="DIR", help="Folder to make; by default this one.")] = Path(),
+    folder: Annotated[Path, Argument(metavar="DIR", help="Folder to create; default: this one.")] = Path(),
 ) -> None:
-    """Make a project: a commented afresh.toml, an empty store, and a token for the dashboard."""
+    """Create a project: a commented afresh.toml, an empty store, and a token for the dashboard."""
     from afresh.engine.app import init_folder
     from afresh.web.token import make_token_file
 
@@ -42,7 +42,7 @@ def config(
 ) -> None:
     """Check the settings: the file, secrets, the store, the dashboard's token, sources and their hooks.
 
-    Exits with 2 if anything is wrong, and names everything that is.
+    Exits with 2 if anything is wrong, and prints every problem.
     """
     one_of("action", action, ("check",))
     from afresh.engine.app import read_folder
@@ -63,7 +63,7 @@ def config(
 
 
 def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return a description of each part that works, and the problem of each part that does not."""
+    """Return the name and description of each part that works, and the problems of the other parts."""
     parts: list[tuple[str, Callable[[], str]]] = [
         ("store", partial(_check_store, settings)),
         ("web", partial(_check_web, settings)),
@@ -79,17 +79,17 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _check_store(settings: Settings) -> str:
-    """Open the store for reading if it exists; nothing is created."""
+    """Open the store read-only, without creating it, and return a description of its state."""
     from afresh.stores.opening import open_store
 
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
             items = sum(count.items for count in store.items.counts())
     except StoreMissingError as error:
-        if error.__cause__ is not None:  # not a missing file: no such database, a wrong password
+        if error.__cause__ is not None:  # a server refused: there is no such database, or a wrong password
             raise
         return "not there yet: it will be made"
-    except StoreReadOnlyError:  # the only thing that opening for reading refuses is an upgrade
+    except StoreReadOnlyError:  # opening read-only fails only if the store needs an upgrade
         return "of an older afresh: the next run brings it up to date"
     return format_count(items, "item")
 
@@ -105,7 +105,7 @@ def _check_web(settings: Settings) -> str:
 
 
 def check_source(table: SourceTable) -> str:
-    """Build a source as a run would, close it, look for its hook, and return a description of it."""
+    """Build a source as a run does, close it, check that its hook exists, and return a description."""
     from afresh.sources.context import SourceContext
 
     async def build() -> None:
@@ -117,7 +117,7 @@ def check_source(table: SourceTable) -> str:
 
 
 def _check_hook(hook: tuple[str, ...] | str | None) -> str:
-    """Return whom a source tells of changes; refuse a program or function that does not exist."""
+    """Return a phrase that names the source's hook; raise UsageError if the hook does not exist."""
     from afresh.sources.python.user_function import find_function
 
     if isinstance(hook, str):

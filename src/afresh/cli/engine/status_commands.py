@@ -1,4 +1,4 @@
-"""``afresh status``: how fresh the copies are; ``afresh why``: why an item is polled as often as it is."""
+"""``afresh status`` reports how fresh the copies are; ``afresh why`` explains how often an item is polled."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
-_BEFORE_ALL = 1e300  # the poll value of items that are polled before all that are ranked
+_BEFORE_ALL = 1e300  # reported as the poll value of items that are polled before all others
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
-    """Show the freshness now and as audits found it, age, budget, hosts, problems."""
+    """Show the freshness (by the model and by audits), the age, the budget, the hosts and the problems."""
     with open_project(sets, reading=True) as engine:
         found, set_per_s = engine.status(), engine.current().budget.requests
     if as_json:
@@ -42,7 +42,7 @@ def why(
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """Show an item's rate, frequency and worth, its polls, and what would change them."""
+    """Show an item's change rate, how often it is polled, its poll value, its last polls, and the reasons."""
     with open_project(sets, reading=True) as engine:
         found = engine.why(key)
     if as_json:
@@ -52,7 +52,7 @@ def why(
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
-    """Return the rows of ``afresh status``; the settings say a budget of ``set_per_s`` requests a second."""
+    """Return the rows of ``afresh status``; ``set_per_s`` is the settings' budget, in requests a second."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
     copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
@@ -91,12 +91,12 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         words = f"seen {format_moment(worker.seen_s)}, holds {format_count(worker.groups, 'host')}{role}"
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
-        rows.append(("target", f"missed: audits say less than {found.target}"))
+        rows.append(("target", f"missed: audits measure less than {found.target}"))
     return rows
 
 
 def _describe_savings(found: Status) -> str:
-    """Say how many times the requests uniform polling would need."""
+    """Describe how many times the requests of this plan uniform polling needs for the same freshness."""
     needs = found.uniform_needs
     if math.isnan(needs.value):
         return "not known yet"
@@ -105,7 +105,7 @@ def _describe_savings(found: Status) -> str:
 
 
 def _describe_run(found: Status) -> str:
-    """Say whether an engine runs, and what it, or the last one, has done."""
+    """Describe whether an engine runs, and count the polls of that engine or of the last one that ran."""
     run = found.run
     if run is None:
         return "none has run yet: 'afresh run'"
@@ -120,7 +120,7 @@ def _describe_run(found: Status) -> str:
 
 
 def _describe_budget(found: Status, set_per_s: float) -> str:
-    """Say which budget applies, where it differs from the settings, and how much of it was used."""
+    """Describe the budget that applies, any other budget in the settings, and the share that was used."""
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
     if run is not None and own is not None:
@@ -135,7 +135,7 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
-    """Return a row for each further limit that is set: the share of it that was used in the last hour."""
+    """Return a row for each limit on bytes, seconds or money: how much of it the last hour used."""
     spent = found.spent_last_hour
     parts = (
         ("bytes", found.limits.bytes, spent.bytes, f"{spent.bytes / 1e6:,.2f} MB"),
@@ -143,7 +143,7 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
         ("money", found.limits.money, spent.money, format_number(spent.money)),
     )
     return [
-        (f"  {name}", f"{words} in the last hour, {used / (3600.0 * limit):.0%} of what it allows")
+        (f"  {name}", f"{words} in the last hour, {used / (3600.0 * limit):.0%} of the limit")
         for name, limit, used, words in parts
         if math.isfinite(limit)
     ]
@@ -163,7 +163,7 @@ def _money_rows(found: Status) -> list[tuple[str, str]]:
 
 
 def _describe_search(search: SearchStatus) -> str:
-    """Say how many records a search source has reached, and how large its server is."""
+    """Describe how many records a search source has reached, and how many its server has."""
     reached = f"{search.seen:,} of {format_count(search.records, 'record')} reached"
     queries = f"{format_count(search.queries, 'query')} sent {format_count(search.sent, 'time')}"
     look_ups = format_count(search.look_ups, "look-up")
@@ -176,7 +176,7 @@ def _describe_search(search: SearchStatus) -> str:
 
 
 def _describe_view(view: WatchedItem) -> str:
-    """Say whether a view is stale, how often it changes, what a refresh costs, and when the next one is."""
+    """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh."""
     state: str = view.state
     if view.state in ("stale", "left alone"):
         state = f"stale for {format_duration(view.stale_for_s)}"
@@ -214,7 +214,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
         ("rate", _describe_rate(found)),
         ("polled", _describe_frequency(found)),
         ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),
-        ("worth of a poll now", _describe_poll_value(found)),
+        ("poll value now", _describe_poll_value(found)),
         ("weight, cost", f"{format_number(item.weight)}, {_describe_cost(found)}"),
         *([("counts only", item.selector)] if item.selector else []),
         ("next poll", _describe_next_poll(found)),
@@ -227,7 +227,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
 
 
 def _describe_rate(found: Why) -> str:
-    """Give the median of the rate and its interval, in the unit of time in which the rate is at least 1."""
+    """Describe the median rate and its 90 % interval, in the shortest unit of time that gives at least 1."""
     per_s = found.rate_per_s
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
@@ -247,12 +247,12 @@ def _describe_frequency(found: Why) -> str:
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
     late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
     if math.isinf(found.interval_s):
-        return f"never, by its worth as things are{late}"
-    return f"every {format_duration(found.interval_s)}, by its worth as things are{late}"
+        return f"never, by its present poll value{late}"
+    return f"every {format_duration(found.interval_s)}, by its present poll value{late}"
 
 
 def _describe_poll_value(found: Why) -> str:
-    """Compare what a poll would gain now with the shadow price, at which items are polled."""
+    """Describe the poll value now beside the shadow price, at which items are polled."""
     if found.seen is not None and found.seen.state == "fresh":
         return "none: it is fresh"
     if found.marginal == -math.inf:
@@ -265,7 +265,7 @@ def _describe_poll_value(found: Why) -> str:
 
 
 def _describe_cost(found: Why) -> str:
-    """Say what a poll costs; of a view, the time that its refreshes took."""
+    """Describe the cost of a poll; for a view this is the duration of its refreshes."""
     if found.seen is None or math.isnan(found.seen.cost_s):
         return format_number(found.item.cost)
     return f"{format_duration(found.seen.cost_s)} a refresh"
@@ -275,7 +275,7 @@ def _describe_next_poll(found: Why) -> str:
     if found.item.status != "active":
         return f"none while it is {found.item.status}"
     if not math.isfinite(found.next_s):
-        return "never, as things are"
+        return "never, at this budget"
     if found.next_s <= found.time_s:
         return "now"
     return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"

@@ -27,15 +27,15 @@ _ARGUMENTS = {"check": 0, "vacuum": 0, "sizes": 0, "backup": 1, "copy": 2}
 def store(
     action: Annotated[str, Argument(metavar="check|vacuum|backup|copy|sizes", help="What to do.")],
     first: Annotated[
-        str | None, Argument(metavar="FILE|FROM", help="Where the backup goes; the store to copy.")
+        str | None, Argument(metavar="FILE|FROM", help="backup: the file to write; copy: the store to copy.")
     ] = None,
-    second: Annotated[str | None, Argument(metavar="TO", help="copy: the store to make.")] = None,
+    second: Annotated[str | None, Argument(metavar="TO", help="copy: the store to create.")] = None,
     sample: Annotated[
-        int | None, Option(metavar="N", help="check: hash only so many contents.", min=0)
+        int | None, Option(metavar="N", help="check: verify the hashes of only N contents.", min=0)
     ] = None,
     as_json: PrintJson = False,
 ) -> None:
-    """Check, shrink, back up or copy the store, also beside a running engine."""
+    """Check, shrink, back up or copy the store, also while an engine runs."""
     one_of("action", action, tuple(_ARGUMENTS))
     given = [text for text in (first, second) if text is not None]
     if len(given) != _ARGUMENTS[action]:
@@ -52,7 +52,7 @@ def store(
 
 
 def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
-    """Check the store, and say what was checked and what is wrong."""
+    """Check the store, and print what was checked and every problem."""
     problems, sizes = upkeep.check(sample), upkeep.stats()
     if as_json:
         print_json({"problems": problems, "checked": asdict(sizes)})
@@ -83,7 +83,9 @@ def _maintain(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> N
     if action == "vacuum":
         typer.echo(f"{_megabytes(sizes.file_bytes)}, before {_megabytes(before.file_bytes)}", err=True)
     elif action == "backup":
-        typer.echo(f"{format_count(sizes.items, 'item')} and all else are now in {given[0]} too", err=True)
+        typer.echo(
+            f"{format_count(sizes.items, 'item')} and everything else are now also in {given[0]}", err=True
+        )
     elif not as_json:
         _print_sizes(sizes)
 
@@ -104,7 +106,7 @@ def _megabytes(size: int) -> str:
 
 
 def _copy(source: str, target: str, *, as_json: bool) -> None:
-    """Copy everything of one store into an empty one; run again after a stop, it continues."""
+    """Copy one store into an empty one; if an earlier copy was interrupted, continue it."""
     from afresh.stores.copying import copy_store
     from afresh.stores.opening import open_for_copying
 
@@ -120,7 +122,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
 
 
 def _resolve_address(text: str) -> str:
-    """Return the address, read from the environment where it is ``env:NAME``, as passwords should be."""
+    """Return the address of a store; ``env:NAME`` reads it from the environment, to hide its password."""
     if not text.startswith("env:"):
         return text
     found = os.environ.get(text.removeprefix("env:"))

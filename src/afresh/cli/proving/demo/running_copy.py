@@ -51,7 +51,7 @@ class RunningCopy:
         with open_engine(folder) as engine:
             engine.add(urls)
         words = ["-C", str(folder), "run", "--log", "json", *(["--web"] if web else [])]
-        self._command = [sys.executable, "-m", "afresh.cli.tied_to_parent", *words]
+        self._command = [sys.executable, "-m", "afresh.cli.child_entry", *words]
         self._listed = ExitStack()
 
     def __enter__(self) -> Self:
