@@ -36,7 +36,7 @@ _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses mo
 @dataclass(frozen=True, slots=True)
 class PlanModel:
     """A sample of items, and plans for it at any budget. ``rate`` is the median of the belief about each
-    item's rate, per second. ``populations`` are random draws of the distribution of true rates, which give the
+    item's rate, per second. ``populations`` are draws of the distribution of true rates, which give the
     interval of a planned freshness."""
 
     sample: PlanSample

@@ -72,7 +72,7 @@ class DemoObserver(Protocol):
 
 
 def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
-    """Run both copies for ``for_s`` seconds, by default 750 site-days, at most 90 s; then remove its files."""
+    """Run both copies for ``for_s`` seconds, default: 750 site-days, at most 90 s; then remove all files."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = site_scores.theory(rates, PAGES / ROUND_D)
