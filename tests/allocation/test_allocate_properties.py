@@ -17,7 +17,8 @@ from afresh.allocation.problem import ProblemOptions
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
-some = settings(deadline=None)
+# Half as many as elsewhere: each property runs for ten objectives.
+some = settings(deadline=None, max_examples=settings().max_examples // 2)
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,7 @@ def test_signals_reload_and_drain(shell: Shell, site: LivingSite, tmp_path: Path
             lines.append(line)
             if "reloaded" in line:
                 break
-        assert "source.web.delay in the file is another, but --host-delay 0.01s goes over it" in lines[-1]
+        assert "source.web.delay changed in the file, but --host-delay 0.01s overrides it" in lines[-1]
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
         process.stderr.close()

@@ -124,11 +124,11 @@ def test_words_for_a_lease_that_does_not_hold_are_true(
     given = lease.token if token is None else token
     back = engine.observe([Reported(lease.key, clock.time_s + 9, content=b"y", lease=given)])
     assert back.taken == 0
-    assert f"lease {given} does not hold: it was never given out, has been given back" in back.refused[0]
+    assert f"lease {given} is not valid: it was never issued, has ended" in back.refused[0]
 
 
 def test_a_time_to_come_is_refused_with_row_and_item(engine: Engine) -> None:
-    with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, yet to come"):
+    with pytest.raises(InputError, match="row 3: https://h/a: time is 99999999999, in the future"):
         engine.observe([Reported("https://h/a", 99999999999.0, changed=True, row=3)])
     for time_s in (-5.0, -math.inf, math.nan):
         with pytest.raises(InputError, match=r"https://h/a: time is .*: give Unix seconds"):
@@ -154,7 +154,7 @@ def test_an_item_never_fetched_is_new_and_not_dropped(tmp_path: Path, clock: Fix
             engine.observe([Reported("https://h/a", clock.time_s, content=f"{step}".encode())])
         found = engine.why("https://h/b")
         assert found.reasons == (
-            "it has never been fetched: that comes first",
+            "it was never polled: new items are polled first",
             "its source is polled only in its windows; the next opens 2001-09-09 03:00:00 UTC",
         )
         assert "not planned yet" in dict(why_rows(found))["polled"]
@@ -162,7 +162,7 @@ def test_an_item_never_fetched_is_new_and_not_dropped(tmp_path: Path, clock: Fix
 
 
 def test_why_says_what_would_change_it(engine: Engine, clock: FixedClock) -> None:
-    assert any("never been fetched" in words for words in engine.why("https://h/a").reasons)
+    assert any("it was never polled" in words for words in engine.why("https://h/a").reasons)
     engine.observe([Reported("https://h/a", clock.time_s, content=b"x")])
     engine.set(["https://h/a"], ItemChange(status="paused", min_interval_s=60.0, max_interval_s=3600.0))
     words = " ".join(engine.why("https://h/a").reasons)

@@ -60,7 +60,7 @@ def test_what_is_not_said_is_assumed_and_remarked() -> None:
     assert found.names.to_pylist() == ["b", "a"]
     assert found.item.tolist() == [0]
     assert found.remarks == (
-        "without --items only the 2 items that change are taken: the rest is missing",
+        "without --items only the 2 items that change are known, and no others",
         "without --start the history starts at its first change, 1970-01-01T00:00:00Z",
         "without --end it ends at its last change, 1970-01-02T00:00:00Z",
     )
@@ -111,7 +111,7 @@ def test_no_items_and_items_that_repeat_are_refused() -> None:
     with pytest.raises(InputError, match=r"none\.csv: has no rows"):
         read_recorded("c.csv", "none.csv", 0, 1)
     write("twice.csv", "item\na\nb\na\n")
-    with pytest.raises(InputError, match=r"twice\.csv, row 3 .*'a' stands twice, first in row 1"):
+    with pytest.raises(InputError, match=r"twice\.csv, row 3 .*'a' occurs twice, first in row 1"):
         read_recorded("c.csv", "twice.csv", 0, 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.papers.report import Check, CheckVerdict, Correction, matches, row
+from afresh.papers.report import Check, CheckVerdict, Correction, matches, row_checks
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 6))
@@ -78,4 +78,4 @@ def test_printed_numbers_are_shown_in_full() -> None:
 
 def test_a_row_needs_as_many_cells_as_columns() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        row("e{}", (1, 2, 3), "1.15 1.36", (1.0, 2.0, 3.0))
+        row_checks("e{}", (1, 2, 3), "1.15 1.36", (1.0, 2.0, 3.0))

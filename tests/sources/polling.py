@@ -67,7 +67,7 @@ def lease_of(key: str, **changes: Any) -> Lease:
 
 def lease_with_copy(lease: Lease, fetched: Fetched, polled_s: float = 1e9) -> Lease:
     """The lease that follows after a poll was committed."""
-    if not fetched.tells:
+    if not fetched.is_successful:
         return lease
     found = fetched.normal_hash if fetched.kind == "content" else lease.content_hash
     return replace(lease, validators=fetched.validators, content_hash=found, polled_s=polled_s)

@@ -109,7 +109,7 @@ RIGHT_TIME = "must be Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:
         (b"item,RATE\na,1\n", "items.csv: no column 'rate': did you mean 'RATE'? It has item, RATE"),
         (b"x\n1\n", "items.csv: no column 'item'. It has x"),
         (b"item,rate,wieght\na,1,2\n", "items.csv, column wieght: is unknown: did you mean 'weight'?"),
-        (b"item,rate,rate\na,1,2\n", "items.csv, column rate: stands twice in the header: keep one"),
+        (b"item,rate,rate\na,1,2\n", "items.csv, column rate: occurs twice in the header: keep one"),
         (b"item,rate\na,1\nb,-3\n", f"items.csv, row 2 (line 3), column rate: is -3: {RIGHT_RATE}"),
         (b"item,rate\na,nan\n", f"items.csv, row 1 (line 2), column rate: is nan: {RIGHT_RATE}"),
         (b"item,rate\na,inf\n", f"items.csv, row 1 (line 2), column rate: is inf: {RIGHT_RATE}"),
@@ -140,7 +140,7 @@ RIGHT_TIME = "must be Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:
         ),
         (
             b"item,rate\na,1\nb,2\nc,1\nb,3\na,4\n",
-            "items.csv, row 4 (line 5), column item: 'b' stands twice, first in row 2: each must be its own",
+            "items.csv, row 4 (line 5), column item: 'b' occurs twice, first in row 2: it must be unique",
         ),
     ],
 )

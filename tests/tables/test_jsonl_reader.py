@@ -82,7 +82,7 @@ def test_a_change_of_kind_late_in_a_large_file_loses_no_row(make_file: MakeFile,
         ),
         (
             b'{"item":"a","item":"b","rate":1}\n',
-            "items.jsonl, row 1 (line 1): is not a JSON object: 'item' stands twice",
+            "items.jsonl, row 1 (line 1): is not a JSON object: 'item' occurs twice",
         ),
         (
             b'{"item":"a","rate":1}\n{"item":"\xe9","rate":1}\n',
@@ -91,7 +91,7 @@ def test_a_change_of_kind_late_in_a_large_file_loses_no_row(make_file: MakeFile,
         (b'{"item":"\xe9","rate":1}\n', "items.jsonl, row 1 (line 1): is not UTF-8: save the file as UTF-8"),
         (
             b'{"item":"a","rate":1}\n{"item":"a","rate":2}\n',
-            f"{ROW_2}, column item: 'a' stands twice, first in row 1: each must be its own",
+            f"{ROW_2}, column item: 'a' occurs twice, first in row 1: it must be unique",
         ),
         (
             b'{"item":"a","rate":1,"wieght":2}\n',

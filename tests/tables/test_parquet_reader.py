@@ -83,7 +83,7 @@ def test_float32_stays_float32(make_file: MakeFile, items: Columns) -> None:
         ),
         (
             {"item": ["a", "a"], "rate": [1, 1]},
-            "items.parquet, row 2, column item: 'a' stands twice, first in row 1: each must be its own",
+            "items.parquet, row 2, column item: 'a' occurs twice, first in row 1: it must be unique",
         ),
     ],
 )

@@ -110,7 +110,7 @@ class QuickWorld:
 
     def _keep(self) -> None:
         self._refits, self._kept_s = self.scheduler.refits, self._now_s
-        learned = pack_learned(self.scheduler.learned() or {})
+        learned = pack_learned(self.scheduler.learned_state() or {})
         self.store.state.set(
             {LEARNED: learned, SHADOW_PRICE: repr(self.scheduler.policy.shadow_price).encode()}
         )

@@ -1,8 +1,8 @@
 """``allocate``, the entry point: it distributes a budget of refreshes over items.
 
-Two simple policies serve for comparison. Uniform gives every item the same frequency, static and unweighted
-ones too; proportional gives f ∝ λ. Both spend the whole budget. Uniform is never worse than proportional, by
-freshness and by age, whatever the rates (Cho & Garcia-Molina 2000, §4.1).
+Two policies serve for comparison. Uniform gives every item the same frequency, also to static items.
+Proportional gives frequencies proportional to the rates. Both spend the whole budget. Uniform is never worse
+than proportional, in freshness and in age, for any rates (Cho & Garcia-Molina 2000, §4.1).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ POLICIES = ("optimal", "uniform", "proportional")
 
 
 def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
-    """Frequencies up to a common factor; bounds and caps would break the shape and are refused."""
+    """Return a simple policy's frequencies up to a common factor; raise ``UsageError`` for bounds or caps."""
     if problem.lower is not None or problem.upper is not None or problem.caps is not None:
         raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")
     return np.ones_like(problem.rate) if policy == "uniform" else problem.rate
 
 
 def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) -> Float64s:
-    """The multiple of ``shape`` that spends the budget (nothing where no item asks for any)."""
+    """Return the multiple of ``shape`` that spends the budget; 0 if all of ``shape`` is 0."""
     total = float((problem.cost * shape).sum())
     if total == 0 or budget == 0:
         return np.zeros_like(shape)
     if problem.update_cost is None:
         return shape * (budget / total)
-    # Spend over interval falls; the update costs only make the interval longer.
+    # The spend falls as the interval grows; update costs only make the interval longer.
     bracket = solve_decreasing(
         lambda interval: np.array([problem.spend(shape / interval[0])]), budget, total / budget, slope=-1.0
     )
@@ -52,7 +52,7 @@ def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) 
 
 
 def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Float64s) -> float:
-    """Gain in Σ w·value for one more unit of spend, spread as the policy spreads it."""
+    """Return the gain in Σ w·value for one more unit of spend, distributed in proportion to ``shape``."""
     marginal = np.where(problem.active(), problem.gains.marginal(frequency), 0.0)
     gained = (problem.weight * marginal * shape).sum()
     outlay = problem.cost * shape
@@ -62,7 +62,7 @@ def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Fl
     return float(gained / spent) if spent > 0 else 0.0
 
 
-_MANY = 100_000  # items from which a histogram and one pass are faster than passes alone
+_MANY = 100_000  # from so many items on, a histogram and one pass are faster than a search over all items
 
 
 def allocate(
@@ -81,7 +81,7 @@ def allocate(
     groups: Labels | None = None,
     caps: CapsLike | None = None,
 ) -> Allocation:
-    """How often to refresh each item so that Σ c·f = budget and the weighted objective is best.
+    """Return how often to refresh each item so that Σ cost·frequency = budget and the objective is best.
 
     ``rates``        changes per time of each item; an item of rate 0 gets nothing beyond its lower bound.
     ``weights``      importance of each item (default 1).
@@ -103,8 +103,8 @@ def allocate(
     >>> allocate([1, 2, 3, 4, 5], 5, objective="age").frequency.round(2)
     array([0.83, 0.97, 1.03, 1.07, 1.09])
 
-    Two addresses, wrong after 10 and 20 years, 3 updates in 10 years (Razniewski 2016, §2): 2 and 1, which
-    make a freshness of 0.75; without rounding to whole updates a little more.
+    Two addresses that are wrong after at most 10 and 20 years get 3 updates in 10 years (Razniewski 2016,
+    §2). The paper gives them 2 and 1 updates, for a freshness of 0.75; without rounding it is a little more.
 
     >>> plan = allocate([1 / 10, 1 / 20], 3 / 10, decay="linear")
     >>> (10 * plan.frequency).round(2), round(plan.freshness, 3)
@@ -115,7 +115,7 @@ def allocate(
     plain = (objective, order, policy) == ("freshness", "fixed", "optimal")
     plain &= all(given is None for given in (update_costs, decay, lower, upper, caps))
     if plain and np.size(rates) >= _MANY:
-        # Threads and tables that few items need not load.
+        # Imported only here, because smaller problems do not need its threads and tables.
         from afresh.allocation.large.allocate_large import allocate_large
 
         return allocate_large(rates, budget, weights, costs)
@@ -126,7 +126,6 @@ def allocate(
 
 
 def _evaluate_plan(problem: AllocationProblem, budget: float, policy: str, rates: Floats) -> Allocation:
-    """The plan of a policy with its summary; frequencies have the storage type of the rates."""
     shape = None if policy == "optimal" else policy_shape(problem, policy)
     optimum = find_optimal_plan(problem, budget)
     frequency, multiplier = optimum.frequency, optimum.multiplier

@@ -1,9 +1,8 @@
-"""What budgets buy: the least budget that reaches a target, and the optimal plan at each of many budgets.
+"""The least budget that reaches a target, and the optimal plan at each of many budgets.
 
 As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
-for a mean freshness or a mean age is one search for the price at which the plan just meets the target; the
-spend of that plan is the budget. In fixed order a freshness of 0.8 needs 1/r = f/λ ≥ 2.15 where all rates are
-equal.
+for a mean freshness or a mean age is found by one search for the price at which the plan just meets the
+target; the spend of that plan is the budget. So a freshness of 0.8 needs f ≥ 2.15·λ if all rates λ are equal.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ def budget_for(
     policy: str = "optimal",
     **options: Unpack[ProblemOptions],
 ) -> float:
-    """The least budget whose plan has the target as its weighted mean freshness (or age, at most).
+    """Return the least budget whose plan reaches a weighted mean freshness, or a mean age, of ``target``.
 
-    ``target_is`` freshness or age; by default age if the objective is age, else freshness. The plan
-    pursues ``objective`` in any case: the budget is the least of all plans if the two agree.
+    ``target_is`` is freshness or age; by default age if the objective is age, else freshness. The plan always
+    maximises ``objective``, so the budget is the least possible one only if objective and target agree.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -54,20 +53,20 @@ def budget_for(
     problem = build_problem(rates, **options)
     if policy != "optimal":
         shape = policy_shape(problem, policy)
-        # Over intervals, so that freshness falls as it does over prices.
+        # Searched by intervals: as with prices, freshness falls as the interval grows.
         most = np.where(shape > 0, np.inf, 0.0)
         return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
     return budget_for_problem(apply_caps(problem, problem.max_plan())[0], target, aim)
 
 
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
-    """The same for a problem whose caps have been turned into upper bounds."""
+    """Return the least budget for a problem whose caps are already upper bounds (``apply_caps``)."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """The target, and a score of plans that falls with their frequencies and is 1 at the target."""
+    """The target, and a score of plans that is 1 at the target and falls if all frequencies fall."""
 
     aim: str
     target: float
@@ -79,9 +78,9 @@ class _Goal:
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:
-        """1 at the target, more where the plan does better than it."""
+        """Return 1 at the target, and more if the plan is better than the target."""
         if self.aim == "freshness":
-            # The odds resolve freshness near 0 and near 1 alike.
+            # Odds distinguish values near 0 and near 1 equally well.
             return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
         return _ratio(self.target, reached)
 
@@ -115,7 +114,7 @@ def _search(
 
 
 def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
-    """The spend where the target lies within a jump of the plan: by the least share that suffices."""
+    """Return the spend of the least mixture of two plans, on either side of a jump, that meets the target."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -129,7 +128,7 @@ _POINTS = 41
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurve:
-    """Optimal plans over budgets: weighted mean freshness and age, multiplier, number of items dropped."""
+    """The optimal plan at each budget: weighted mean freshness and age, multiplier, dropped items."""
 
     budget: Float64s
     freshness: Float64s
@@ -145,10 +144,9 @@ def budget_curve(
     on_point: Callable[[float], None] | None = None,
     **options: Unpack[ProblemOptions],
 ) -> BudgetCurve:
-    """The optimal plan at each budget; the options are those of ``allocate``.
+    """Return the optimal plan at each budget; the options are those of ``allocate``.
 
-    Without ``budgets``, 41 of them in even ratios, from the one that buys 1 % of the freshness within reach
-    to the one that buys 99 %.
+    By default there are 41 budgets in equal ratios, which gain 1 % to 99 % of the reachable freshness.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped
@@ -171,7 +169,7 @@ def budget_curve(
 
 
 def default_budgets(problem: AllocationProblem) -> Float64s:
-    """Budgets in even ratios that buy from 1 % to 99 % of the freshness within reach."""
+    """Return budgets in equal ratios that gain from 1 % to 99 % of the reachable freshness."""
     least, most = (problem.mean_freshness(frequency) for frequency in (problem.floor(), problem.max_plan()))
     if most <= least:
         return np.array([problem.spend(problem.floor())])

@@ -1,13 +1,13 @@
-"""Why each item has its frequency, what the next unit of budget buys, and when a dropped item returns.
+"""Why each item has its frequency, what the next unit of budget gains, and when a dropped item returns.
 
-The status of an item is the first of these that fits:
+The status of an item is the first of these that applies:
 
     static       it never changes
-    unweighted   its freshness is worth nothing
-    ceiling      it has its upper bound
-    capped       the cap of its group keeps it below what the budget alone would give it
-    floor        it has its lower bound, above 0
-    dropped      it is not worth a refresh at this budget
+    unweighted   its weight is 0
+    ceiling      its frequency is its upper bound
+    capped       the cap of its group keeps its frequency below what the budget alone would give
+    floor        its frequency is its lower bound, which is above 0
+    dropped      it gets no refresh at this budget
     kept         its marginal value equals the multiplier
 """
 
@@ -30,11 +30,11 @@ from afresh.values.results import Allocation
 STATUSES = ("static", "unweighted", "ceiling", "capped", "floor", "dropped", "kept")
 STATIC, UNWEIGHTED, CEILING, CAPPED, FLOOR, DROPPED, KEPT = range(len(STATUSES))
 
-_ROUNDING = 1e-9  # spends and prices closer than this are the same
+_ROUNDING = 1e-9  # spends and prices whose relative difference is smaller count as equal
 
 
 def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float) -> npt.NDArray[np.uint8]:
-    """The code of each item, an index into ``STATUSES``."""
+    """Return the status of each item, as an index into ``STATUSES``."""
     code = np.where(frequency > 0, np.uint8(KEPT), np.uint8(DROPPED))
     if problem.lower is not None:
         code[(problem.lower > 0) & (frequency <= problem.lower)] = FLOOR
@@ -53,9 +53,9 @@ def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float)
 class Explanation:
     """For every item of a plan: its freshness and age, its marginal value, and why it has its frequency.
 
-    ``freshness``, ``age`` time averages of the item's copy. ``marginal`` gain in Σ w·value per further unit
-    of spend on the item, at its frequency; static and unweighted items have 0. ``status`` is an index into
-    ``STATUSES``.
+    ``freshness`` and ``age`` are time averages of the item's copy. ``marginal`` is the gain in Σ w·value per
+    further unit of spend on the item, at its frequency; it is 0 for static and unweighted items. ``status``
+    is an index into ``STATUSES``.
     """
 
     freshness: Float64s
@@ -69,9 +69,9 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class NextUnit:
-    """What ``spend`` more units of budget buy: ``gain`` in Σ w·value, ``freshness`` in the weighted mean.
+    """The gains of ``spend`` more units of budget: in Σ w·value (``gain``) and in weighted mean freshness.
 
-    ``returning`` are the positions of the dropped items that they bring back.
+    ``returning`` are the positions of the dropped items that are refreshed then.
     """
 
     spend: float
@@ -81,7 +81,7 @@ class NextUnit:
 
 
 def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
-    """Marginal value and status of each item of ``plan``; the options are those it was made with.
+    """Return the marginal value and status of each item of ``plan``, which was made with the same options.
 
     >>> from afresh.allocation.allocate import allocate
     >>> why = explain([1, 5, 0], allocate([1, 5, 0], 1))
@@ -94,7 +94,7 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions
 def explain_parts(
     rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
-    """A function that explains one slice of the items at a time, to save memory.
+    """Return a function that explains one slice of the items at a time, to save memory.
 
     >>> from afresh.allocation.allocate import allocate
     >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
@@ -102,7 +102,7 @@ def explain_parts(
     """
     decay = options.get("decay")
     named = decay is None or isinstance(decay, Sequence)
-    if options.get("caps") is not None or not named:  # these need all items at once
+    if options.get("caps") is not None or not named:  # caps and decay objects need all items at once
         whole = _explanation(build_problem(rates, **options), plan, slice(None))
         return lambda part: Explanation(
             whole.freshness[part], whole.age[part], whole.marginal[part], whole.status[part]
@@ -117,7 +117,7 @@ def explain_parts(
 
 
 def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
-    """The entries of ``part`` from an option with one entry per item; other options unchanged."""
+    """Return the entries of ``part`` from an option with one entry per item; other options unchanged."""
     if isinstance(value, str) or value is None or np.ndim(value) == 0:
         return value
     return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
@@ -126,7 +126,7 @@ def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
 def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
-    # Where the decay has a step, the marginal value of a further unit is found just above the frequency.
+    # If the decay has a step, the marginal value of a further unit is that just above the frequency.
     above = frequency if isinstance(problem.gains, RateGains) else frequency * (1 + 1e-12)
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
@@ -137,11 +137,10 @@ def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> E
 
 
 def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
-    """The least budget at which each of the ``items`` (positions) gets more than its floor.
+    """Return the least budget at which each of the ``items`` (positions) gets more than its lower bound.
 
     It is the spend of the whole plan at the highest price at which the item is refreshed; each distinct price
-    takes one pass over all items. It is infinite for items that are static, unweighted, or held back by a
-    cap.
+    takes one pass over all items. It is infinite for items that are static, unweighted, or limited by a cap.
 
     >>> from afresh.allocation.allocate import allocate
     >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))
@@ -155,7 +154,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
     asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
-    # Just above its own price the item is not yet refreshed, whatever rounding does.
+    # Just above its own price the item is certainly not yet refreshed, in spite of rounding.
     budgets = [limited.spend(limited.plan(price * JUST_ABOVE)) if price > 0 else np.inf for price in asked]
     return np.array(budgets, dtype=np.float64)[where]
 
@@ -163,7 +162,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
 def next_unit(
     rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
 ) -> NextUnit:
-    """What ``spend`` more units of budget would buy beyond ``budget``.
+    """Return what ``spend`` more units of budget gain beyond ``budget``.
 
     >>> more = next_unit([1, 2, 3, 4, 5], 5)
     >>> round(more.gain, 3), round(more.freshness, 3), more.returning

@@ -1,12 +1,13 @@
 """The value of refreshing each item as a function of its frequency: an objective applied to items.
 
-For Poisson changes it follows from the rate. Under any decay function z(t), refreshed every T = 1/f,
+For Poisson changes it follows from the rate. For any decay function z(t) and refreshes every T = 1/f,
 
     freshness   Z(T)/T                        marginal  Z(T) − T·z(T)  = ∫₀ᵀ s·(−dz)
     age         L(T) − (1/T)∫₀ᵀ s(1−z(s))ds   marginal  T²/2 − M(T)    = ∫₀ᵀ s·(1−z(s))ds
 
-with Z = ∫z, L = ∫(1−z), M = ∫s·z. Both values are concave in f whatever z is, since z never grows; where z
-has steps or stands still the marginal is flat, and any frequency between two steps is as good as another.
+with Z(T) = ∫₀ᵀz, L(T) = ∫₀ᵀ(1−z), M(T) = ∫₀ᵀs·z(s)ds. Freshness and minus the age are concave in f for any z,
+because z never grows. If z has steps or is constant somewhere, the marginal is constant there, and any
+frequency between two steps is as good as another.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ from afresh.model.roots import JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError, UsageError
 
-_BLOCK = 8192  # items whose temporaries stay in the cache
+_BLOCK = 8192  # items at a time, so that temporary arrays stay in the cache
 
 
 class Gains(Protocol):
     """Value of each item as a concave function of its refresh frequency; arrays are as long as the items."""
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Freshness, or minus the loss; at frequency 0 as well."""
+        """Return the freshness, or minus the loss; also at frequency 0."""
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """Derivative of the value, decreasing in the frequency; its limit at frequency 0."""
+        """Return the derivative of the value, which decreases in the frequency; at frequency 0 its limit."""
 
     def frequency(self, price: ArrayLike) -> Float64s:
-        """Where the marginal is ``price`` > 0; 0 for prices of ``max_marginal`` and above."""
+        """Return the frequency whose marginal is ``price`` > 0; 0 if ``price`` ≥ ``max_marginal``."""
 
     def max_marginal(self) -> Float64s:
-        """The marginal at frequency 0."""
+        """Return the marginal at frequency 0."""
 
     def max_frequency(self) -> Float64s:
-        """Limit of the frequency as the price goes to 0: infinite unless the gain ends at some frequency."""
+        """Return the limit of the frequency as the price goes to 0; finite if more refreshes gain nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateGains:
-    """Items whose changes are Poisson processes of ``rate`` > 0, under any objective of the table.
+    """Gains of items that change as Poisson processes of ``rate`` λ > 0, under any objective of power p.
 
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
@@ -59,7 +60,7 @@ class RateGains:
     rate: Float64s
 
     def value(self, frequency: Float64s) -> Float64s:
-        """λ^(1−p)·value(λ/f)."""
+        """Return λ^(1−p)·value(λ/f)."""
 
         def of(rate: Float64s, frequency: Float64s) -> Float64s:
             value = self.objective.value(_ratio(rate, frequency))
@@ -68,7 +69,7 @@ class RateGains:
         return _in_blocks(of, self.rate, frequency)
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """λ^(−p)·marginal(λ/f)."""
+        """Return λ^(−p)·marginal(λ/f)."""
 
         def of(rate: Float64s, frequency: Float64s) -> Float64s:
             return self.objective.marginal(_ratio(rate, frequency)) / self._scale(rate)
@@ -76,7 +77,7 @@ class RateGains:
         return _in_blocks(of, self.rate, frequency)
 
     def frequency(self, price: ArrayLike) -> Float64s:
-        """λ/r with marginal(r) = price·λ^p."""
+        """Return λ/r with marginal(r) = price·λ^p."""
 
         def of(rate: Float64s, price: Float64s) -> Float64s:
             with np.errstate(over="ignore"):
@@ -86,11 +87,11 @@ class RateGains:
         return _in_blocks(of, self.rate, every)
 
     def max_marginal(self) -> Float64s:
-        """λ^(−p)·top."""
+        """Return λ^(−p)·top."""
         return np.asarray(self.objective.top / self._scale(self.rate), dtype=np.float64)
 
     def max_frequency(self) -> Float64s:
-        """Infinite: one more refresh always buys something."""
+        """Return infinity, because one more refresh always gains something."""
         return np.full(self.rate.shape, np.inf)
 
     def _scale(self, rate: Float64s) -> Float64s:
@@ -103,7 +104,7 @@ def _ratio(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
-    """``of(a, b)``, some thousand items at a time, so that temporaries stay in the cache."""
+    """Return ``of(a, b)``, computed in blocks of items, so that temporary arrays stay in the cache."""
     if len(a) <= _BLOCK:
         return of(a, b)
     out = np.empty(len(a))
@@ -113,18 +114,18 @@ def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Flo
     return out
 
 
-_JUST_BEFORE = 0.99  # near enough that even (λt)^100 does not underflow from the edge to there
+_JUST_BEFORE = 0.99  # near enough to the edge that even (λt)^100 does not underflow
 
 
 @dataclass(frozen=True, slots=True)
 class _DecayGains:
-    """Gains of ``items`` items under one decay object, its parameters scalars or arrays."""
+    """Gains of ``items`` items under one decay object, whose parameters are scalars or arrays."""
 
     decay: Decay
     items: int
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """What one more refresh per time buys at this interval."""
+        """Return the gain of one more refresh per time at this interval."""
         raise NotImplementedError
 
     def marginal(self, frequency: Float64s) -> Float64s:
@@ -137,7 +138,7 @@ class _DecayGains:
         return self.marginal(np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
-        """Finite where z starts with a step: nothing is gained before it."""
+        """Return a finite frequency if z starts with a step, because refreshes before it gain nothing."""
         edge = self.frequency(TINY)
         with np.errstate(all="ignore"):
             nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0
@@ -153,14 +154,14 @@ class DecayFreshness(_DecayGains):
     """
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Z(T)/T; the plateau of z where never refreshed."""
+        """Return Z(T)/T; z(∞) for items that are never refreshed."""
         interval = _interval(frequency)
         inner = np.clip(interval, TINY, 1 / TINY)
         mean = np.where(interval > 0, self.decay.integral(inner) / inner, self.decay.survival(0.0))
         return np.where(np.isinf(interval), self.decay.plateau(), mean)
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """Z(T) − T·z(T)."""
+        """Return Z(T) − T·z(T)."""
         return self.decay.gain(interval)
 
     def frequency(self, price: ArrayLike) -> Float64s:
@@ -168,7 +169,7 @@ class DecayFreshness(_DecayGains):
             return _DecayGains.frequency(self, price)
         every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
         frequency = 1 / self.decay.shortest_interval(every)
-        # Rounding may make 1/f a little shorter than whole steps, which is one step less.
+        # Rounding may make 1/f slightly shorter than a whole number of steps, which would lose one step.
         short = (frequency > 0) & (self.marginal(frequency) < every)
         return np.where(short, frequency / JUST_ABOVE, frequency)
 
@@ -182,7 +183,7 @@ class DecayAge(_DecayGains):
     """
 
     def value(self, frequency: Float64s) -> Float64s:
-        """−(L(T) − ∫₀ᵀs(1−z)/T)."""
+        """Return −(L(T) − ∫₀ᵀs(1−z)/T)."""
         interval = _interval(frequency)
         inner = np.clip(interval, 1e-100, 1e100)
         age = self.decay.loss(inner) - self.decay.age_gain(inner) / inner
@@ -190,7 +191,7 @@ class DecayAge(_DecayGains):
         return np.where(never, -np.inf, np.where(interval > 0, -age, 0.0))
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """T²/2 − M(T)."""
+        """Return T²/2 − M(T)."""
         return self.decay.age_gain(interval)
 
 
@@ -199,7 +200,7 @@ _DECAY_GAINS: Mapping[str, type[DecayFreshness | DecayAge]] = {"freshness": Deca
 
 @dataclass(frozen=True, slots=True)
 class MixedGains:
-    """Items of several kinds: each part with the positions of its items."""
+    """Gains of items with several decay functions: for each of them the positions of its items."""
 
     items: int
     parts: tuple[tuple[npt.NDArray[np.intp], Gains], ...]
@@ -228,7 +229,7 @@ class MixedGains:
 
 
 def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float64s) -> Gains:
-    """Gains under a decay given as one name for all, a name for each item, or a decay object."""
+    """Return the gains under a decay given as one name for all, a name for each item, or a decay object."""
     if isinstance(decay, str):
         return _gains_of_name(objective, decay, rate)
     if not isinstance(decay, Sequence | np.ndarray) and hasattr(decay, "survival"):
@@ -258,11 +259,11 @@ def _interval(frequency: Float64s) -> Float64s:
 
 
 def _invert(marginal: Callable[[Float64s], Float64s], price: ArrayLike, items: int) -> Float64s:
-    """f with marginal(1/f) = price, 0 where the marginal never reaches the price."""
+    """Return f with marginal(1/f) = price, or 0 if the marginal never reaches the price."""
     price = np.broadcast_to(np.asarray(price, dtype=np.float64), (items,))
     top = np.broadcast_to(marginal(np.asarray(np.inf)), (items,))
     kept = price < top
-    # The top of the marginal is a time; it sets the scale where it is finite.
+    # The largest marginal has the unit of a time; if it is finite, it is a good first guess of the interval.
     guess = np.where(np.isfinite(top) & (top > 0), 1 / np.where(top > 0, top, 1.0), 1.0)
     target = np.where(kept, price, marginal(1 / guess))
     target = np.where(target > 0, target, 1.0)

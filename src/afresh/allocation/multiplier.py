@@ -1,21 +1,23 @@
-"""The multiplier μ: the price of one unit of spend at which the plan uses up the budget, C(μ) = B.
+"""The multiplier μ: the price of one unit of spend at which the plan spends the budget B, C(μ) = B.
 
-C falls as μ rises, so by monotony the plan at a μ with |C(μ) − B| ≤ ε is within ε of the optimal plan in
-Σ c·|f − f*|. C may also jump: beyond r ≈ 37 g rounds to 1 and f falls from λ/40 to 0, and a decay function
-may have steps. Then the search ends at adjacent doubles μ⁻ < μ⁺ and the plan is f(μ⁺) + θ(f(μ⁻) − f(μ⁺)),
-θ = (B − C(μ⁺))/(C(μ⁻) − C(μ⁺)), which keeps all bounds.
+The spend C falls as μ rises, and so does every frequency. So the plan at a μ with |C(μ) − B| ≤ ε is within ε
+of the optimal plan in Σ c·|f − f*|, c the cost of a refresh. C may also jump: with r = λ/f, the marginal g(r)
+rounds to 1 beyond r ≈ 37, so f falls from λ/40 to 0, and a decay function may have steps. Then the search
+ends at adjacent doubles μ⁻ < μ⁺, and the plan is f(μ⁺) + θ(f(μ⁻) − f(μ⁺)) with θ = (B − C(μ⁺))/(C(μ⁻) −
+C(μ⁺)), which respects all bounds.
 
-Caps on the spend of groups are solved jointly with the budget. A group h whose cap binds has a price of its
-own, m_h, at which it spends just its cap, and its items pay max(μ, m_h). Frequencies fall with the price, so
-f(max(μ, m_h)) is the lesser of f(μ) and f(m_h): the caps become ceilings f(m_h) on the single items, found
-for all groups at once, and what is left is one search for μ. The multiplier of the cap itself is
-ν_h = max(0, m_h − μ).
+Caps on the spend of groups are solved together with the budget. A group h whose cap binds has a price m_h of
+its own, at which it spends exactly its cap, and its items pay max(μ, m_h). Frequencies fall with the price,
+so f(max(μ, m_h)) is the smaller of f(μ) and f(m_h). So each cap becomes an upper bound f(m_h) on the items of
+its group. These bounds are computed for all groups at once, and one search for μ remains. The multiplier of
+the cap itself is ν_h = max(0, m_h − μ).
 
 For many items the first guess of μ, accurate to five or six digits, comes from a small histogram. Every
-objective scales with time: with s = cλ^p/w the spend is C(μ) = Σ cλ/inverse(μs), so it depends on the items
-only through the mass cλ at each s. The mass is put into bins of log s, each at its own centre of mass, and
-the root is found on the bins. Where items can be dropped, the spend has infinite slope at the edge μs = top;
-the few items near it are then taken singly and the root is found once more.
+objective scales with time: with s = cλ^p/w (w the weight, p the power of the objective) the spend is
+C(μ) = Σ cλ/inverse(μs). So it depends on the items only through the mass cλ at each s. The mass is put into
+bins of log s, each bin is represented by its centre of mass, and the root is found on the bins. If items can
+be dropped, the slope of the spend is infinite at μs = ``top``. The few items near this edge are then used
+individually and the root is found again.
 """
 
 from __future__ import annotations
@@ -31,14 +33,14 @@ from afresh.allocation.problem import AllocationProblem, GroupCaps
 from afresh.model.roots import HUGE, JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import Float64s
 
-_MANY = 4096  # items from which the histogram's start pays
+_MANY = 4096  # from so many items on, the histogram saves more time than it takes
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalPlan:
     """The optimal plan, the multiplier of the budget and the price m_h of each capped group.
 
-    ``best`` is the plan at these prices, without regard to the budget: the same but for rounding and jumps.
+    ``best`` is the plan at these prices; it differs from ``frequency`` only by rounding and at jumps.
     """
 
     frequency: Float64s
@@ -48,7 +50,7 @@ class OptimalPlan:
 
 
 def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
-    """The plan of the highest weighted value within the budget."""
+    """Return the plan of the highest weighted value within the budget."""
     floor_spend = problem.floor_spend(budget)
     most = problem.max_plan()
     problem, group_price = apply_caps(problem, most)
@@ -69,15 +71,15 @@ def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
 def optimality_gap(
     problem: AllocationProblem, frequency: Float64s, budget: float, optimum: OptimalPlan
 ) -> float:
-    """The most by which any plan can beat ``frequency`` in Σ w·value; 0 up to rounding at the optimum.
+    """Return a bound on how much any plan can exceed ``frequency`` in Σ w·value; about 0 at the optimum.
 
-    For any price μ ≥ 0 of the budget and prices m_h of the groups (an item pays m = max(μ, m_h), ν_h = m_h −
-    μ if positive), weak duality bounds the value of every feasible plan by
+    Let μ ≥ 0 be a price of the budget B and m_h prices of the groups. An item pays m = max(μ, m_h), and
+    ν_h = max(0, m_h − μ). By weak duality the value V of every feasible plan is at most
 
         Σ [w·V(f(m)) − m·spend(f(m))] + μ·B + Σ ν_h·cap_h ,
 
-    f(m) the item's best frequency at price m within its own bounds. The gap is that bound less the plan's
-    value, summed item by item so that what is equal cancels before it is added up.
+    where f(m) is the item's best frequency at price m within its own bounds. The gap is this bound minus the
+    plan's value. It is summed item by item, so that equal terms cancel before they are rounded in a sum.
     """
     price, best = optimum.multiplier, optimum.best
     if np.isinf(price):
@@ -89,7 +91,7 @@ def optimality_gap(
         extra = np.maximum(optimum.group_price - price, 0.0)
         prices = price + problem.caps.spread(extra, 0.0)
         left = problem.caps.cap - problem.caps.sums(spends)
-        priced = (extra > 0) & np.isfinite(extra)  # an infinite price leaves no choice, and so no gap
+        priced = (extra > 0) & np.isfinite(extra)  # at an infinite price there is one plan only, and no gap
         bound += float((extra[priced] * left[priced]).sum())
         best = problem.plan(prices) if price > 0 else best
     if best is frequency:
@@ -102,7 +104,7 @@ def optimality_gap(
 
 
 def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
-    """The root between price 0, where the plan is too dear, and ``highest``, where it is the floor."""
+    """Find the price between 0, where the plan costs too much, and ``highest``, where only bounds are met."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
 
@@ -122,7 +124,7 @@ def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[
 
 
 def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
-    """A first price and slope: from the histogram, or what the uniform plan would pay for one more unit."""
+    """Return a first price and slope: from the histogram, or the marginal value of the uniform plan."""
     active = problem.active()
     if len(active) >= _MANY and isinstance(problem.gains, RateGains):
         return first_multiplier(problem, problem.gains, budget)
@@ -132,10 +134,10 @@ def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
 
 
 def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
-    """The problem with its caps turned into ceilings, and the price m_h of each group.
+    """Return the problem with its caps turned into upper bounds, and the price m_h of each group.
 
-    ``most`` is the plan at price 0: a group that stays below its cap even then is free and has price 0; one
-    whose floors use up its cap has an infinite price.
+    ``most`` is the plan at price 0. A group that stays below its cap even then has price 0; a group whose
+    lower bounds already spend its cap has an infinite price.
     """
     if problem.caps is None:
         return problem, np.zeros(0)
@@ -156,7 +158,7 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
 
 
 def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
-    """For groups whose cap binds: each item's frequency at the cap (infinite elsewhere), and the prices."""
+    """Return each item's frequency at its group's cap (infinite without a group), and the groups' prices."""
     floor = problem.floor()
     entry = problem.prices()
     highest = np.full(len(caps.cap) + 1, TINY)
@@ -169,7 +171,7 @@ def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s
     def spends(price: Float64s) -> Float64s:
         return caps.sums(problem.spends(plan(price)))
 
-    # A cap that the floors use up has no root: nothing more is bought at any price.
+    # If the lower bounds already spend the cap there is no root, because nothing more is bought at any price.
     room = caps.cap > floors
     target = np.where(room, caps.cap, 1.0)
     # First guess of each group's price: what one more unit buys if the group spends its cap uniformly.
@@ -192,7 +194,7 @@ _EDGE_BINS = 3
 
 
 def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float) -> tuple[float, float]:
-    """μ with C(μ) ≈ budget, bounds apart, and the slope dlog C/dlog μ there."""
+    """Return μ with C(μ) ≈ budget, ignoring bounds on frequencies, and the slope dlog C/dlog μ there."""
     active = problem.active()
     rate, cost, weight = problem.rate[active], problem.cost[active], problem.weight[active]
     mass = cost * rate
@@ -210,7 +212,7 @@ def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float
 
 
 def _bin_masses(scale: Float64s, mass: Float64s, low: float, width: float) -> tuple[Float64s, Float64s]:
-    """The mass of each bin that has any, and where its centre lies."""
+    """Return the centre of mass and the mass of each bin that is not empty."""
     row = np.minimum(((scale - low) / width).astype(np.int64), _BINS - 1)
     total = np.bincount(row, weights=mass, minlength=_BINS).astype(np.float64, copy=False)
     centre = np.bincount(row, weights=mass * scale, minlength=_BINS).astype(np.float64, copy=False)

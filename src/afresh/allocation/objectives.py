@@ -1,9 +1,9 @@
-"""The table of objectives: what a plan may pursue, five objectives under two orders of refreshing.
+"""The table of objectives that a plan can maximise: five objectives, each for two orders of refreshing.
 
-Every objective scales with time, so it is written without units. With r = λ/f (changes per refresh) its time
-average for one item is λ^(1−p)·value(r), p its power; one more refresh per time buys λ^(−p)·marginal(r),
-marginal = −r²·value'(r); and the frequency at which a refresh is worth just its price is f = λ/r with
-marginal(r) = price·λ^p.
+Every objective scales with time, so it is written without units, as a function of r = λ/f, the changes per
+refresh. The time average for one item is λ^(1−p)·value(r), where p is the power of the objective. One more
+refresh per time gains λ^(−p)·marginal(r), with marginal = −r²·value'(r). At a price of a refresh, the best
+frequency is f = λ/r with marginal(r) = price·λ^p.
 
     objective    p   fixed order: −value          marginal          memoryless: −value   marginal
     freshness    1   −(1−e^{−r})/r                g(r)              −1/(1+r)             (r/(1+r))²
@@ -12,17 +12,19 @@ marginal(r) = price·λ^p.
     missed       1   r/2                          r²/2              r                    r²
     lag          2   r²/6                         r³/3              r²                   2r³
 
-Fixed order: an item is refreshed at even intervals. Random: at the times of a Poisson process (memoryless),
-so that τ since the last refresh is exponential.
+In fixed order an item is refreshed at equal intervals. In random (memoryless) order it is refreshed at the
+times of a Poisson process, so that the time since the last refresh is exponential.
 
-freshness   the share of time during which the copy equals the source. Even intervals: Cho & Garcia-Molina
-            2000, §4; an item whose price y = μcλ/w is 1 or more is dropped, since it changes too fast to be
-            worth a refresh. Poisson refreshes: f = max(0, √(wλ/(cμ)) − λ) (Azar et al. 2018).
+freshness   the share of time during which the copy equals the source. Equal intervals: Cho & Garcia-Molina
+            2000, §4; an item with y = μcλ/w ≥ 1 (weight w, cost c, multiplier μ) is dropped, because it
+            changes too fast for this budget. Poisson refreshes: f = max(0, √(wλ/(cμ)) − λ) (Azar et al.
+            2018).
 age         the time since the first change that the copy has missed, 0 while it is fresh (Cho §4.4). No item
             is ever dropped: an item that is never refreshed grows infinitely old.
-harmonic    the n-th missed change costs 1/n, so that no copy is ever beyond hope. Poisson refreshes, with
+harmonic    the n-th missed change costs 1/n, so that no item is ever dropped. Poisson refreshes, with
             q = wλ/(cμ): f = 2q/(λ+√(λ²+4q)) (Kolobov et al. 2019).
-missed      how many changes the copy is behind, λ/(2f) or λ/f: f = √(wλ/(2cμ)), the square-root rule.
+missed      the number of changes that the copy has missed, λ/(2f) or λ/f: f = √(wλ/(2cμ)), the square-root
+            rule.
 lag         the sum over missed changes of the time since each, Σ(t − tᵢ) (Yang et al. 2010): λ/(6f²) or
             λ/f², so that f = (wλ/(3cμ))^{1/3} or (2wλ/(cμ))^{1/3}.
 
@@ -60,13 +62,13 @@ from afresh.values.objective_names import OBJECTIVE_NAMES
 class Objective:
     """One objective under one order of refreshing, as functions of r = λ/f, the changes per refresh.
 
-    All take 0 to infinity, scalars or arrays, and return float64 arrays.
+    Their arguments are scalars or arrays from 0 to infinity; they return float64 arrays.
 
-    ``power``    p: the value of an item is λ^(1−p)·value(r).
-    ``top``      limit of the marginal as r → ∞: at a higher price the item is dropped.
-    ``value``    what an item earns on average over time: its freshness, or minus its loss.
-    ``marginal`` −r²·value'(r), what one more refresh per time buys in units of λ^(−p); increasing in r.
-    ``inverse``  the r with marginal(r) = y; infinite from ``top`` on.
+    ``power``    p, such that the value of an item is λ^(1−p)·value(r).
+    ``top``      limit of the marginal as r → ∞; at a higher price the item is dropped.
+    ``value``    the time average of an item's freshness, or of minus its loss.
+    ``marginal`` −r²·value'(r), the gain of one more refresh per time in units of λ^(−p); increasing in r.
+    ``inverse``  the r with marginal(r) = y; infinite for y ≥ ``top``.
     """
 
     power: int
@@ -84,7 +86,7 @@ def _objective(power: int, top: float, value: Formula, marginal: Formula, invers
 
 
 def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
-    """The formula for scalars and arrays alike; overflow and 1/0 give the right limits, without warnings.
+    """Return the formula for scalars and arrays, without warnings: overflow and 1/0 give the correct limits.
 
     >>> as_array_function(lambda r: 1 / (1 + 1 / r))([0.0, 1.0])
     array([0. , 0.5])
@@ -98,7 +100,7 @@ def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
 
 
 def _freshness_marginal(r: Float64s) -> Float64s:
-    cut = np.minimum(r, 1e200)  # past it the ratio is 1; the cut keeps ∞/∞ out
+    cut = np.minimum(r, 1e200)  # beyond 1e200 the ratio is 1, and ∞/∞ must not occur
     return np.asarray(np.square(cut / (1 + cut)))
 
 
@@ -113,12 +115,12 @@ def _age_marginal(r: Float64s) -> Float64s:
 
 
 def _age_inverse(y: Float64s) -> Float64s:
-    """The root of r³(r+2)/(1+r)² = y.
+    """Return the root of r³(r+2)/(1+r)² = y.
 
-    The marginal, r² − (r/(1+r))², is a quartic in r, but log marginal has slope 2 to 3 over log r: Newton
-    steps on the logarithms converge from any start, in five from the two asymptotes.
+    As a function of log r, the logarithm of the marginal has a slope from 2 to 3. So Newton steps on the
+    logarithms converge from any start, and in five steps from the two asymptotes.
     """
-    # Outside these limits the marginal is 2r³ or r² to the last digit.
+    # Outside these limits the marginal equals 2r³ or r² in all digits.
     inner = np.clip(y, 1e-60, 1e40)
     r = np.where(inner < 4, np.cbrt(inner / 2), np.sqrt(inner))
     for _ in range(5):
@@ -157,7 +159,7 @@ OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] fo
 
 
 def objective_order(order: str) -> str:
-    """``fixed`` or ``random``, of which ``memoryless`` is another name.
+    """Return ``fixed`` or ``random``; ``memoryless`` is another name of ``random``.
 
     >>> objective_order("memoryless")
     'random'
@@ -166,7 +168,7 @@ def objective_order(order: str) -> str:
 
 
 def objective_for(name: str, order: str) -> Objective:
-    """The objective of that name under that order.
+    """Return the objective of that name under that order.
 
     >>> objective_for("freshness", "fixed").top
     1.0

@@ -1,8 +1,9 @@
-"""An allocation problem in arrays: what refreshing gains, what it costs, and within which limits.
+"""An allocation problem in arrays: the gains and costs of refreshing each item, and the limits.
 
-Maximise Σ wᵢ·valueᵢ(fᵢ) over frequencies f with Σ spendᵢ(fᵢ) ≤ B and lowerᵢ ≤ fᵢ ≤ upperᵢ. A refresh costs c
-and, where it finds a change, c_u more; in fixed order that is c·f + c_u·λ·F per time, since f(1−e^{−r}) = λF.
-At a price μ of one unit of spend the best frequency of an item solves w·value' = μ(c + c_u·λ·F').
+Maximise Σ wᵢ·valueᵢ(fᵢ) over frequencies f with Σ spendᵢ(fᵢ) ≤ B and lowerᵢ ≤ fᵢ ≤ upperᵢ, where w is the
+weight and B the budget. A refresh costs c, and c_u more if it finds a change. In fixed order that is
+c·f + c_u·λ·F per time, with the freshness F, because f(1−e^{−r}) = λF. At a price μ of one unit of spend the
+best frequency of an item solves w·value' = μ(c + c_u·λ·F').
 
 ``build_problem`` checks the arguments that ``allocate``, ``budget_for`` and ``budget_curve`` share.
 """
@@ -22,24 +23,24 @@ from afresh.model.decay import Decay
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InfeasibleError, InputError, UsageError, did_you_mean
 
-_ROUNDING = 1e-12  # lower bounds that use up a budget or cap to the last digit are fine
+_ROUNDING = 1e-12  # lower bounds may exceed a budget or cap by rounding errors
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCaps:
-    """Groups with a limited spend: item i is under ``cap[group[i]]``, or free if that is past the end."""
+    """Groups with a limited spend: item i is limited by ``cap[group[i]]``, or not at all if past the end."""
 
     group: Ints
     cap: Float64s
     labels: tuple[Hashable, ...]
 
     def sums(self, per_item: Float64s) -> Float64s:
-        """Sum of ``per_item`` over each group."""
+        """Return the sum of ``per_item`` over each group."""
         sums = np.bincount(self.group, weights=per_item, minlength=len(self.cap) + 1)[:-1]
-        return sums.astype(np.float64, copy=False)  # of no items at all they are integers
+        return sums.astype(np.float64, copy=False)  # without items ``bincount`` returns integers
 
     def spread(self, per_group: Float64s, elsewhere: float) -> Float64s:
-        """``per_group`` for every item, ``elsewhere`` for those without a group."""
+        """Return for each item the value of its group, or ``elsewhere`` for items without a group."""
         return np.append(per_group, elsewhere)[self.group]
 
 
@@ -47,7 +48,7 @@ class GroupCaps:
 class AllocationProblem:
     """The items and their limits, one number per item.
 
-    ``gains`` is what the plan maximises; ``freshness`` and ``age`` (negative) are only reported.
+    The plan maximises ``gains``; ``freshness`` and ``age`` (the negative age) are only reported.
     """
 
     rate: Float64s
@@ -62,52 +63,52 @@ class AllocationProblem:
     caps: GroupCaps | None = None
 
     def active(self) -> Bools:
-        """Items that change and matter: the others never get more than their floor."""
+        """Mark the items with rate and weight above 0; the others never get more than their lower bound."""
         return (self.rate > 0) & (self.weight > 0)
 
     def floor(self) -> Float64s:
         return np.zeros(len(self.rate)) if self.lower is None else self.lower
 
     def plan(self, price: float | Float64s) -> Float64s:
-        """The best frequencies when one unit of spend costs ``price`` (one for all, or each its own)."""
-        worth = self.weight
+        """Return the best frequencies if one unit of spend costs ``price`` (one for all, or one per item)."""
+        net_weight = self.weight
         if self.update_cost is not None:
-            worth = worth - price * self.update_cost * self.rate
+            net_weight = net_weight - price * self.update_cost * self.rate
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            # A refresh is worth its price at the marginal μc/(w−μ·c_u·λ), infinite where it never is.
-            threshold = np.where(self.active() & (worth > 0), price * self.cost / worth, np.inf)
+            # At the best frequency the marginal is μc/(w−μ·c_u·λ); it is infinite if no refresh pays.
+            threshold = np.where(self.active() & (net_weight > 0), price * self.cost / net_weight, np.inf)
             frequency = self.gains.frequency(threshold)
         if self.lower is not None or self.upper is not None:
             frequency = np.clip(frequency, self.lower, self.upper)
         return frequency
 
     def spends(self, frequency: Float64s) -> Float64s:
-        """Cost per time of each item at these frequencies."""
+        """Return the cost per time of each item at these frequencies."""
         spends = self.cost * frequency
         if self.update_cost is not None:
             spends = spends + self.update_cost * self.rate * self.freshness.value(frequency)
         return spends
 
     def spend(self, frequency: Float64s) -> float:
-        """Cost per time of all."""
+        """Return the cost per time of all items at these frequencies."""
         return float(self.spends(frequency).sum())
 
     def values(self, frequency: Float64s) -> Float64s:
-        """Weighted value of each active item, 0 for the others."""
+        """Return the weighted value of each active item, 0 for the others."""
         with np.errstate(invalid="ignore"):  # weight 0 times an infinite loss
             return np.where(self.active(), self.weight * self.gains.value(frequency), 0.0)
 
     def max_plan(self) -> Float64s:
-        """The best frequencies when spend costs nothing: ceilings where there are, infinite elsewhere."""
+        """Return the best frequencies if spend costs nothing: the upper bounds, infinite without a bound."""
         frequency = np.where(self.active(), self.gains.max_frequency(), 0.0)
         if self.lower is not None or self.upper is not None:
             frequency = np.clip(frequency, self.lower, self.upper)
         return frequency
 
     def prices(self, frequency: Float64s | None = None) -> Float64s:
-        """Gain per further unit of spend on each item; 0 for static and unweighted ones.
+        """Return the gain per further unit of spend on each item; 0 for static and unweighted items.
 
-        Without frequencies, at the floor: the price at which an item first gets more than that.
+        By default ``frequency`` is the lower bound, and the result the price below which an item gets more.
         """
         if frequency is None:
             frequency = self.lower
@@ -119,13 +120,13 @@ class AllocationProblem:
             return np.where(self.active(), self.weight * marginal / outlay, 0.0)
 
     def mean_freshness(self, frequency: Float64s) -> float:
-        """Σ w·F/Σ w; static items are always fresh. Where nothing has weight, nothing is stale: 1."""
+        """Return Σ w·F/Σ w, with F = 1 for static items; 1 if all weights are 0."""
         fresh = np.where(self.rate > 0, self.freshness.value(frequency), 1.0)
         total = self.weight.sum()
         return float((self.weight * fresh).sum() / total) if total > 0 else 1.0
 
     def mean_age(self, frequency: Float64s) -> float:
-        """Σ w·A/Σ w; static items have age 0, a changing item never refreshed an infinite one."""
+        """Return Σ w·A/Σ w, with age A = 0 for static items, and ∞ for changing items never refreshed."""
         active = self.active()
         total = self.weight.sum()
         if total == 0:
@@ -136,7 +137,7 @@ class AllocationProblem:
         return max(0.0, float((self.weight * age).sum() / total))
 
     def check_bounds(self) -> None:
-        """Refuse lower bounds above upper bounds, and lower bounds that break the cap of their group."""
+        """Raise ``InfeasibleError`` if lower bounds exceed upper bounds or the cap of their group."""
         if self.lower is None:
             return
         if self.upper is not None and (self.lower > self.upper).any():
@@ -156,7 +157,7 @@ class AllocationProblem:
                 )
 
     def floor_spend(self, budget: float) -> float:
-        """What the lower bounds alone cost per time; refused if that is above the budget."""
+        """Return the cost per time of the lower bounds; raise ``InfeasibleError`` if above the budget."""
         floor = self.spend(self.floor())
         if floor > budget * (1 + _ROUNDING):
             raise InfeasibleError(
@@ -170,7 +171,7 @@ CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
 def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
-    """The caps from what users give, checked: a mapping by label, or caps[g] for labels 0, 1, …
+    """Check and convert the caps of groups: a mapping by label, or a list with caps[g] for labels 0, 1, …
 
     Groups without a cap are not limited.
 
@@ -213,7 +214,7 @@ _LEAST, _MOST = 1e-50, 1e50
 
 
 class ProblemOptions(TypedDict, total=False):
-    """The options of a problem: everything except its rates and its budget."""
+    """The options of an allocation problem: everything except its rates and its budget."""
 
     weights: ArrayLike | None
     costs: ArrayLike | None
@@ -241,7 +242,7 @@ def build_problem(
     groups: Labels | None = None,
     caps: CapsLike | None = None,
 ) -> AllocationProblem:
-    """The problem, after wrong values, lengths and combinations have been refused."""
+    """Return the problem; raise ``InputError`` or ``UsageError`` for wrong values, lengths, combinations."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
@@ -249,12 +250,12 @@ def build_problem(
     if isinstance(decay, str) or (isinstance(decay, Sequence) and len(decay)):
         names = [decay.strip()] if isinstance(decay, str) else decay
         if all(name == "exponential" for name in names):
-            decay = None  # which needs no decay object
+            decay = None  # exponential items need only their rates
     _check_combination(objective, order, decay, update_costs)
     cost = _column("cost", costs, rate, 1.0)
     if cost.size and cost.min() <= 0:
         raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
-    # Static items get nothing, so any rate above 0 may stand for theirs.
+    # Static items get no refreshes, so any rate above 0 may replace theirs and avoid divisions by 0.
     safe = np.where(rate > 0, rate, 1.0)
     problem = AllocationProblem(
         rate=rate,
@@ -273,7 +274,7 @@ def build_problem(
 
 
 def _check_range(name: str, column: Float64s) -> None:
-    """Refuse magnitudes whose squares and quotients would leave the range of floating point."""
+    """Raise ``InputError`` for magnitudes whose squares and quotients leave the range of floating point."""
     wrong = (column > 0) & ((column < _LEAST) | (column > _MOST))
     if wrong.any():
         item = int(np.argmax(wrong))
@@ -284,7 +285,7 @@ def _check_range(name: str, column: Float64s) -> None:
 
 
 def check_budget(budget: float) -> float:
-    """A finite number of 0 or more."""
+    """Return the budget as a float; raise ``InputError`` unless it is one finite number of 0 or more."""
     value = nonnegative("budget", budget)
     if value.ndim != 0:
         raise InputError("budget must be one number")
@@ -308,7 +309,6 @@ def _check_combination(objective: str, order: str, decay: object, update_costs: 
 def _column(
     name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
 ) -> Float64s:
-    """One number for each item; a single number is repeated for all."""
     if given is None:
         return np.full(rate.shape, default)
     column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)

@@ -1,10 +1,11 @@
-"""Items whose changes are observed at once, without polls: which of them to refresh whenever they change.
+"""Items whose changes are observed at once, without polls: which of them to refresh after each change.
 
-No poll is needed to see a change, so a refresh always meets a stale copy and buys 1/λ of fresh time on
-average. An item refreshed f ≤ λ times per time is fresh for f/λ of it, so the plan is a knapsack: maximise Σ
-w·f/λ with Σ c·f = B. It is filled in the order of w/(cλ): every change is met by a refresh down to a price μ,
-some at it, none below. It is the limit of change notices that are complete and correct, and an upper bound
-for any plan that has to poll first.
+Because no poll is needed to see a change, a refresh always replaces a stale copy and gains 1/λ of fresh time
+on average (λ is the rate of changes). An item refreshed f ≤ λ times per time is fresh for the share f/λ of
+the time. So the plan is a knapsack problem: maximise Σ w·f/λ with Σ c·f = B, for weights w, costs c and the
+budget B. It is filled in the order of w/(cλ): above a price μ every change is followed by a refresh, at μ
+some are, below μ none. The plan is the limit of complete and correct change notices, and an upper bound for
+any plan that has to poll first.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from afresh.values.errors import InputError
 class WatchedPlan:
     """How often to refresh each item, the share of time that it is fresh then, and the price of the budget.
 
-    ``worth`` is w/(cλ), what a refresh of a stale copy buys for each unit of cost; infinite where nothing
-    changes. Refresh at once what is worth more than ``price``, which is 0 where the budget suffices for
-    every change.
+    ``worth`` is w/(cλ), the gain of refreshing a stale copy per unit of cost; infinite if λ is 0. Refresh an
+    item at once if its ``worth`` is above ``price``. The price is 0 if the budget suffices for every change.
     """
 
     frequency: Float64s
@@ -36,7 +36,7 @@ class WatchedPlan:
 def allocate_watched(
     rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> WatchedPlan:
-    """The best frequencies for items whose changes are seen.
+    """Return the best frequencies for items whose changes are observed without polls.
 
     >>> plan = allocate_watched([1.0, 2.0, 8.0], budget=5.0)
     >>> plan.frequency.tolist(), plan.freshness.tolist(), plan.price
@@ -74,13 +74,13 @@ def allocate_watched(
 def refresh_gains(
     stale: ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> Float64s:
-    """What refreshing each stale item now would gain, where a refresh of cost c is paid off for c/B.
+    """Return the gain of refreshing each stale item now, if a refresh of cost c blocks the budget B for c/B.
 
-    No budget is saved up, so while a dear refresh is paid off the others cannot be refreshed. An item buys
-    w/λ of fresh time, and each item j of a higher w/(cλ) loses w_j·(s − (1−e^{−λ_j·s})/λ_j), the time that it
-    is stale on average in the s = c/B that follow. Take next the item of the highest gain per cost, if that
-    is above 0: a view that is dear and changes fast is then left alone, though there is budget left. −∞ for
-    items that are fresh. Every item is compared with every other: for thousands, not millions.
+    Budget is not saved up, so no other item can be refreshed while an expensive refresh is paid off. The item
+    gains w/λ of fresh time. In the time s = c/B that follows, each item j of a higher w/(cλ) loses w_j·(s −
+    (1−e^{−λ_j·s})/λ_j), the time that it is stale on average. Refresh the item of the highest gain per cost
+    next, if that is above 0. So an expensive item that changes fast may never be refreshed. The gain of fresh
+    items is −∞. All pairs of items are compared, which is too slow for millions.
 
     >>> refresh_gains([True, True, False], [0.01, 0.7, 2.0], 0.05, costs=[0.02, 0.45, 0.01]).round(1)
     array([100. ,  -7.5,  -inf])

@@ -1,1 +1,1 @@
-"""The engine: keeps the copies of a store fresh within a budget, and reports how it does."""
+"""The engine: keeps the copies of a store as fresh as a budget allows, and reports its status."""

@@ -1,4 +1,4 @@
-"""The composition root: builds an ``Engine`` from settings, store, sources, clock and chance."""
+"""The composition root: builds an ``Engine`` from settings, store, sources, clock and random generator."""
 
 from __future__ import annotations
 
@@ -34,20 +34,19 @@ def make_engine(
     new_loop: NewEventLoop | None = None,
     new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
-    """Return an engine over ``store``, or the store of the settings, with paths relative to ``folder``.
-    ``reading``: a store that may not be written will do, for questions. ``new_loop`` and ``new_fetcher`` take
-    the place of the event loop and of the network, as ``clock`` takes that of the machine's clock."""
+    """Return an engine on ``store``, by default the store of the settings, with paths relative to ``folder``.
+    With ``reading``, a store that may not be written is accepted, for commands that only read. ``new_loop``,
+    ``new_fetcher`` and ``clock`` replace the event loop, the network and the clock of the machine."""
     rng = np.random.default_rng(seed)
     opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
-    # Workers on several machines go by one clock, the store's.
+    # Workers on several machines use the clock of the store, because their own clocks may differ.
     shared = SharedClock(clock or SystemClock(), opened.fleet)
     given = EngineContext(rng, secrets, new_loop or new_fast_loop, new_fetcher)
     return Engine(settings, opened, shared, given)
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """Return the store that the settings name; it is created if it does not exist. ``reading``: one that may
-    not be written is opened for reading alone."""
+    """Return the store of the settings, created if missing; ``reading`` accepts a read-only one."""
     retention = Retention(settings.store.versions, settings.store.observations)
     try:
         return open_store(settings.store.url, base=folder, retention=retention)
@@ -66,7 +65,7 @@ def open_engine(
     seed: int | None = None,
     reading: bool = False,
 ) -> Engine:
-    """Return the engine of a project folder; ``{"budget.requests": "2/s"}`` overrides its file."""
+    """Return the engine of a project folder; ``{"budget.requests": "2/s"}`` overrides its settings file."""
     settings = read_folder(Path(folder), overrides)
     return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
 
@@ -85,7 +84,7 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
 
 
 def init_folder(folder: Path) -> Path:
-    """Create a project folder with a commented settings file and an empty store; refuse an existing one."""
+    """Create a project folder with settings file and store; raise if it has a settings file already."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
     StopRequest,
-    cancellable,
+    cancel_on_stop,
     new_fast_loop,
     run_coroutine,
 )
@@ -65,7 +65,7 @@ _REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """What the process provides: chance, secrets, event loops, and what asks servers for pages."""
+    """What the process provides: random numbers, secrets, event loops and the client that fetches pages."""
 
     rng: np.random.Generator
     secrets: Resolver
@@ -74,14 +74,14 @@ class EngineContext:
 
 
 class Engine(ItemOperations, ClosedOnExit):
-    """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
-    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled."""
+    """One project: its settings, its store, and the operations on them. Built by ``make_engine``. ``on_stop``
+    connects long work with requests to stop: a run ends its polls first, other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
         self._given = given
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
-        self.on_stop: StopContext = lambda _ask, _limit_s: nullcontext()  # nobody asks for a stop
+        self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
 
     def close(self) -> None:
         self.store.close()
@@ -97,9 +97,9 @@ class Engine(ItemOperations, ClosedOnExit):
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
     ) -> RunProgress:
-        """Poll until stopped, for a time, or (``once``) everything that is due, once. ``signals``: SIGTERM
-        and SIGINT drain and stop it, for a caller that does not handle them itself. SIGHUP takes the settings
-        that ``reload`` returns."""
+        """Poll until a stop is requested, for ``for_s`` seconds or, with ``once``, until each due item was
+        polled once. With ``signals``, SIGTERM and SIGINT stop the run after its polls under way, for a caller
+        that does not handle these signals. With ``reload``, SIGHUP applies the settings that it returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
@@ -112,7 +112,7 @@ class Engine(ItemOperations, ClosedOnExit):
         return run_coroutine(work, self._given.new_loop)
 
     def start(self) -> None:
-        """Run in a thread of its own until ``stop``."""
+        """Run in a new thread until ``stop`` is called."""
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")
@@ -128,7 +128,7 @@ class Engine(ItemOperations, ClosedOnExit):
         self._started = thread, thread.submit(work), stopper
 
     def stop(self) -> RunProgress:
-        """Stop what ``start`` began: polls under way end and are committed. Return how the run went."""
+        """Stop the run that ``start`` began, after its polls under way are committed; return its progress."""
         if self._started is None:
             raise UsageError("the engine is not running: start it first")
         thread, run, stopper = self._started
@@ -147,8 +147,8 @@ class Engine(ItemOperations, ClosedOnExit):
         stop: StopSignal | None = None,
         settings: Settings | None = None,
     ) -> Run:
-        """Return a run that is ready to poll, for callers with an event loop of their own. ``once``: a single
-        round over what is due. ``only`` are the items that it holds, all by default."""
+        """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, it
+        makes a single round over the due items. ``only`` are the ids of its items, all by default."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
@@ -196,7 +196,7 @@ class Engine(ItemOperations, ClosedOnExit):
             run = await self.open_run(settings=replace(settings, sources=tables), only=[])
             return await run.list_items(source)
 
-        return run_coroutine(cancellable(work(), self.on_stop), self._given.new_loop)
+        return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
 
     def _sources_for(self, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:
@@ -212,21 +212,18 @@ class Engine(ItemOperations, ClosedOnExit):
         return lambda table: table.kind.build(table.settings, context)
 
     def _with_listings(self) -> Settings:
-        """Return the settings with the listings that were added by command and today's budget."""
-        sources = tuple(
-            replace(
-                table,
-                settings=with_more_listings(table.settings, read_listings(self.store, table.settings.name)),
-            )
-            for table in self.settings.sources
-        )
-        return replace(self.current(), sources=sources)
+        """Return the current settings with the listings that were added by commands."""
+        sources = []
+        for table in self.settings.sources:
+            more = read_listings(self.store, table.settings.name)
+            sources.append(replace(table, settings=with_more_listings(table.settings, more)))
+        return replace(self.current(), sources=tuple(sources))
 
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
-        """Return the copy of an item, polled first if its last poll is older than ``max_age_s``. Outside the
-        windows of its source nothing is polled: it is the copy that there is."""
+        """Return the copy of an item; None if there is none. The item is polled first if its last poll is
+        older than ``max_age_s``, except outside the time windows of its source."""
         item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
@@ -236,17 +233,18 @@ class Engine(ItemOperations, ClosedOnExit):
                 run = await self.open_run(only=[item.id])
                 return await run.refresh(item.id)
 
-            run_coroutine(cancellable(work(), self.on_stop), self._given.new_loop)
+            run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
         return self.store.copies.get(item.id, version)
 
     def versions(self, key: str) -> list[Version]:
-        """Return the versions that are kept of an item's copy, newest first."""
+        """Return the versions of an item's copy that the store has, newest first."""
         return self.store.copies.versions(_get_item(self.store, key).id)
 
-    # Questions.
+    # Reports.
 
     def current(self) -> Settings:
-        """Return the settings with the budget for today's items, or that was asked for instead of theirs."""
+        """Return the settings with the budget override, if one is set. A budget per item is multiplied by the
+        number of active items."""
         settings = apply_override(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")
@@ -254,11 +252,11 @@ class Engine(ItemOperations, ClosedOnExit):
         return settings
 
     def running_settings(self) -> Settings:
-        """Return the settings with the budget and the delays of the engine that runs, if one does."""
+        """Return the settings with the budget and the delays of the running engine, if one is running."""
         return as_running(self.store, self.current(), self.clock.now_s())
 
     def status(self) -> Status:
-        """Return how the mirror does."""
+        """Return the status of the mirror."""
         return read_status(self.store, self.running_settings(), self.clock.now_s())
 
     def why(self, key: str) -> Why:
@@ -266,14 +264,14 @@ class Engine(ItemOperations, ClosedOnExit):
         return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
-        """Set another budget from now on, also for engines that run, until the settings change theirs."""
+        """Set a budget override, also for running engines, until the budget of the settings file changes."""
         set_override(self.store, self.settings, requests_per_s)
 
-    # For those who fetch themselves.
+    # For programs that fetch items themselves.
 
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """Return the items due now, longest due first; with ``lease_s`` they are leased to the caller. Those
-        of sources outside their windows are not due."""
+        """Return at most ``k`` items that are due now, those that are due longest first. With ``lease_s``,
+        they are leased to the caller. Items of sources outside their time windows are not due."""
         now_s = self.clock.now_s()
         closed = self.settings.closed_sources(now_s)
         if lease_s is not None and not closed:
@@ -288,7 +286,7 @@ class Engine(ItemOperations, ClosedOnExit):
         return list(self.store.leases.take([item.id for item in found], now_s, lease_s))
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
-        """Take what those who fetch themselves found, and old poll logs."""
+        """Record polls that other programs made, now or in the past."""
         return record_external(self.store, self.settings, reported, self.clock.now_s())
 
 
@@ -307,8 +305,8 @@ async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, o
         for task in tasks:
             task.cancel()
         for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Exception):  # a defect of ours: the polls went on without it
-                log_event(logging.ERROR, "the pulse or the report broke", error=repr(ended))
+            if isinstance(ended, Exception):  # the polls continued without the failed task
+                log_event(logging.ERROR, "the pulse or the report failed", error=repr(ended))
 
 
 async def _report(run: Run, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The event loop of an engine's work, and how the process asks this work to stop."""
+"""Runs the work of an engine on an event loop, and cancels it when a stop is requested."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ T = TypeVar("T")
 NewEventLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 StopRequest: TypeAlias = Callable[[], None]
 StopContext: TypeAlias = Callable[[StopRequest, float], AbstractContextManager[object]]
-"""Given how to ask for a stop and how many seconds that may take: a context, within which any thread or
-signal handler may ask."""
+"""Takes a function that requests a stop, and the seconds that the stop may take. Returns a context manager:
+inside its ``with`` block any thread or signal handler may call the function."""
 
 CANCEL_S = 1.5
 """How many seconds cancelled work may take to end."""
 
 
 def run_coroutine(work: Coroutine[Any, Any, T], new_loop: NewEventLoop) -> T:
-    """Run ``work`` to its end on an event loop of its own."""
+    """Run ``work`` to its end on a new event loop, and return its result."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(work)
 
 
-async def cancellable(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
+async def cancel_on_stop(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
     """Await ``work``, and cancel it when a stop is requested."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
@@ -37,7 +37,7 @@ async def cancellable(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
 
 
 def new_fast_loop() -> asyncio.AbstractEventLoop:
-    """Return a loop of uvloop where it is installed: a third more polls per second."""
+    """Return a loop of uvloop if it is installed, which makes a third more polls per second."""
     try:
         import uvloop
     except ImportError:

@@ -1,8 +1,9 @@
-"""For programs that fetch items themselves: what is due, what they found, and old poll logs.
+"""Records polls that other programs made, and lists the items that are due for them.
 
-A row says ``item``, ``time`` and either ``changed`` (true or false) or ``content``; ``lease`` is the token
-that ``due`` gave out. A row with a lease ends it; one with content is judged like any poll's; rows of the
-past that carry neither only teach. A poll at a time at which one of its item is known counts once.
+A reported poll has an ``item``, a ``time`` and either ``changed`` (true or false) or ``content``; ``lease``
+is the token that ``due`` returned, and ends with the report. Content is compared like that of the engine's
+own polls. A poll without lease and content is only learned from. A poll is recorded once: another one of the
+same item at the same time is ignored.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
 _MORE = 4
-_AHEAD_S = 86400.0  # the clocks of those who fetch may be wrong by this
+_AHEAD_S = 86400.0  # the clocks of other programs may be ahead by this much
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """One poll made elsewhere."""
+    """One poll that another program made. ``row`` is its row in the input, for error messages."""
 
     item: str
     time_s: float
@@ -48,7 +49,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class ExternalPollsResult:
-    """What became of reported polls: how many count, why others do not, and how many were known already."""
+    """How many reported polls were recorded (``taken``), why others were refused, and how many were known."""
 
     taken: int
     refused: tuple[str, ...]
@@ -56,7 +57,7 @@ class ExternalPollsResult:
 
 
 def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> list[Item]:
-    """Return the ``k`` items of these sources that are due longest, or fewer where there are no more."""
+    """Return at most ``k`` due items of these sources, those that are due longest first."""
     limit = k
     while True:
         ids = store.items.due(now_s, limit)
@@ -69,7 +70,7 @@ def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> l
 def record_external(
     store: Store, settings: Settings, reported: Iterable[Reported], now_s: float
 ) -> ExternalPollsResult:
-    """Learn from polls that were made elsewhere; all rows are checked before any counts."""
+    """Record polls that other programs made. Raise ``InputError``, and record none, if any is invalid."""
     rows = sorted(reported, key=lambda row: (row.item, row.time_s))
     ids = store.items.ids(list({row.item for row in rows}))
     for row in rows:
@@ -88,26 +89,26 @@ def record_external(
     for row in live:
         words = _commit(store, settings, row, ids[row.item], now_s)
         if words and _poll_mark(row, ids) in seen:
-            known += 1  # it was given back before, by a call that was repeated
+            known += 1  # the lease ended with the same report before: the caller repeated its call
         else:
             refused += words
     return ExternalPollsResult(len(rows) - known - len(refused), tuple(refused), known)
 
 
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
-    """Return what is wrong with a row; an empty text if nothing is."""
+    """Return what is wrong with a reported poll, or an empty text."""
     if row.item not in ids:
         return f"there is no item {row.item!r}: add it first"
     if row.changed is None and row.content is None:
-        return "says neither changed nor content"
+        return "has neither changed nor content"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:
-        when = "yet to come" if row.time_s > 0 else "before 1970"
+        when = "in the future" if row.time_s > 0 else "before 1970"
         return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
     return ""
 
 
 def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
-    """Return the polls of these items that the store knows, as ``_poll_mark`` names them."""
+    """Return ``_poll_mark`` of the polls of these items that are in the store."""
     return {
         mark
         for batch in store.observations.read(ids)
@@ -116,12 +117,12 @@ def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
 
 
 def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
-    """Return the item and the time of a poll, to the microsecond as stores keep it."""
+    """Return the item id and the time of a poll in microseconds, the precision of stores."""
     return ids[row.item], round(row.time_s * 1e6)
 
 
 def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
-    """Return the rows that are new, each poll once; a row with a lease ends it in any case."""
+    """Return the reported polls to record: those not in ``seen``, each once, and all that end a lease."""
     before, found = set(seen), []
     for row in rows:
         if row.lease is not None or _poll_mark(row, ids) not in before:
@@ -140,7 +141,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
     last = {item.id: item.polled_s for item in store.items.by_id(sorted(set(item_id.tolist())))}
     before = np.array([np.nan if (at := last[int(i)]) is None else at for i in item_id])
     previous = np.where(first, before, np.r_[0.0, time_s[:-1]])
-    # A poll before the last known one starts a clock of its own: the time between is already observed.
+    # The time before the last known poll is already observed: an earlier poll has an elapsed time of 0.
     elapsed = np.where(np.isnan(previous), 0.0, np.maximum(time_s - previous, 0.0))
     nothing = np.full(time_s.size, np.nan)
     changed = np.array([bool(row.changed) for row in order])
@@ -152,7 +153,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
 
 
 def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Learn the beliefs of these items from their observations alone, at the pace of these polls."""
+    """Learn the beliefs of these items again, from their observations alone."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
@@ -189,7 +190,7 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     scheduler = restore_scheduler(store, settings, [store.plan.columns_of([item_id])], now_s)
     recorder = PollRecorder(LiveSettings(settings), scheduler, PollCosts())
     if row.content is None:
-        # The program keeps its own copies, and says only whether one changed.
+        # The program stores the copies itself, and reports only whether the item changed.
         elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
         seen = Observation(item_id, row.time_s, elapsed_s, bool(row.changed))
         poll = Outcome(lease, row.time_s, due_s=-math.inf, observation=seen)
@@ -197,8 +198,8 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
         fetched = _fetched(settings, row.content, row.media_type, lease)
         poll = recorder.decide(lease, fetched, row.time_s, audit=False)
     refusals = store.commit(recorder.complete([poll]))
-    ends = "was never given out, has been given back, or ran out and went to another worker"
-    lost = f"lease {row.lease} does not hold: it {ends}"
+    reason = "was never issued, has ended, or expired and went to another worker"
+    lost = f"lease {row.lease} is not valid: it {reason}"
     return [
         f"{row.item}: {refusal if refusal.reason == 'removed' or row.lease is None else lost}"
         for refusal in refusals
@@ -206,7 +207,7 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
-    """Return the lease that the row names, or one that is taken for the moment."""
+    """Return the lease that the report names, or a new one; None if another worker holds it."""
     if row.lease is None:
         taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
         return taken[0] if taken else None
@@ -231,7 +232,7 @@ def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float
 
 
 def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
-    """Return content from elsewhere, compared as the source itself would compare it."""
+    """Return the reported content, compared with the copy as the source of the item would compare it."""
     table = settings.source(lease.source)
     if table is None:
         raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
@@ -243,5 +244,6 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
         held_notes=lease.validators,
         near_duplicate=table.settings.near_duplicate,
     )
-    # A poll made elsewhere cost nothing here; a lease that is known by its token alone lacks earlier notes.
+    # The poll cost nothing here (``bytes``). A lease that is only known by its token has no notes of earlier
+    # comparisons, so that the content counts as ``comparable``.
     return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0)

@@ -1,4 +1,4 @@
-"""What can be done with the items of a project: add, change, remove, and say that they changed."""
+"""Operations on the items of a project: add, change, remove, poll now, and notices of changes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class ItemOperations(ABC):
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self.settings, self.store = settings, store
         self.clock = clock
-        """The time by which everything is done; on a shared store it is the store's."""
+        """The clock of all operations; on a shared store it is the clock of the store."""
 
     @abstractmethod
     def current(self) -> Settings:
-        """Return the settings with the budget that counts now."""
+        """Return the settings with the current budget."""
 
     @abstractmethod
     def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
-        """Read these documents of a source now."""
+        """Read ``documents``, given by setting, as listings of ``source`` now."""
 
     def add(
         self,
@@ -51,9 +51,9 @@ class ItemOperations(ABC):
         labels: Mapping[str, str] | None = None,
         selector: str = "",
     ) -> int:
-        """Register items (addresses, or what their source knows them by); return how many were new.
-        ``selector`` (CSS) says which part of their content counts, instead of the source's own."""
-        Recipe().for_item(selector)  # refuses what is no selector
+        """Register items by their keys, such as URLs; return how many were new. ``selector`` (CSS) is the
+        part of their content that is compared, instead of the selectors of the source."""
+        Recipe().for_item(selector)  # raises if it is not a valid selector
         name = self._source_name(source)
         group = self._group_function(name)
         new = (
@@ -77,24 +77,24 @@ class ItemOperations(ABC):
             others = [table.settings.name for table in self.settings.sources if table.settings.name != name]
             if source is not None or not others:
                 raise
-            hint = f"for a source other than {name!r} say --source {' or '.join(others)}"
+            hint = f"for a source other than {name!r} use --source {' or '.join(others)}"
             raise UsageError(f"{error}; {hint}") from None
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
-        """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; return how many are new.
-        The documents are read now, within the budget, and again by every run, at their own pace. Those that
-        cannot be read are not kept, and raise a ``ListingError`` after the others are taken in. Outside the
-        windows of the source they are left for a run to read."""
+        """Register the items that ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; return how many
+        are new. The documents are read now, within the budget, and regularly by every run. If documents
+        cannot be read, they are not saved, and ``ListingError`` is raised after the others are applied.
+        Outside the time windows of the source, documents are only saved, and a run reads them later."""
         name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
-                group(url)  # refuses what is no address
+                group(url)  # raises if it is not a valid URL
         opens_s = self.settings.closed_sources(self.clock.now_s()).get(name)
         if opens_s is not None:
             save_listings(self.store, name, documents)
-            words = f"outside its windows: a run reads what it lists from {format_moment(opens_s)} on"
+            words = f"outside its windows: a run reads the listings from {format_moment(opens_s)} on"
             log_event(logging.WARNING, words, source=name)
             return 0
         found = self._read_listings(name, documents)
@@ -109,7 +109,7 @@ class ItemOperations(ABC):
         return found.born
 
     def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: ListingResult) -> None:
-        """Save the documents that could be read; where they are the first, note when to read them again."""
+        """Save the documents that could be read; if they are the first ones, also when to read them again."""
         table = self.settings.source(name)
         known = read_listings(self.store, name) or (table is not None and table.settings.lists_items)
         read = {field: [url for url in urls if url not in found.unread] for field, urls in documents.items()}
@@ -119,29 +119,29 @@ class ItemOperations(ABC):
                 self.store.state.set({LISTED_AT + name: repr(found.again_s).encode()})
 
     def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Forget items and their copies, and tell the hooks; return the keys that are not known."""
+        """Remove items and their copies, and queue events for the hooks; return the unknown keys."""
         hooked = any(source.on_change for source in self.settings.sources)
         return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Change items; a running engine follows within a second. Return the keys that are not known."""
+        """Change items; a running engine applies this within a second. Return the unknown keys."""
         unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())
         return unknown
 
     def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Have items polled as soon as possible; return the keys that are not known."""
+        """Make items due now, so that they are polled as soon as possible; return the unknown keys."""
         return self.set(keys, ItemChange(due_s=self.clock.now_s(), status="active"))
 
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Take hints that items changed, such as a webhook gives; return the keys that are not known."""
+        """Record notices that items changed, for example from a webhook; return the unknown keys."""
         ids = self.store.items.ids(keys)
         self.store.notices.add(list(ids.values()), self.clock.now_s())
         return tuple(key for key in keys if key not in ids)
 
     def _source_name(self, source: str | None) -> str:
-        """Return the name of a source, by default the first of the settings; an unknown one is refused."""
+        """Return ``source``, by default the first source of the settings; raise if it is unknown."""
         names = [table.settings.name for table in self.settings.sources]
         if source is not None:
             return one_of("source", source, names)
@@ -150,7 +150,7 @@ class ItemOperations(ABC):
         return names[0]
 
     def _group_function(self, name: str) -> Callable[[str], str]:
-        """Return what tells the group of a key, by the source's own rule."""
+        """Return the function that returns the group of a key of the source ``name``."""
         table = self.settings.source(name)
         assert table is not None
         return partial(table.kind.group, table.settings)

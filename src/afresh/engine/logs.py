@@ -1,7 +1,6 @@
-"""Logs with fields: ``polled item=https://… kind=unchanged`` for people, a JSON object a line for programs.
+"""Logs with fields: ``polled item=a kind=unchanged`` for people, one JSON object per line for programs.
 
-What is logged are keys, words and numbers that sources have already cleared of secrets; headers, settings and
-content never are.
+Only keys, messages and numbers without secrets are logged; never headers, settings or content.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ def log_event(level: int, event: str, **fields: object) -> None:
 
 
 class PlainLines(logging.Formatter):
-    """``2026-11-15T22:10:51Z polled item=a kind=unchanged``."""
+    """Formats a line like ``2026-11-15T22:10:51Z polled item=a kind=unchanged``."""
 
     def format(self, record: logging.LogRecord) -> str:
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
@@ -27,7 +26,7 @@ class PlainLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """The same as one JSON object for each line."""
+    """Formats a line as a JSON object with ``time``, ``level``, ``event`` and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         head = {"time": _moment(record), "level": record.levelname.lower(), "event": record.getMessage()}

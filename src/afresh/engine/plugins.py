@@ -1,6 +1,6 @@
 """Kinds of sources and estimators of other installed packages, found by their entry points.
 
-A package says in its ``pyproject.toml``
+A package declares them in its ``pyproject.toml``:
 
     [project.entry-points."afresh.sources"]
     carrier-pigeon = "pigeons:KIND"          # a sources.kinds.SourceKind
@@ -8,8 +8,8 @@ A package says in its ``pyproject.toml``
     [project.entry-points."afresh.estimators"]
     oracle-bones = "bones:ESTIMATOR"         # a rates.estimator.Estimator
 
-and the name works wherever ours do. Nothing of a package is imported before its name is asked for, so that
-one that is broken harms only those who use it. Our own names cannot be taken over.
+The name can then be used like a built-in one. A package is imported only when its name is used, so that a
+broken package affects only those who use it. Built-in names cannot be replaced.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
-"""The groups of entry points by which other packages bring sources and estimators."""
+"""The groups of entry points with which other packages add kinds of sources and estimators."""
 
 
 class Plugins(Mapping[str, T], Generic[T]):
-    """A table of our own objects and those of other packages, each loaded when it is first used. ``has`` are
-    the attributes that whatever comes from elsewhere must have.
+    """A table of built-in objects (``own``) and those of other packages, which are loaded when first used.
+    ``has`` are the attributes that objects of other packages must have.
 
     >>> Plugins("afresh.nothing", {"own": 1}, has=())["own"]
     1
@@ -61,7 +61,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         return name in self._own or name in self._found()
 
     def _found(self) -> dict[str, list[EntryPoint]]:
-        """Return the entry points of the group; read late, since it takes a moment."""
+        """Return the entry points of the group by name. They are read at the first use, which is slow."""
         if self._entries is None:
             self._entries = {}
             for entry in entry_points(group=self._group):
@@ -78,7 +78,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         who = f"{name!r} ({self._group}, from {origins[0]})"
         try:
             thing = entries[0].load()
-        except Exception as error:  # noqa: BLE001  # whatever their module does when it is imported
+        except Exception as error:  # noqa: BLE001  # an import of foreign code may raise anything
             raise UsageError(f"{who} cannot be loaded: {type(error).__name__}: {error}") from None
         missing = [each for each in self._has if not hasattr(thing, each)]
         if missing:

@@ -1,4 +1,4 @@
-"""The names under which the store keeps the engine's state."""
+"""The names under which the engine saves its state in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store as an event loop uses it: calls are awaited, run in one thread, and are retried in trouble."""
+"""The store for an event loop: calls are awaited, run in one thread, and repeated while the store fails."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from afresh.stores.store import Store
 
 
 class ThreadedStore(AsyncStore):
-    """An ``AsyncStore`` with a thread of its own, from its construction until ``close``. ``sync`` is the
-    store itself, for functions that make several calls: ``call_with_retry(lambda: …)`` runs them in the same
-    thread. A store that is locked, full or read-only is reported once, and each call waits until the cause is
-    gone; ``trouble`` says meanwhile what it is."""
+    """An ``AsyncStore`` with its own thread, from its construction until ``close``. ``sync`` is the store
+    itself, for functions that make several calls; ``call_with_retry(lambda: …)`` runs them in the thread. If
+    the store is locked, full or read-only, this is logged once, each call waits until the cause is gone, and
+    ``trouble`` states the cause meanwhile."""
 
     def __init__(self, store: Store) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-store")
@@ -25,7 +25,7 @@ class ThreadedStore(AsyncStore):
 
     @property
     def trouble(self) -> str:
-        """Why the store cannot be used at the moment, in words; empty while it can."""
+        """A message why the store cannot be used at the moment; empty while it can be used."""
         return self._calls.trouble
 
     def close(self) -> None:

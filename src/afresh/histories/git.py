@@ -1,11 +1,10 @@
-"""Reads the history of a git repository: one item per path, one change per commit that touches it.
+"""Read the history of a git repository: each path is an item, each commit that touches it is a change.
 
-Only first parents are followed, so that a branch counts once, when it is merged. A file that appears or
-vanishes changes too, since a copy of what was there is then wrong. Items are all paths that exist at any time
-in the window, including those that never change.
+Only first parents are followed, so that a branch counts once, when it is merged. Creating or deleting a file
+is a change too, because a copy made before is then wrong. The items are all paths that exist at any time in
+the window, including those that never change.
 
-Commits are read from the newest to the oldest, which following renames needs: an item has its last name, and
-a rename says what it was called before.
+Commits are read from the newest to the oldest: an item has its last name, and a rename gives its earlier one.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """Change ``j`` is of item ``items[item[j]]`` at ``time[j]`` (Unix seconds), sorted by time. ``start`` and
-    ``end`` are the window; what the commits up to ``start`` did is no change."""
+    """Item ``items[item[j]]`` changed at ``time[j]`` (Unix seconds); changes are sorted by time. The window
+    is from ``start`` to ``end``; commits at or before ``start`` are no changes."""
 
     items: list[str]
     item: Ints
@@ -45,7 +44,7 @@ class GitHistory:
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """The commits of the window: after ``before`` (None: from the first) up to ``last``."""
+    """The commits of the window: those after ``before`` (None for all), up to and including ``last``."""
 
     start: float
     end: float
@@ -63,12 +62,11 @@ def read_git_history(
     follow_renames: bool = False,
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
-    """Read the changes of every path that matches one of ``paths`` (git globs such as ``docs/**``; none:
-    all).
+    """Read the changes of all paths, or of those that match one of ``paths`` (git globs: ``docs/**``).
 
-    The window goes from the first commit to the last unless ``start`` and ``end`` (Unix seconds) say
-    otherwise. With ``follow_renames`` a file keeps its history when it moves, and moving alone is no
-    change. ``on_read`` is called with the share of the commits that has been read.
+    The window goes from the first commit to the last unless ``start`` or ``end`` (Unix seconds) are given.
+    With ``follow_renames``, a renamed file stays the same item, and a rename alone is no change. ``on_read``
+    is called with the share of the commits, from 0 to 1, that has been read.
     """
     folder = Path(repository)
     window = find_commit_range(folder, start, end)
@@ -77,7 +75,7 @@ def read_git_history(
     for path in _paths_at(folder, window.last, specs):
         changes.item_of(path)
     for read, (time, touched) in enumerate(_commits(folder, window, specs, follow_renames)):
-        # Clocks of committers differ: what git orders into the window belongs there, after its start.
+        # Clocks of committers differ: a commit that git places in the window gets a time in the window.
         changes.add(min(max(time, window.start + 1), window.end), touched)
         if on_read and read % _COMMITS_PER_REPORT == 0:
             on_read(read / max(window.commits, 1))
@@ -85,7 +83,7 @@ def read_git_history(
 
 
 def find_commit_range(repository: Path, start: float | None, end: float | None) -> CommitRange:
-    """Return the commits of the first-parent line in the window, in one streaming pass over their times."""
+    """Return the range of the first-parent commits in the window, found in one pass over all commits."""
     before = last = None
     before_count = last_count = count = 0
     newest = oldest = 0.0
@@ -114,7 +112,7 @@ def find_commit_range(repository: Path, start: float | None, end: float | None) 
 
 def _commits(
     repository: Path, window: CommitRange, specs: Sequence[str], follow_renames: bool
-) -> Iterator[tuple[float, list[_Touched]]]:
+) -> Iterator[tuple[float, list[_PathChange]]]:
     """Yield the time and the touched paths of each commit in the window, newest first."""
     if window.before == window.last:
         return
@@ -123,26 +121,25 @@ def _commits(
     fields = git_fields(
         repository, [*_ALWAYS, "log", "-z", *_DIFFS, renames, "--format=%ct", span, "--", *specs]
     )
-    time, touched = None, list[_Touched]()
+    time, touched = None, list[_PathChange]()
     for raw in fields:
-        word = raw.strip()  # git sets a newline between a commit and its paths
+        word = raw.strip()  # git writes a newline between a commit and its paths
         if not word[:1].isalpha():
             if time is not None:
                 yield time, touched
             time, touched = float(word), []
         elif word[:1] == b"R":
             before, after = next(fields), next(fields)
-            touched.append(_Touched(word[:1], _text(after), _text(before), word[1:] != b"100"))
+            touched.append(_PathChange(word[:1], _text(after), _text(before), word[1:] != b"100"))
         else:
             path = _text(next(fields))
-            touched.append(_Touched(word[:1], path, path))
+            touched.append(_PathChange(word[:1], path, path))
     if time is not None:
         yield time, touched
 
 
 def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
-    """Yield every path in a commit: its difference from an empty tree, since only a diff understands
-    globs."""
+    """Yield every path in a commit, by a diff with an empty tree, because only diffs understand globs."""
     nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
     arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
     yield from map(_text, git_fields(repository, arguments))
@@ -153,8 +150,8 @@ def _text(path: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
-    """One path in one commit: git's letter (A, D, M, T, R), its name after and before, new content or not."""
+class _PathChange:
+    """One path in one commit: git's status letter (A, D, M, T, R), its names, whether its content changed."""
 
     letter: bytes
     after: str
@@ -164,21 +161,20 @@ class _Touched:
 
 @dataclass(slots=True)
 class _Changes:
-    """Collects changes, newest first, and knows which item each path is at the commit reached."""
+    """Collects changes, newest first, and maps each path to its item at the commit that is being read."""
 
     _items: dict[str, int] = field(default_factory=dict)
-    _moved: dict[str, int] = field(default_factory=dict)  # earlier names of items
+    _moved: dict[str, int] = field(default_factory=dict)  # earlier name → item
     _item: array[int] = field(default_factory=lambda: array("q"))
     _time: array[float] = field(default_factory=lambda: array("d"))
 
     def item_of(self, path: str) -> int:
-        """Return the item that ``path`` is at the commit reached, a new one if it is unknown."""
+        """Return the item of ``path`` at the commit that is being read; an unknown path is a new item."""
         moved = self._moved.get(path)
         return self._items.setdefault(path, len(self._items)) if moved is None else moved
 
-    def add(self, time: float, touched: Iterable[_Touched]) -> None:
-        """Go back over one commit: what it created did not exist before, what it moved had its earlier
-        name."""
+    def add(self, time: float, touched: Iterable[_PathChange]) -> None:
+        """Record the changes of one commit, then undo its additions and renames in the map of paths."""
         for one in touched:
             item = self.item_of(one.after)
             if one.content:
@@ -190,7 +186,7 @@ class _Changes:
                 self._moved[one.before] = item
 
     def history(self, window: CommitRange) -> GitHistory:
-        """Return the history, items sorted by name and changes by time."""
+        """Return the history, with items sorted by name and changes sorted by time."""
         names = sorted(self._items)
         place = np.empty(len(names), dtype=np.int64)
         place[[self._items[name] for name in names]] = np.arange(len(names))
@@ -203,14 +199,14 @@ class _Changes:
 def git_fields(
     repository: Path, arguments: Sequence[str], *, between: bytes = b"\0"
 ) -> Generator[bytes, None, None]:
-    """Yield the output of ``git -C repository arguments…`` as it comes, split at ``between``. Only one field
-    and one chunk are in memory at a time. git is ended if the reader stops early."""
+    """Run ``git -C repository arguments…`` and yield its output, split at ``between``. At most one field and
+    one chunk are in memory at a time. git is killed if the caller stops reading early."""
     with (
         tempfile.TemporaryFile() as messages,
         _start(repository, arguments, messages) as process,
         LEFTOVERS.process(process.pid),
     ):
-        stream = cast("IO[bytes]", process.stdout)  # a pipe was asked for, so it is there
+        stream = cast("IO[bytes]", process.stdout)  # not None, because stdout is a pipe
         try:
             rest = b""
             while chunk := stream.read(_CHUNK_BYTES):
@@ -218,7 +214,7 @@ def git_fields(
                 yield from fields
             if rest:
                 yield rest
-        except BaseException:  # the reader has stopped early, or is interrupted
+        except BaseException:  # the caller stopped reading, or was interrupted
             process.kill()
             raise
         if process.wait() != 0:
@@ -227,7 +223,7 @@ def git_fields(
 
 
 def git_text(repository: Path, *arguments: str) -> str:
-    """Return the output of a git command that writes little, without its last newline."""
+    """Return the output of a git command as one text, without its last newline."""
     return b"\n".join(git_fields(repository, arguments, between=b"\n")).decode()
 
 
@@ -239,7 +235,7 @@ def _start(repository: Path, arguments: Sequence[str], messages: IO[bytes]) -> s
             ["git", "-C", str(repository), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=messages,  # a file, so that a git that writes much never waits for us
+            stderr=messages,  # a file: git would block if a pipe that nobody reads were full
         )
     except FileNotFoundError:
         raise InputError("cannot be read: the command 'git' is not installed") from None
@@ -247,7 +243,7 @@ def _start(repository: Path, arguments: Sequence[str], messages: IO[bytes]) -> s
 
 def _error_text(message: bytes) -> str:
     lines = message.decode(errors="replace").strip().splitlines()
-    text = lines[0].removeprefix("fatal: ") if lines else "git failed without a word"
+    text = lines[0].removeprefix("fatal: ") if lines else "git failed without a message"
     if "not a git repository" in text:
         return "is not a git repository"
     return f"git says: {text}"

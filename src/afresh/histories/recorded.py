@@ -1,8 +1,8 @@
-"""Reads a history that is recorded in files: every change (item, time), every item, and the window.
+"""Read a history that is recorded in files: every change (item, time), every item, and the window.
 
-What is not a history is refused with file and row: a change of an unknown item, a time outside the window, an
-empty window, no items. Rows may come in any order. A change exactly at the start is ignored, since every copy
-is fresh then.
+A change of an unknown item, a time outside the window, an empty window or no items raise ``InputError`` with
+file and row. The order of the rows does not matter. Changes exactly at the start are ignored: every copy is
+fresh then.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ ITEMS = (
     Column("cost", "number", default=1.0, above=0, what="cost of one poll"),
     Column("group", "text", what="what is likely to change together"),
 )
-_MOST_NAMES_COMPARED = 5000  # a near name is looked for only where that is quick
+_MOST_NAMES_COMPARED = 5000  # among more names, searching for a similar one would take too long
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (Unix seconds), sorted by time, in (start, end].
+    """Item ``item[j]`` changed at ``time[j]`` (Unix seconds), in (start, end]. Changes are sorted by time.
 
-    ``names``, ``weight``, ``cost`` (and ``group``, where the file ``items_path`` has it) have one entry per
-    item. ``value`` is what an item changed to and ``initial`` what it was at the start (NaN: not known),
-    where the file of changes says it. ``remarks`` say in words what was assumed.
+    ``names``, ``weight``, ``cost`` and ``group`` have one entry per item; ``group`` is None if the file
+    ``items_path`` has no such column. If the file of changes has values, ``value`` is the value after each
+    change, and ``initial`` the value of each item at the start (NaN: unknown). ``remarks`` state assumptions.
     """
 
     names: pa.LargeStringArray
@@ -61,7 +61,7 @@ class RecordedHistory:
 def read_recorded(
     changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
 ) -> RecordedHistory:
-    """Read the history in ``changes`` over the items in ``items`` (None: all items that ever change)."""
+    """Read the history in the file ``changes`` of the items in the file ``items`` (None: all that change)."""
     table = read_table(changes, CHANGES)
     known, remarks = _known_items(table, items)
     if known.rows == 0:
@@ -72,7 +72,7 @@ def read_recorded(
     window, assumed = _window(table, start, end)
     _refuse_outside(table, time, *window)
     order = np.lexsort((item, time))
-    at_start = time[order] <= window[0]  # what changed then is in every copy already
+    at_start = time[order] <= window[0]  # every copy contains these changes already
     value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
     order = order[~at_start]
     return RecordedHistory(
@@ -94,7 +94,7 @@ def read_recorded(
 def _values(
     table: CheckedTable, item: Ints, rows: Ints, items: int
 ) -> tuple[Float64s | None, Float64s | None]:
-    """Return the column of values, and the initial value of each item, from the ``rows`` at the start."""
+    """Return the column of values, and the initial values, which ``rows`` (at the start) give to ``item``."""
     if "value" not in table:
         return None, None
     value = np.asarray(table.numbers("value"), dtype=np.float64)
@@ -107,7 +107,7 @@ def _values(
 
 
 def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
-    """Read another file of ``item,time`` about the same items and window, such as notices; check it alike."""
+    """Read and check a file of ``item,time`` about the items and window of a history, such as notices."""
     table = read_table(path, EVENTS)
     _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)
@@ -115,7 +115,7 @@ def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end:
 
 
 def item_indices(table: CheckedTable, names: pa.LargeStringArray) -> Ints:
-    """Return the index of each row's item in ``names``, in which all must be."""
+    """Return the index in ``names`` of the item in each row; every item must be in ``names``."""
     found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
     return found
 
@@ -128,9 +128,7 @@ def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[Checked
     known = CheckedTable(
         table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, empty_values, table.line_of
     )
-    return known, (
-        f"without --items only the {len(names):,} items that change are taken: the rest is missing",
-    )
+    return known, (f"without --items only the {len(names):,} items that change are known, and no others",)
 
 
 def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:

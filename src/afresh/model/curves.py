@@ -1,17 +1,17 @@
-"""The curves behind freshness, age and their optimal plans, each stable over the whole range of doubles.
+"""The curves behind freshness, age and their optimal plans, each accurate over the whole range of doubles.
 
-All take r = λ/f = λT, the expected number of changes between two refreshes. The marginal is what one more
-refresh per time buys, in units of 1/λ (1/λ² for age); a plan inverts it. Age is in units of T.
+Their argument is r = λ/f = λT, the expected number of changes between two refreshes, for a rate λ, a
+frequency f and an interval T = 1/f. The marginal is the gain of one more refresh per time, in units of 1/λ
+(1/λ² for age); a plan needs its inverse. Age is in units of T.
 
-                time average                            marginal                     its inverse
-    freshness   fresh(r)    = (1−e^{−r})/r              g(r) = 1−(1+r)e^{−r}         phi = g⁻¹
-    age         aged(r)     = ½−1/r+(1−e^{−r})/r²       k(r) = r²/2−1+(1+r)e^{−r}    k_inverse
-    harmonic    harmonic(r) = Ein(r)−1+(1−e^{−r})/r     h(r) = r−1+e^{−r}            h_inverse
+                time average                                  marginal                     its inverse
+    freshness   freshness_curve(r) = (1−e^{−r})/r             g(r) = 1−(1+r)e^{−r}         phi = g⁻¹
+    age         age_curve(r)       = ½−1/r+(1−e^{−r})/r²      k(r) = r²/2−1+(1+r)e^{−r}    k_inverse
+    harmonic    harmonic_curve(r)  = Ein(r)−1+(1−e^{−r})/r    h(r) = r−1+e^{−r}            h_inverse
 
-The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order) and its derivatives. The printed forms
-cancel below r ≈ 1; there each curve is its own series, whose first terms dominate, and above r = 1 the
-printed form is exact to a few units in the last place. Arguments are scalars or arrays of 0 or more; infinity
-is allowed and gives the limit. Results are float64 arrays.
+The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order), and its derivatives. Below r ≈ 1 these
+formulas lose digits by cancellation, so a power series is used there. Above r = 1 they are accurate to a few
+units in the last place. Arguments are scalars or arrays from 0 to infinity. Results are float64 arrays.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import numpy as np
 
 from afresh.values.arrays import ArrayLike, Float64s
 
-_TERMS = range(21)  # at r = 1 the first term left out is below 1e−20 of the sum
+_TERMS = range(21)  # at r = 1 the first omitted term is below 1e−20 of the sum
 
 
 def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
-    """The polynomial Σ cⱼ·xʲ.
+    """Return the polynomial Σ cⱼ·xʲ.
 
     >>> horner([1.0, 2.0, 3.0], np.array([0.0, 10.0]))
     array([  1., 321.])
@@ -42,11 +42,11 @@ def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
 def _split(
     x: ArrayLike, cut: float, below: Callable[[Float64s], Float64s], above: Callable[[Float64s], Float64s]
 ) -> Float64s:
-    """``below(x)`` where x < cut, ``above(x)`` elsewhere; each sees only its own elements."""
+    """Return ``below(x)`` where x < cut and ``above(x)`` elsewhere; each is called for its elements only."""
     x = np.asarray(x, dtype=np.float64)
     flat = x.ravel()
     low = flat < cut
-    # Overflow to infinity and underflow to zero are the right limits of these curves.
+    # Overflow to infinity and underflow to zero are the correct limits of these curves.
     with np.errstate(over="ignore", under="ignore"):
         if low.all():
             return below(flat).reshape(x.shape)
@@ -59,9 +59,9 @@ def _split(
 
 
 def freshness_curve(r: ArrayLike) -> Float64s:
-    """Time-average freshness at r changes per refresh in fixed order: (1−e^{−r})/r, and 1 at 0.
+    """Return (1−e^{−r})/r, the time-average freshness at r changes per refresh in fixed order; 1 at r = 0.
 
-    Cho & Garcia-Molina 2000, Theorem 3.1: refreshed as often as it changes, a copy is right 63 % of the time.
+    Cho & Garcia-Molina 2000, Theorem 3.1: with one refresh per change a copy is correct 63 % of the time.
 
     >>> round(float(freshness_curve(1.0)), 2)
     0.63
@@ -73,14 +73,14 @@ _G = [1 / math.factorial(j + 2) for j in _TERMS]
 
 
 def g(r: ArrayLike) -> Float64s:
-    """Marginal freshness per refresh, in units of 1/λ: 1−(1+r)e^{−r}, rising from r²/2 to 1.
+    """Return 1−(1+r)e^{−r}, the marginal freshness of a refresh in units of 1/λ, which rises from r²/2 to 1.
 
-    Below 1 it is e^{−r}·Σ_{j≥2} rʲ/j!, all of whose terms are positive.
+    For r < 1 it is computed as e^{−r}·Σ_{j≥2} rʲ/j!, whose terms are all positive.
 
     >>> g([1e-8, 1.7933])
     array([4.99999997e-17, 5.35166642e-01])
     """
-    # Past r = 700 the product is 0; the cut keeps ∞·0 out.
+    # Beyond r = 700 the product is 0; limiting r avoids ∞·0.
     return _split(
         r,
         1.0,
@@ -89,17 +89,18 @@ def g(r: ArrayLike) -> Float64s:
     )
 
 
-# r = Σ cⱼ·sʲ, j ≥ 1, solves r − log1p(r) = s²/2: the reversion behind both Φ and h⁻¹.
+# r = Σ cⱼ·sʲ, j ≥ 1, solves r − ln(1+r) = s²/2; both Φ and h⁻¹ use this series.
 _REVERSION = [0.0, 1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120]
 _REVERSION += [-571 / 2351462400]
 _REVERSION_MIRRORED = [-c * (-1) ** j for j, c in enumerate(_REVERSION)]
 
 
 def phi(y: ArrayLike) -> Float64s:
-    """Φ = g⁻¹: the r at which the marginal freshness is y; infinite for y ≥ 1 (the item is dropped).
+    """Return Φ(y) = g⁻¹(y), the r at which the marginal freshness is y; infinite for y ≥ 1 (item dropped).
 
-    With L = −log1p(−y) it is the positive root of r − log1p(r) = L: a series in s = √(2L) up to s = 0.1, from
-    there a start and two Halley steps. (The textbook −1−W₋₁(−(1−y)/e) has no digits left below y ≈ 5e−9.)
+    With L = −ln(1−y) it is the positive root of r − ln(1+r) = L. Up to s = √(2L) = 0.1 a series in s is used,
+    beyond it a first guess and two Halley steps. (The usual formula −1−W₋₁(−(1−y)/e), with Lambert's W, has
+    no correct digits below y ≈ 5e−9.)
 
     >>> phi([0.0, 5e-17, 0.5, 1.0])
     array([0.00000000e+00, 1.00000000e-08, 1.67834699e+00,            inf])
@@ -125,7 +126,7 @@ _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 
 def age_curve(r: ArrayLike) -> Float64s:
-    """Time-average age in units of the interval T: ½ − 1/r + (1−e^{−r})/r², rising from r/6 to ½.
+    """Return ½ − 1/r + (1−e^{−r})/r², the time-average age in units of the interval T, from r/6 to ½.
 
     Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2: at one change per refresh the age is 0.132·T.
 
@@ -139,7 +140,7 @@ _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
 
 
 def k(r: ArrayLike) -> Float64s:
-    """Marginal age per refresh, in units of 1/λ²: r²/2 − 1 + (1+r)e^{−r}, rising from r³/3 without bound.
+    """Return r²/2 − 1 + (1+r)e^{−r}, the marginal age of a refresh in units of 1/λ²; about r³/3 for small r.
 
     >>> k([1e-4, 2.0])
     array([3.33320834e-13, 1.40600585e+00])
@@ -148,27 +149,27 @@ def k(r: ArrayLike) -> Float64s:
 
 
 def k_inverse(y: ArrayLike) -> Float64s:
-    """The r at which the marginal age is y: three Halley steps from (3y)^{1/3} or √(2(y+1)).
+    """Return the r at which the marginal age is y, by three Halley steps from (3y)^{1/3} or √(2(y+1)).
 
     >>> k_inverse([0.0, 0.5 - g(1.0)])
     array([0., 1.])
     """
 
     def far(x: Float64s) -> Float64s:
-        # Beyond y = 1e40 the constant is lost in y and the exponential has gone.
+        # Beyond y = 1e40 the constant is below the precision of y, and the exponential is 0.
         near = np.minimum(x, 1e40)
         return np.where(x > 1e40, math.sqrt(2) * np.sqrt(x), _k_halley(near, np.sqrt(2 * (near + 1))))
 
     def small(x: Float64s) -> Float64s:
         start = np.cbrt(3 * x)
-        # Below r = 1e−20 the first term of the series is all there is.
+        # Below r = 1e−20 only the first term of the series matters.
         return np.where(start < 1e-20, start, _k_halley(x, np.maximum(start, 1e-20)))
 
     return _split(y, 1.0, small, far)
 
 
 def _k_halley(y: Float64s, r: Float64s) -> Float64s:
-    """Three Halley steps with k' = r(1−e^{−r}) and k''/k' = 1/r + e^{−r}/(1−e^{−r})."""
+    """Do three Halley steps with k' = r(1−e^{−r}) and k''/k' = 1/r + e^{−r}/(1−e^{−r})."""
     for _ in range(3):
         rest = -np.expm1(-r)
         step = (k(r) - y) / (r * rest)
@@ -180,9 +181,9 @@ _H = [(-1) ** j / math.factorial(j + 2) for j in _TERMS]
 
 
 def h(r: ArrayLike) -> Float64s:
-    """Marginal harmonic staleness per refresh, in units of 1/λ: r − 1 + e^{−r}, rising from r²/2.
+    """Return r − 1 + e^{−r}, the marginal harmonic staleness of a refresh in units of 1/λ.
 
-    It is also the expected time without a change lost in an interval: λ·(T − ∫₀ᵀ e^{−λs}ds).
+    It is also λ times the expected stale time in an interval T, λ·(T − ∫₀ᵀ e^{−λs}ds).
 
     >>> h([1e-8, 1.0])
     array([4.99999998e-17, 3.67879441e-01])
@@ -191,7 +192,9 @@ def h(r: ArrayLike) -> Float64s:
 
 
 def h_inverse(y: ArrayLike) -> Float64s:
-    """The r at which h is y, that is 1+y+W₀(−e^{−(1+y)}), by the series of Φ mirrored and two Halley steps.
+    """Return the r at which h(r) = y, which is 1+y+W₀(−e^{−(1+y)}), by a series and two Halley steps.
+
+    The series is that of Φ with alternating signs.
 
     >>> h_inverse([0.0, 5e-17, h(1.0)])
     array([0.e+00, 1.e-08, 1.e+00])
@@ -201,7 +204,7 @@ def h_inverse(y: ArrayLike) -> Float64s:
         return x + horner(_REVERSION_MIRRORED, np.sqrt(2 * x))
 
     def far(x: Float64s) -> Float64s:
-        # Beyond y = 40 the exponential is lost in y + 1.
+        # Beyond y = 40 the exponential is below the precision of y + 1.
         near = np.minimum(x, 40.0)
         r = np.where(x < 1, small(np.minimum(near, 1.0)), 1 + near - np.exp(-(1 + near - np.exp(-1 - near))))
         for _ in range(2):
@@ -217,7 +220,7 @@ _EIN = [0.0] + [(-1) ** (j + 1) / (j * math.factorial(j)) for j in _TERMS if j]
 
 
 def ein(r: ArrayLike) -> Float64s:
-    """The entire exponential integral Ein(r) = ∫₀ʳ (1−e^{−t})/t dt = E₁(r) + ln r + γ.
+    """Return the entire exponential integral Ein(r) = ∫₀ʳ (1−e^{−t})/t dt = E₁(r) + ln r + γ.
 
     >>> ein([0.0, 1.0])
     array([0.       , 0.7965996])
@@ -235,7 +238,7 @@ _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
 
 
 def harmonic_curve(r: ArrayLike) -> Float64s:
-    """Time-average harmonic staleness in fixed order: Ein(r) − 1 + (1−e^{−r})/r, rising from r/2 like ln r.
+    """Return Ein(r) − 1 + (1−e^{−r})/r, the time-average harmonic staleness in fixed order.
 
     The penalty after n missed changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).
 

@@ -1,8 +1,8 @@
-"""Decay functions: how likely a copy is still right t after its refresh (Razniewski 2016, §4).
+"""Decay functions: the probability that a copy is still correct t after its refresh (Razniewski 2016, §4).
 
 Allocation, money and rates work with any object of the protocol ``Decay``. A copy refreshed at intervals T is
-right for integral(T)/T of the time, and its mean age is loss(T) − age_gain(T)/T. One more refresh per time
-adds gain(T) to the freshness and takes age_gain(T) off the age.
+correct for the share integral(T)/T of the time, and its mean age is loss(T) − age_gain(T)/T. One more refresh
+per time raises the freshness by gain(T) and lowers the age by age_gain(T).
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ __all__ += ["Factory", "decay_from"]
 
 
 class Decay(Protocol):
-    """z(t), the probability that a copy is still right t after its refresh, with its integrals.
+    """A decay function z(t), the probability that a copy is still correct t after its refresh.
 
-    z(0) ≤ 1, and z never grows. Times are scalars or arrays of 0 or more that broadcast against the
-    parameters; infinity is allowed. Results are float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
-    from z and its moments, yet each is computed without cancellation, so that it is accurate for any λt.
+    z(0) ≤ 1, and z never rises. Times ``t`` are scalars or arrays from 0 to infinity that broadcast against
+    the parameters of the decay. All methods return float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
+    from z, but each class computes them without cancellation, so that they are accurate for any t.
     """
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """z(t)."""
+        """Return z(t)."""
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Z(t) = ∫₀ᵗ z: the time for which a copy is right until t."""
+        """Return Z(t) = ∫₀ᵗ z, the expected time up to t for which a copy is correct."""
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Z(t) − t·z(t) = ∫₀ᵗ s·(−dz): marginal freshness of refreshing at interval t, and the index."""
+        """Return Z(t) − t·z(t) = ∫₀ᵗ s·(−dz), the freshness that one more refresh per time gains."""
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """t − Z(t) = ∫₀ᵗ (1−z): the expected age of a copy t after its refresh."""
+        """Return t − Z(t) = ∫₀ᵗ (1−z), the expected age of a copy t after its refresh."""
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗ s·(1−z(s))ds = t²/2 − ∫₀ᵗ s·z(s)ds: marginal age of refreshing at interval t."""
+        """Return ∫₀ᵗ s·(1−z(s))ds, the age that one more refresh per time saves."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change, infinite where none comes; P(T > t) = z(t)."""
+        """Draw times T from a refresh to the first change, with P(T > t) = z(t); T is infinite if none."""
 
     def total(self) -> Float64s:
-        """∫₀^∞ z, possibly infinite."""
+        """Return ∫₀^∞ z, which may be infinite."""
 
     def plateau(self) -> Float64s:
-        """z(∞): the share of copies that stay right for ever."""
+        """Return z(∞), the share of copies that stay correct for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """How to make a named decay from a rate and, if it has one, a shape. ``example`` is a usual shape."""
+    """Makes a named decay from a rate and a shape; ``example`` is a usual shape, None if it has no shape."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None
@@ -76,10 +76,10 @@ DECAYS: dict[str, Factory] = {
 
 
 def decay_from(spec: str, rate: ArrayLike) -> Decay:
-    """The decay that ``spec`` names: exponential, linear, weibull:SHAPE, lomax:SHAPE, geometric.
+    """Return the decay named by ``spec``: exponential, linear, weibull:SHAPE, lomax:SHAPE or geometric.
 
-    ``rate`` is the hazard at 0 (lomax: scale = shape/rate; geometric: 1−e^{−rate} per step of 1); a weibull
-    has survival 1/e at 1/rate.
+    ``rate`` is the hazard at time 0 (lomax: scale = shape/rate; geometric: a change has probability
+    1−e^{−rate} per step of 1), except for weibull, whose survival is 1/e at 1/rate.
 
     >>> round(float(decay_from("weibull:2", 1.0).survival(1.0)), 4)
     0.3679

@@ -20,11 +20,11 @@ from afresh.values.arrays import ArrayLike, Float64s, Floats, like_inputs, nonne
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
-"""fixed: each item at even intervals · random: shuffled before each round · memoryless: at Poisson times."""
+"""fixed: each item at equal intervals · random: shuffled before each round · memoryless: at Poisson times."""
 
 
 def check_order(order: str) -> str:
-    """One of ``ORDERS``; Cho's "purely random" is memoryless.
+    """Return the order, one of ``ORDERS``; Cho & Garcia-Molina's "purely random" order is memoryless.
 
     >>> check_order("purely random")
     'memoryless'
@@ -33,14 +33,14 @@ def check_order(order: str) -> str:
 
 
 def check_rates_and_frequencies(rate: ArrayLike, frequency: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as checked arrays: rates are finite, frequencies 0 to infinity, and their shapes broadcast."""
+    """Return both as arrays; rates must be finite and ≥ 0, frequencies ≥ 0, and shapes must broadcast."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies
 
 
 def check_shapes(**arrays: Floats) -> None:
-    """Refuse arrays that do not broadcast together.
+    """Raise ``InputError`` for arrays that do not broadcast together.
 
     >>> check_shapes(rate=np.ones(2), frequency=np.ones(3))
     Traceback (most recent call last):
@@ -54,7 +54,7 @@ def check_shapes(**arrays: Floats) -> None:
 
 
 def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
-    """r = λ/f in float64: 0 for what never changes, infinite for what changes and is never refreshed.
+    """Return r = λ/f in float64: 0 if an item never changes, infinite if it changes and is never refreshed.
 
     >>> changes_per_refresh(np.array([0.0, 2.0, 2.0]), np.array([0.0, 0.0, np.inf]))
     array([ 0., inf,  0.])
@@ -65,7 +65,7 @@ def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
 
 
 def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
-    """A float for scalars, float32 for float32 arrays (beside scalars or not), float64 for the rest.
+    """Return a float for scalar inputs, float32 if all array inputs are float32, else float64.
 
     >>> cast_like_inputs(np.array([1e300]), np.ones(1, np.float32), np.array(2.0))
     array([inf], dtype=float32)
@@ -75,11 +75,11 @@ def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
 
 
 def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
-    """The share of time for which a copy is right, from 0 to 1; floats for scalars, else arrays.
+    """Return the share of time in which a copy is correct, from 0 to 1; a float for scalars, else an array.
 
-    An item that never changes is always fresh; one that changes and is never refreshed never is. Refreshed as
-    often as it changes, a copy is right 63 % of the time in fixed order, 30 % more often than in purely
-    random order (Cho & Garcia-Molina 2000, §4).
+    An item that never changes is always fresh; one that changes and is never refreshed is never fresh. A copy
+    refreshed as often as the item changes is correct 63 % of the time in fixed order, 30 % more than in
+    purely random order (Cho & Garcia-Molina 2000, §4).
 
     >>> [round(freshness(1.0, 1.0, order), 4) for order in ("fixed", "random", "memoryless")]
     [0.6321, 0.6004, 0.5]
@@ -95,22 +95,21 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
 
 
 def _random_order(r: Float64s) -> Float64s:
-    """(1−φ²)/r = h(r)/r²·(1+φ) with φ = fresh(r), since 1−φ = h(r)/r: this form has no cancellation."""
+    """Return (1−φ²)/r with φ = (1−e^{−r})/r, as h(r)/r²·(1+φ), because 1−φ = h(r)/r avoids cancellation."""
     middle = np.clip(r, 1e-30, 1e100)
     value = h(middle) / middle / middle * (1 + freshness_curve(middle))
     return np.where(r < 1e-30, 1.0, np.where(r > 1e100, 1 / np.maximum(r, 1.0), value))
 
 
-# The random-order age is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the printed form is 24 % off at r = 1e−5.
+# The age in random order is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the closed form is 24 % wrong at r = 1e−5.
 _RANDOM_AGE = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
 
 
 def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
-    """The mean age of a copy, in the time unit of the rates; floats for scalars, else arrays.
+    """Return the mean age of a copy, in the time unit of the rates; a float for scalars, else an array.
 
     An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one
-    change per refresh the fixed order's age is "one fourth" of the purely random one's (Cho & Garcia-Molina
-    2000, §4).
+    change per refresh it is "one fourth" of that in purely random order (Cho & Garcia-Molina 2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264
@@ -126,12 +125,11 @@ def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
 
 
 def _age_in_intervals(r: Float64s, order: str) -> Float64s:
-    """The age in units of the interval T."""
     if order == "fixed":
         return age_curve(r)
     if order == "memoryless":
         return np.where(np.isinf(r), 1.0, r / (1 + r))
     near, far = np.minimum(r, 1.0), np.maximum(r, 1.0)
-    # The difference of squares, factored: (½−1/r)² − (φ/r)² = aged·(aged − 2φ/r).
+    # The difference of squares is factored: (½−1/r)² − (φ/r)² = A·(A − 2φ/r) with A = age_curve(r).
     late = 1 / 3 + age_curve(far) * (age_curve(far) - 2 * freshness_curve(far) / far)
     return np.where(r < 1, near * horner(_RANDOM_AGE, near), late)

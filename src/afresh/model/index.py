@@ -1,12 +1,12 @@
-"""The index of an item: what refreshing it now gains per unit of cost, for known rates.
+"""The index of an item with a known rate: what refreshing the item now gains per unit of cost.
 
-It is w·gain(τ)/c, τ after the last refresh, with the gain ∫₀^τ z − τ·z(τ) of ``model.decay`` (``age_gain``
-when age counts); for Gamma-distributed knowledge of the rate (Lomax) it is the Bayes index, and under Poisson
-changes w·g(λτ)/(cλ), never above w/(cλ).
+At the time τ since the last refresh the index is w·gain(τ)/c, with the weight w, the cost c and the gain ∫₀^τ
+z − τ·z(τ) of ``model.decay`` (``age_gain`` if the objective is age). For Poisson changes it is w·g(λτ)/(cλ) ≤
+w/(cλ). For a rate that is Gamma distributed (Lomax decay) it is the Bayes index.
 
-Refreshing whatever has the largest index runs the continuous optimum without solving for it: an item's index
-grows from 0 after a refresh, and at the item's optimal interval it is the multiplier μ, the same for all.
-So an item is due when its index reaches μ.
+Refreshing the item of the largest index gives the optimal plan without solving for it. The index of an item
+grows from 0 after a refresh, and at the item's optimal interval it equals the multiplier μ, which is the same
+for all items. So an item is due when its index reaches μ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.values.arrays import ArrayLike, Float64s
 def poisson_due(
     rate: ArrayLike, multiplier: ArrayLike, weight: ArrayLike = 1.0, cost: ArrayLike = 1.0
 ) -> Float64s:
-    """Time after a refresh at which the index reaches μ under Poisson changes: Φ(μcλ/w)/λ; infinite if never.
+    """Return the time after a refresh at which the index reaches μ for Poisson changes: Φ(μcλ/w)/λ, or ∞.
 
     >>> from afresh.model.decay import Exponential
     >>> poisson_due([0.0, 1.0, 10.0], Exponential(1.0).gain(1.0)).round(6)

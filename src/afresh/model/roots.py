@@ -1,14 +1,13 @@
-"""Roots and maxima of many functions of one positive number at once.
+"""Roots and maxima of many functions of one positive number, all at once.
 
-Spend falls as its price rises, and so does a marginal value as the frequency rises. Both may also fall in
-jumps (an item leaves the plan, a decay function has steps). A root is therefore a bracket: two points whose
-values lie on either side of the target, adjacent doubles if there is a jump between them.
+Spend falls as its price rises, and a marginal value falls as the frequency rises. Both may also fall in jumps
+(an item leaves the plan, a decay function has steps). So a root is returned as a bracket: two points whose
+values lie on either side of the target, which are adjacent doubles if there is a jump between them.
 
-The steps are secants of log value over log x, where these functions are nearly straight. If a step leaves the
-bracket, or if two steps have not halved the miss, the doubles between the ends are bisected by their bit
-patterns: 64 bisections reach adjacent doubles from anywhere. On Weibull items of ``afresh.money`` this took 6
-to 9 evaluations, Chandrupatla's method 9 to 12. Only ``afresh.rates.segments``, which knows slopes, has
-another one.
+The steps are secants of log value over log x, where these functions are nearly linear. If a step leaves the
+bracket, or if two steps have not halved the error, the doubles between the ends are bisected by their bit
+patterns; 64 bisections reach adjacent doubles from any start. For Weibull items of ``afresh.money`` this took
+6 to 9 evaluations, Chandrupatla's method 9 to 12. Only ``rates.segments`` uses slopes.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from afresh.values.arrays import ArrayLike, Float64s, Ints
 Function: TypeAlias = Callable[[Float64s], Float64s]
 
 TINY, HUGE = 1e-300, 1e300
-JUST_ABOVE = 1 + 16 * np.finfo(np.float64).eps  # past what rounding does to a limit
+JUST_ABOVE = 1 + 16 * np.finfo(np.float64).eps  # a factor that exceeds rounding errors
 _MAX_STEPS = 400
 _LONGEST = 20.0  # one secant step changes x by at most e²⁰
 _GOLDEN = (np.sqrt(5) - 1) / 2
-_NARROWINGS = 48  # 0.618^48 = 1e−10: at a smooth maximum nothing finer can be seen
+_NARROWINGS = 48  # 0.618^48 = 1e−10; rounding hides anything finer at a smooth maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Brackets:
-    """Ends with value(low) ≥ target ≥ value(high); low = high where the target was hit."""
+    """Points with value(low) ≥ target ≥ value(high); low = high if the value there equals the target."""
 
     low: Float64s
     high: Float64s
@@ -41,7 +40,7 @@ class Brackets:
     at_high: Float64s
 
     def share(self, target: Float64s) -> Float64s:
-        """θ in [0, 1]: how far the target lies from the value at ``high`` to that at ``low``."""
+        """Return the position of the target between the values at ``high`` (0) and at ``low`` (1)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = (target - self.at_high) / (self.at_low - self.at_high)
         return np.where(self.low == self.high, 1.0, np.clip(np.nan_to_num(share), 0.0, 1.0))
@@ -57,10 +56,10 @@ def solve_decreasing(
     slope: float = -0.5,
     rtol: float = 1e-12,
 ) -> Brackets:
-    """The x > 0 with ``values(x) = target > 0``, element by element.
+    """Find the x > 0 with ``values(x) = target > 0``, element by element, for decreasing functions.
 
-    ``values`` sees the whole vector of x each time. At ``low`` and ``high`` the values are taken to be
-    infinite and 0 unless the search comes there. ``slope`` is the first guess of dlog value/dlog x.
+    ``values`` is called with the whole vector of x each time. The values at ``low`` and ``high`` are assumed
+    to be infinite and 0 unless the search evaluates them. ``slope`` is the first guess of dlog value/dlog x.
 
     >>> bracket = solve_decreasing(lambda x: 1 / x**2, [4.0, 1e-200], 1.0)
     >>> bracket.low
@@ -72,7 +71,7 @@ def solve_decreasing(
     target = np.atleast_1d(np.asarray(target, dtype=np.float64))
     search = _Search(target, low, high, rtol)
     x = np.clip(np.broadcast_to(np.asarray(guess, dtype=np.float64), target.shape), search.low, search.high)
-    # Infinite and zero values are fair: they only say on which side of the root x lies.
+    # Infinite and zero values are allowed, because they only show on which side of the root x lies.
     with np.errstate(all="ignore"):
         steepness = np.full(target.shape, slope)
         for step in range(_MAX_STEPS):
@@ -83,9 +82,9 @@ def solve_decreasing(
 
 
 def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
-    """The x in [low, high] at which ``values`` falls through 1, element by element.
+    """Return the x in [low, high] at which the decreasing ``values`` cross 1, element by element.
 
-    Where the values are 1 or less everywhere it is ``low``, where they are 1 or more everywhere ``high``.
+    It is ``low`` if all values are at most 1, and ``high`` if all are at least 1.
 
     >>> find_crossing(lambda x: [2.0, 4.0, 0.0] / x**2, np.full(3, 1e-9), np.full(3, 1e9)).round(12)
     array([1.41421356e+00, 2.00000000e+00, 1.00000000e-09])
@@ -104,8 +103,6 @@ def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
 
 
 class _Search:
-    """The brackets so far and the last two points tried."""
-
     def __init__(self, target: Float64s, low: ArrayLike, high: ArrayLike, rtol: float) -> None:
         shape = target.shape
         self.target, self.rtol = target, rtol
@@ -118,7 +115,7 @@ class _Search:
         self.open = np.ones(shape, dtype=bool)
 
     def note(self, x: Float64s, value: Float64s) -> bool:
-        """Take in the values at x; False once every root is found."""
+        """Update the brackets with the values at x; return False once every root is found."""
         self.previous_x, self.previous_value, self.x, self.value = self.x, self.value, x, value
         off = (value - self.target) / self.target
         self.oldest_miss, self.older_miss, self.miss = self.older_miss, self.miss, np.log1p(off)
@@ -131,7 +128,7 @@ class _Search:
         return bool(self.open.any())
 
     def next(self, steepness: Float64s, *, halve: bool) -> tuple[Float64s, Float64s]:
-        """The next points to try, and the slope they were found with."""
+        """Return the next points to evaluate, and the slopes used to find them."""
         run = np.log1p((self.x - self.previous_x) / self.previous_x)
         rise = np.log1p((self.value - self.previous_value) / self.previous_value)
         secant = rise / run
@@ -143,10 +140,10 @@ class _Search:
         return np.where(self.open, x, self.x), steepness
 
     def _between(self, halve: bool) -> Float64s:
-        """A double between the ends: the middle one, or one close to the last point tried.
+        """Return a double between the ends: the middle one, or one close to the last point evaluated.
 
-        A search that stalls is often a few units in the last place from its root while the far end is far:
-        a step of √width closes the bracket there at once.
+        A search that stalls is often a few units in the last place from its root, while the other end of the
+        bracket is far away. A step of √width then closes the bracket at once.
         """
         width = self._width()
         near = np.maximum(np.sqrt(width.astype(np.float64)).astype(np.int64), 1)
@@ -160,12 +157,12 @@ class _Search:
 
 
 def _bits(x: Float64s) -> Ints:
-    """Positive doubles in order, as integers in the same order."""
+    """Return the bits of positive doubles as integers, which have the same order."""
     return np.ascontiguousarray(x).view(np.int64)
 
 
 def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decade: int = 8) -> Float64s:
-    """Where the function is highest in [low, high]: a scan by points per decade, then golden sections.
+    """Return the maximum point of the function in [low, high], by a scan and then golden sections.
 
     >>> find_maximum(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
     array([2.718282])
@@ -177,9 +174,9 @@ def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decad
 def scan_maximum(
     function: Function, low: Float64s, high: Float64s, *, points: int
 ) -> tuple[Float64s, Float64s]:
-    """The two cells, of ``points`` between low and high, on either side of the highest point tried.
+    """Return the ends of the two cells, of ``points`` from low to high, around the highest point evaluated.
 
-    A second hump wider than a cell is not missed.
+    A maximum that is wider than a cell is not missed.
 
     >>> scan_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)
     (array([1.]), array([100.]))
@@ -196,7 +193,7 @@ def scan_maximum(
 
 
 def narrow_maximum(function: Function, low: Float64s, high: Float64s) -> Float64s:
-    """The highest point between ``low`` and ``high`` by golden sections, for a single hump there.
+    """Return the highest point between ``low`` and ``high``, where there is one maximum, by golden sections.
 
     >>> narrow_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([100.0])).round(6)
     array([9.])

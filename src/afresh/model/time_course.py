@@ -24,11 +24,11 @@ class FreshnessCourse:
 def database_course(
     decay: Decay, interval: ArrayLike, t: ArrayLike, *, phase: ArrayLike = 0.0
 ) -> FreshnessCourse:
-    """Expected freshness and age of a database whose items are refreshed at ``phase + n·interval``.
+    """Return the expected freshness and age of a database with refreshes at ``phase + n·interval``.
 
-    Items are the parameters of ``decay`` (and of ``interval`` and ``phase``, which broadcast); the mean is
-    over them. Before its first refresh an item counts as refreshed one interval earlier; an infinite interval
-    means refreshed once, at ``phase``, which no time may precede.
+    There is one item per element of the parameters of ``decay``, ``interval`` and ``phase``, which broadcast;
+    the result is the mean over items. Before its first refresh an item counts as refreshed one interval
+    earlier. With an infinite interval an item is refreshed once, at ``phase``, and no time may be earlier.
 
     >>> from afresh.model.decay import Exponential
     >>> course = database_course(Exponential(1.0), [1.0, 1.0], [0.0, 0.5, 1.0], phase=[0.0, 0.5])

@@ -27,15 +27,17 @@ Codes: TypeAlias = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Incomes:
-    """What refreshing each item at its best interval earns.
+    """The best interval of each item, and what refreshing at that interval earns.
 
-    ``interval`` infinite where futile; ``frequency`` refreshes per time; ``freshness`` the share of
-    time the copy is right; ``net_income`` per time of all the item's records, where futile that of
-    never refreshing; ``break_even`` the benefit per record above which refreshing pays (0: the stale
-    cost alone pays for it); ``verdict`` a code of ``afresh.money.terms.Verdict``.
+    ``interval``    infinite if refreshing is futile.
+    ``frequency``   refreshes per time.
+    ``freshness``   the share of time in which the copy is correct.
+    ``net_income``  per time, of all records of the item; if futile, that of never refreshing.
+    ``break_even``  the benefit per record above which refreshing pays; 0 if the stale cost alone pays for it.
+    ``verdict``     a code of ``afresh.money.terms.RefreshVerdict``.
 
     Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
-    of its items add up to its own; their break-even benefits are their benefits times one common factor.
+    of its items add up to its own. All break-even benefits are the benefits times one factor.
     """
 
     interval: Floats
@@ -58,21 +60,21 @@ def best_interval(
     size: float = 1,
     cost_of_size: CostOfSize = "constant",
 ) -> Income:
-    """The interval of the highest net income, what it earns, and the benefit above which refreshing pays.
+    """Return the interval of the highest net income, that income, and the benefit from which refreshing pays.
 
-    ``benefit`` is earned per time while the copy is right, ``stale_cost`` lost per time while it is wrong;
-    each refresh costs ``cost``, and ``update_cost`` more where it finds a change. ``size`` records refreshed
+    ``benefit`` is earned per time while the copy is correct, ``stale_cost`` lost per time while it is wrong.
+    Each refresh costs ``cost``, and ``update_cost`` more if it finds a change. ``size`` records refreshed
     together cost ``cost`` times 1, √size or size (``cost_of_size``: constant, sqrt, linear, or a function).
     ``decay`` is a name (``weibull:0.8``) or a ``Decay`` object, whose own parameters then replace ``rate``.
 
-    Where z jumps, as geometric decay does, net income may be highest just before a jump; the interval is
-    then the last moment before it.
+    If the decay function z jumps, as geometric decay does, net income may be highest just before a jump; the
+    interval is then the last moment before it.
 
     >>> best = best_interval(0.163, 1.0, 1.0)
     >>> round(best.interval, 2), round(best.net_income, 2), best.futile
     (4.42, 0.49, False)
 
-    Example 5 of the paper: at a linear rate of 1, an address is not worth its refreshes.
+    Razniewski 2016, Example 5: with linear decay at rate 1, refreshing an address does not pay.
 
     >>> hopeless = best_interval(1.0, 1.0, 1.0, decay="linear")
     >>> hopeless.futile, hopeless.interval, hopeless.break_even
@@ -106,9 +108,9 @@ def best_intervals(
     bulk: Iterable[Hashable] | None = None,
     **options: Unpack[IncomeOptions],
 ) -> Incomes:
-    """The interval of the highest net income for each item; ``bulk`` labels those refreshed together.
+    """Return the interval of the highest net income of each item; items with equal ``bulk`` share it.
 
-    Example 4 of the paper: addresses of people aged 25, 30, 40 and 50.
+    Razniewski 2016, Example 4: addresses of people aged 25, 30, 40 and 50.
 
     >>> ages = best_intervals([0.457, 0.316, 0.163, 0.098], benefit=1.0, cost=1.0)
     >>> ages.interval.round(2), ages.net_income.round(2)
@@ -121,7 +123,7 @@ def best_intervals(
 
 
 def solve_items(items: PricedItems) -> Incomes:
-    """The best interval of each item on its own."""
+    """Return the best interval of each item, independently of the others."""
     columns = np.empty((5, items.rate.size))  # interval, excess, freshness, threshold, never
     for group in items.groups:
         terms = items.terms.take(group.rows)
@@ -135,7 +137,7 @@ def solve_items(items: PricedItems) -> Incomes:
 
 
 def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under ``decay``; a decay without a method of its own is searched.
+    """Return the best interval under ``decay``: by its own formula, or for other decays by a search.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -180,7 +182,7 @@ def _solve_in_bulks(items: PricedItems, labels: Iterable[Hashable], options: Inc
 
 
 def _freshness(items: PricedItems, interval: Float64s) -> tuple[Float64s, Float64s]:
-    """z∞ and F(u) of each item."""
+    """Return z(∞) and the freshness F(u) of each item at its interval u."""
     plateau, freshness = np.empty((2, interval.size))
     inside = (interval > 0) & (interval < np.inf)
     time = np.where(inside, interval, 1.0)

@@ -1,11 +1,11 @@
-"""The budget that earns the most, when requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
+"""The budget that earns the most if requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
 
-One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, and c_U more where it finds a change,
-for the bytes and seconds that are only then spent. With the benefit B per time of a right copy and
-the cost O per time of a wrong one each item has its own best interval, and together these are the budget:
-nothing is left to choose. The last unit of money then earns just itself (the plan of ``allocate`` with
-weights B+O, whose multiplier is 1). Within a limit below that it earns more, and ``price`` says how much. A
-limit of requests acts as a price ν above their own, the one at which just so many are made.
+One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, with p_r, p_b and p_s the prices, and
+c_U more if it finds a change, for the additional bytes and seconds. With the benefit B per time of a correct
+copy and the cost O per time of a wrong one, each item has its own best interval, and the best budget is what
+these intervals cost. The last unit of money then earns exactly itself (it is the plan of ``allocate`` with
+weights B+O whose multiplier is 1). With a limit below this budget it earns more, and ``price`` states how
+much more. A limit of requests acts like an additional price per request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What one poll of an item takes, and what it takes in addition where it finds a change."""
+    """The resources that one poll of an item uses, and those it uses in addition if it finds a change."""
 
     requests: ArrayLike = 1.0
     bytes: ArrayLike = 0.0
@@ -40,14 +40,14 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Money per request, byte and second; one for all items, or one for each (its source's)."""
+    """Money per request, byte and second: one price for all items, or one for each (that of its source)."""
 
     request: ArrayLike = 0.0
     byte: ArrayLike = 0.0
     second: ArrayLike = 0.0
 
     def of(self, use: ResourceUse) -> tuple[Float64s, Float64s]:
-        """The cost of a poll, and the additional cost of a change that it finds.
+        """Return the cost of a poll, and its additional cost if it finds a change.
 
         >>> Prices(request=0.5, byte=0.01).of(ResourceUse(bytes=[0, 100], update_bytes=200))
         (array([0.5, 1.5]), array([2., 2.]))
@@ -65,11 +65,11 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBudget:
-    """The plan of the highest net income, and what it takes per time.
+    """The plan of the highest net income, and the resources that it uses per time.
 
-    ``futile`` items are worth no refresh at any budget, ``dropped`` ones none within the limit. ``price``
-    is the net income that one more unit of money would earn, ``request_price`` one more request per time, 0
-    where the limit does not bind. ``best`` is the plan without a limit, with the verdict on each item.
+    ``futile`` items are not refreshed at any budget, ``dropped`` items only because of the limit. ``price``
+    is the net income that one more unit of money would earn, ``request_price`` that of one more request per
+    time; both are 0 if the limit does not bind. ``best`` is the plan without a limit.
     """
 
     interval: Float64s
@@ -86,7 +86,7 @@ class ChosenBudget:
     best: Incomes
 
     def reason(self, item: int) -> str:
-        """Why an item is refreshed or left alone, in words."""
+        """Return the reason, as text, why an item is refreshed or not."""
         if self.dropped[item]:
             return "pays, but others pay more and the limit leaves nothing for it"
         verdict = RefreshVerdict(int(self.best.verdict.ravel()[item]))
@@ -104,10 +104,10 @@ def choose_budget(
     limit: float | None = None,
     most_requests: float = np.inf,
 ) -> ChosenBudget:
-    """The budget that maximises net income, ``limit`` money and ``most_requests`` per time at most.
+    """Return the plan of the highest net income, with at most ``limit`` money and ``most_requests`` per time.
 
-    Example 4 of the paper: addresses that change at these rates, a benefit of 1 and a request of 1. The
-    fourth changes too fast to be worth it.
+    Razniewski 2016, Example 4: addresses that change at these rates, with a benefit of 1 and a cost of 1 per
+    request. The fourth address is added here; it changes too fast for refreshes to pay.
 
     >>> chosen = choose_budget([0.457, 0.163, 0.098, 2.0], 1.0, Prices(request=1.0))
     >>> chosen.interval.round(2), round(chosen.requests, 3), chosen.futile.tolist()
@@ -134,7 +134,7 @@ def choose_budget(
     request_price = _least_price(lambda more: _total(requests, frequency_of(within(more)[0])), most_requests)
     interval, price = within(request_price)
     frequency = frequency_of(interval)
-    # λ times the freshness is how often a poll finds a change
+    # Polls find a change λ·freshness times per time.
     found = items.rate * freshness_curve(multiply_by_rate(interval, items.rate))
     futile = best.futile.ravel()
     return ChosenBudget(
@@ -161,8 +161,10 @@ def _within(
     seeming: float,
     options: IncomeOptions,
 ) -> tuple[Float64s, float]:
-    """Best intervals where looks cost so much, of which ``seeming`` is no money that anybody spends; and what
-    a unit of money would earn beyond itself."""
+    """Return the best intervals at the cost ``check`` per poll, and what a unit of money earns beyond itself.
+
+    ``seeming`` is the part of the cost per time that stands for the limit of requests and is not paid.
+    """
     if limit is None:
         items = build_items(rate, benefit, check, **options)
         found, price = solve_items(items.with_terms(items.terms)).interval, 0.0
@@ -173,7 +175,7 @@ def _within(
 
 
 def _least_price(requests: Callable[[float], float], most: float) -> float:
-    """The least price, added to that of a request, at which no more than ``most`` requests are made."""
+    """Return the least additional price per request at which no more than ``most`` requests are made."""
     if requests(0.0) <= most:
         return 0.0
     if not most > 0:

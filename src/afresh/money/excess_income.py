@@ -1,10 +1,10 @@
-"""What refreshing at an interval earns more than never refreshing, and whether a longer interval earns more.
+"""The excess of net income at an interval u over never refreshing, and whether a longer interval earns more.
 
-    change_probability(u)  1−z(u)           that a refresh finds a change and so pays the update cost
-    turning_term(u)        1−z(u)+u·z'(u)   what an update cost adds to the condition for the best interval
+    change_probability(u)  1−z(u)           probability that a refresh finds a change and pays the update cost
+    turning_term(u)        1−z(u)+u·z'(u)   factor of the update cost in the condition for the best interval
 
-Both are computed without cancellation for the decays of ``afresh.model.decay``. The excess of net income over
-never refreshing and its slope are
+Both are computed without cancellation for the decays of ``afresh.model.decay``. With the terms G, K, U of
+``afresh.money.terms``, the excess E(u) and its slope are
 
     E(u) = (G·(Z(u)−u·z∞) − K − U·change_probability(u)) / u,    E'(u) = −H(u)/u²,
     H(u) = G·gain(u) − K − U·turning_term(u),                    gain(u) = Z(u)−u·z(u).
@@ -27,11 +27,11 @@ from afresh.values.arrays import Float64s
 _AT_ONCE = 1e-100
 
 SMOOTH_DECAYS = (Exponential, Linear, Weibull, Lomax)
-"""Decays whose ``turning_term`` is known; any other is searched by its income alone."""
+"""The decays whose ``turning_term`` is known; for any other decay the highest income is searched."""
 
 
 def change_probability(decay: Decay, u: Float64s) -> Float64s:
-    """1−z(u), to full relative precision for ``SMOOTH_DECAYS``.
+    """Return 1−z(u), with full relative precision for ``SMOOTH_DECAYS``.
 
     >>> change_probability(Exponential(1.0), np.array(1e-20))
     array(1.e-20)
@@ -50,7 +50,7 @@ def change_probability(decay: Decay, u: Float64s) -> Float64s:
 
 
 def turning_term(decay: Decay, u: Float64s) -> Float64s:
-    """1−z(u)+u·z'(u) of a decay of ``SMOOTH_DECAYS``.
+    """Return 1−z(u)+u·z'(u) of a decay of ``SMOOTH_DECAYS``.
 
     >>> turning_term(Exponential(1.0), np.array([1.0])).round(4)
     array([0.2642])
@@ -64,7 +64,7 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
             return np.where(multiply_by_rate(u, decay.rate) < 1, 0.0, 1.0)
         case Weibull():
             power = weibull_power(decay, u)
-            near = np.minimum(power, 800.0)  # e^{−800} is 0, ∞·0 is not
+            near = np.minimum(power, 800.0)  # e^{−800} is 0 already, and ∞·0 must not occur
             return np.asarray(g(power) + (1 - decay.shape) * near * np.exp(-near))
         case Lomax():
             shape, power = decay.shape, _lomax_power(decay, u)
@@ -75,7 +75,7 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
 
 
 def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """E(u): net income less that of never refreshing, per time; its limits at u = 0 and u = ∞.
+    """Return E(u), net income minus that of never refreshing, per time; at u = 0 and u = ∞ its limits.
 
     >>> one, none = np.array(1.0), np.array(0.0)
     >>> excess_income(Exponential(0.163), IncomeTerms(one, none, one, none), np.array([2.0, np.inf])).round(2)
@@ -88,13 +88,13 @@ def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 
 def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """(K + U·(1−z(u)))/u: what refreshing costs per time; at u = 0 infinite, or U times the hazard if K = 0.
+    """Return (K + U·(1−z(u)))/u, the cost of refreshing per time; at u = 0 it is ∞, or U·hazard if K = 0.
 
     >>> one, tenth = np.array(1.0), np.array(0.1)
     >>> spend_rate(Linear(0.1), IncomeTerms(one, one, tenth, one), np.array([0.0, 4.0, np.inf]))
     array([  inf, 0.125, 0.   ])
     """
-    # refreshing all the time finds each change at once: 1−z(u) over u is the hazard there
+    # As u → 0 each change is found at once, and (1−z(u))/u tends to the hazard.
     time = np.where(u > 0, u, _AT_ONCE)
     with np.errstate(over="ignore"):
         updates = np.where(terms.update > 0, terms.update, 0.0) * change_probability(decay, time) / time
@@ -103,7 +103,7 @@ def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 
 def income_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """NI of each item at its interval."""
+    """Return the net income per time of each item at its interval."""
 
     def income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
         return terms.gain * decay.plateau() - terms.stale + excess_income(decay, terms, u)
@@ -112,14 +112,14 @@ def income_at(items: PricedItems, interval: Float64s) -> Float64s:
 
 
 def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """What refreshing each item at its interval costs per time."""
+    """Return the cost per time of refreshing each item at its interval."""
     return by_group(items, interval, spend_rate)
 
 
 def by_group(
     items: PricedItems, u: Float64s, solve: Callable[[Decay, IncomeTerms, Float64s], Float64s]
 ) -> Float64s:
-    """What ``solve`` returns for the decay, the terms and the interval of each item."""
+    """Return what ``solve`` computes from the decay, the terms and the interval of each item."""
     values = np.empty_like(u)
     for group in items.groups:
         values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
@@ -127,12 +127,12 @@ def by_group(
 
 
 def frequency_of(interval: Float64s) -> Float64s:
-    """1/interval, infinite for an interval of 0."""
+    """Return 1/interval; infinite for an interval of 0."""
     return np.divide(1.0, interval, out=np.full_like(interval, np.inf), where=interval > 0)
 
 
 def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
-    """owed/gained, which is above 1 where more is owed; 0 or infinite where either is not above 0.
+    """Return owed/gained; if one of them is not above 0, return 0 if gained > owed, else ∞.
 
     >>> ratio_of(np.array([1.0, 1.0, -1.0]), np.array([0.0, 2.0, 2.0]))
     array([inf, 0.5, 0. ])
@@ -144,16 +144,15 @@ def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
 
 
 def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """(K + U·turning_term)/(G·gain): above 1 while H(u) < 0, where a longer interval earns more."""
+    """Return (K + U·turning_term)/(G·gain); if above 1, H(u) < 0 and a longer interval earns more."""
     owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
     return ratio_of(owed, terms.gain * decay.gain(u))
 
 
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
-    """The intervals worth searching, as (first, last) for each of ``items`` items under ``decay``.
+    """Return the shortest and the longest interval to search for each of ``items`` items under ``decay``.
 
-    They reach from where next to nothing has changed to where nothing is left to change. Both are 1 for what
-    never changes.
+    At the shortest hardly any copy has changed; at the longest all that ever will. Both are 1 if none will.
 
     >>> time_range(Exponential([2.0, 0.0]), 2)
     (array([5.e-13, 1.e+00]), array([20.,  1.]))
@@ -171,14 +170,14 @@ def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
 
 
 def weibull_power(decay: Weibull, u: Float64s) -> Float64s:
-    """(λu)^k."""
+    """Return (λu)^k."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(multiply_by_rate(u, decay.rate) ** decay.shape)
 
 
 def _lomax_power(decay: Lomax, u: Float64s) -> Float64s:
-    """a·ln(1+u/b)."""
+    """Return a·ln(1+u/b)."""
     scale = decay.scale
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # a scale of infinity, which never changes, wins over an infinite interval
+        # An infinite scale means no change ever, even if the interval is infinite too.
         return np.asarray(decay.shape * np.log1p(np.where(scale < np.inf, u / scale, 0.0)))

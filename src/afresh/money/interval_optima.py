@@ -1,40 +1,40 @@
-"""The best interval under each decay function: in closed form, piece by piece, or by search.
+"""The best interval under each decay function: by a formula, piece by piece, or by search.
 
 With the terms G, K, U of ``afresh.money.terms``, the excess of net income over never refreshing is
 
     E(u) = (G·Z(u) − K − U·(1−z(u))) / u,    Z(u) = ∫₀ᵘ z    (Razniewski 2016, §5 and §7).
 
-Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU, and E'(u) = 0 is
-g(λu) = λK/(G−λU), g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ, y = λK/(G−λU), which is the branch −1
-of Lambert's W in the paper's Eq. 11; branch 0 is u = 0. At the optimum E = (G−λU)·e^{−λu*}.
+Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU. E'(u) = 0 is then g(λu) =
+λK/(G−λU) with g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ with y = λK/(G−λU) and Φ the inverse of g. This is
+branch −1 of Lambert's W in Eq. 11 of Razniewski 2016; branch 0 is u = 0. At the optimum E = (G−λU)·e^{−λu*}.
 
-Linear. u* = √(2K/(λG)), E = G(1−λu*) − λU; the update cost changes the income, not the interval.
+Linear. u* = √(2K/(λG)) and E = G(1−λu*) − λU. The update cost changes the income, but not the interval.
 
-Geometric, z = q^⌊t/s⌋, q = 1−p. Between two steps E is monotone in u, so the supremum lies just
-before a step u = js: E = (a − b·q^j)/(js) with a = Gs/p−K−U, b = Gs/p−U/q. As a function of a real j
-that is the exponential case, j = Φ((b−a)/b)/(−ln q); E rises before it and falls after it, so that
-the best whole number j is one of its two neighbours, or 1.
+Geometric, z = q^⌊t/s⌋ with q = 1−p and steps of length s. Between two steps E is monotone in u, so the
+supremum is reached just before the end u = js of a step: E = (a − b·q^j)/(js) with a = Gs/p−K−U and
+b = Gs/p−U/q. As a function of a real j this is the exponential case, with the maximum at
+j = Φ((b−a)/b)/(−ln q). The best whole number j is one of its two neighbours, or 1.
 
 Empirical. On a piece where z(u) = α − m·u
 
     E(u) = a/u + G·(α−z∞) − U·m − G·m·u/2,    a = G·ζ − K − U·(1−α),    ζ = Z(u)−α·u+m·u²/2 (constant)
 
-so its highest point there is √(−2a/(G·m)), cut to the piece; on a step (m = 0) it is the end if a < 0.
-At a jump of z the end of the piece before it counts with z from the left: net income has its supremum just
-before the jump, since a refresh there rarely finds a change and so rarely pays the update cost.
+so its highest point there is u = √(−2a/(G·m)), limited to the piece. On a step (m = 0) it is the end if a <
+0. At a jump of z, net income has its supremum just before the jump, because a refresh there rarely finds a
+change and so rarely pays the update cost. So the end of a piece is evaluated with z from the left.
 
-Others by search: for Weibull and Lomax the root of H of ``afresh.money.excess_income``, E rising while H < 0,
-for any other decay its income. How often H changes its sign follows from
+Other decays are solved by search: Weibull and Lomax by the root of H of ``afresh.money.excess_income`` (E
+rises while H < 0), any other decay by its highest income. How often H changes its sign follows from
 
     H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z the hazard.
 
-- U = 0: H' ≥ 0 for every z that never rises, so that there is one optimum at most, whatever the decay.
-- Lomax, η = a/(b+t): H' has the sign of G − U(a+1)/(b+u), which rises with u. H falls at first, if at
-  all, and then rises: from −K it crosses 0 once at most, upwards.
-- Weibull with k ≤ 1: H' has the sign of G − U(η + (1−k)/u), which rises with u: the same.
-- Weibull with k > 1 and U > 0: that sign now falls with u. H rises to a peak and then falls, so the
-  optimum is its crossing before the peak; behind a second crossing E climbs back to that of never
-  refreshing, which wins if E at the first is below 0.
+- U = 0: H' ≥ 0 for every z that never rises, so that there is at most one optimum for any decay.
+- Lomax, η = a/(b+t): H' has the sign of G − U(a+1)/(b+u), which rises with u. H may fall at first and then
+  rises, so starting at −K it crosses 0 at most once, upwards.
+- Weibull with shape k ≤ 1: H' has the sign of G − U(η + (1−k)/u), which rises with u. The same follows.
+- Weibull with k > 1 and U > 0: that expression now falls with u. H rises to a peak and then falls, so the
+  optimum is the root before the peak. After a second root E rises again towards 0, its value for never
+  refreshing, which is better if E is below 0 at the first root.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from afresh.values.arrays import Bools, Float64s
 
 
 def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = e^{−λt}: u* = Φ(λK/(G−λU))/λ.
+    """Return the best interval under z = e^{−λt}: u* = Φ(λK/(G−λU))/λ.
 
-    Example 4 of the paper, 25-year-olds: every 3.38 years for a net income of 0.21.
+    Razniewski 2016, Example 4, 25-year-olds: every 3.38 years, for a net income of 0.21.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = exponential_optimum(np.array([0.457]), IncomeTerms(one, none, one, none))
@@ -73,9 +73,9 @@ def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = max(1−λt, 0): u* = √(2K/(λG)).
+    """Return the best interval under z = max(1−λt, 0): u* = √(2K/(λG)).
 
-    The threshold solves G = √(2λKG) + λU, the point where E(u*) = 0. §2 of the paper, Dr. Smith:
+    The threshold solves G = √(2λKG) + λU, the point where E(u*) = 0. Razniewski 2016, §2, Dr. Smith:
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = linear_optimum(np.array([0.1]), IncomeTerms(one, none, one, none))
@@ -83,7 +83,7 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     (array([4.5]), array([5.5]), array([0.2]))
     """
     worth = (rate > 0) & (terms.gain > 0)
-    # √a·√b, not √(ab): the product of two extreme numbers may underflow, its root need not
+    # √a·√b instead of √(ab), because the product of two extreme numbers may underflow.
     scaled = np.divide(2 * terms.check, terms.gain, out=np.zeros_like(rate), where=worth)
     aged = np.sqrt(rate) * np.sqrt(scaled)
     interval = np.divide(aged, rate, out=np.full_like(rate, np.inf), where=worth)
@@ -95,9 +95,9 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = (1−p)^⌊t/s⌋: a whole number of steps, and just before the last where U > 0.
+    """Return the best interval under z = (1−p)^⌊t/s⌋: a whole number of steps or, if U > 0, just less.
 
-    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)), which is monotone in q^j: j = 1 or j = ∞.
+    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. It is monotone in q^j: j = 1 or ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))
@@ -118,7 +118,7 @@ def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms)
 
 
 def _steps_below(probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
-    """The whole number of steps at or below the real optimum Φ((b−a)/b)/(−ln q), at least 1."""
+    """Return the whole number of steps at or below the real optimum Φ((b−a)/b)/(−ln q), at least 1."""
     certain, never = probability >= 1, probability <= 0
     odds = np.divide(probability, 1 - probability, out=np.zeros_like(probability), where=~certain)
     slope = probability * (terms.check - terms.update * odds)
@@ -130,30 +130,30 @@ def _steps_below(probability: Float64s, step: Float64s, terms: IncomeTerms) -> F
 
 
 def _excess_after(steps: Float64s, probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
-    """E just before the end of ``steps`` steps."""
+    """Return E just before the end of ``steps`` steps."""
     lost = -np.expm1(-_hazard(probability) * (steps - 1))
     earned = terms.gain * step * _right_steps(steps, probability)
     return np.asarray((earned - terms.check - terms.update * lost) / (steps * step))
 
 
 def _right_steps(steps: Float64s, probability: Float64s) -> Float64s:
-    """(1−q^j)/p: the number of steps, of the first j, that the copy is right."""
+    """Return (1−q^j)/p, the expected number of the first j steps in which the copy is correct."""
     lost = -np.expm1(-_hazard(probability) * steps)
     return np.divide(lost, probability, out=np.array(steps), where=probability > 0)
 
 
 def _hazard(probability: Float64s) -> Float64s:
-    """−ln q, and 800 (e^{−800} is 0) where q = 0."""
+    """Return −ln q, or 800 if q = 0 (e^{−800} is 0 in double precision)."""
     hazard = np.full_like(probability, -800.0)
     return -np.log1p(-probability, out=hazard, where=probability < 1)
 
 
-_BLOCK = 1 << 20  # items times pieces worked on at once
+_BLOCK = 1 << 20  # items times pieces that are processed at once
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """z = level − fall·u from start to end, and ζ; the plateau after the last point is left out."""
+    """Pieces with z = level − fall·u from start to end, and ζ (``offset``); the last piece is left out."""
 
     start: Float64s
     end: Float64s
@@ -172,7 +172,7 @@ class _Pieces:
 
 
 def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under a curve by points.
+    """Return the best interval under a curve given by points.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> certain_until_2 = Empirical([2.0], [0.0])
@@ -181,7 +181,7 @@ def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
     """
     pieces = _Pieces.of(decay)
     found = np.zeros((3, terms.gain.size))  # interval, excess, threshold
-    if pieces.start.size == 0:  # one value for ever: nothing to refresh
+    if pieces.start.size == 0:  # z is constant, so refreshing gains nothing
         found[2] = np.inf
     else:
         rows = max(1, _BLOCK // pieces.start.size)
@@ -197,7 +197,7 @@ def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Float64s]:
-    """(u*, E(u*)) over all pieces; items down, pieces across."""
+    """Return u* and E(u*) of each item, the best over all pieces (items are rows, pieces are columns)."""
     gain, check, update = (x[:, None] for x in (terms.gain, terms.check, terms.update))
     a = gain * pieces.offset - check - update * (1 - pieces.level)
     bend = gain * pieces.fall
@@ -211,9 +211,9 @@ def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Floa
 
 
 def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
-    """The least of (K+U(1−z))/(Z−u·z∞): at the end of a piece, or where its slope is 0.
+    """Return the least of (K+U(1−z))/(Z−u·z∞) over u, at the end of a piece or where the slope is 0.
 
-    As (p+q·u)/(ζ+b·u−c·u²) that is at q·c·u² + 2·p·c·u + q·ζ − p·b = 0.
+    On a piece it has the form (p+q·u)/(ζ+b·u−c·u²), whose slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0.
     """
     check, update = terms.check[:, None], terms.update[:, None]
     p, q = check + update * (1 - pieces.level), update * pieces.fall
@@ -231,18 +231,18 @@ def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
         earned = pieces.offset + b * u - c * u * u
         ratio = np.divide(p + q * u, earned, out=np.full_like(p, np.inf), where=earned > 0)
         least = np.minimum(least, ratio.min(axis=1))
-    # with free checks the shortest interval may be the best start: U times the hazard at 0
+    # If a refresh costs nothing (K = 0), the least may be at u → 0, where it is U times the hazard.
     at_once = terms.update * (pieces.fall[0] / max(b[0], np.finfo(np.float64).tiny))
     free = (terms.check == 0) & (pieces.level[0] >= 1)
     return np.where(free, np.minimum(least, at_once), least)
 
 
-_AT_ONCE = 1e-30  # shorter than this share of its time scale, an interval is 0
-_ALL_CHANGED = 745.0  # e^{−745} is the last above 0
+_AT_ONCE = 1e-30  # an interval below this share of the decay's time scale counts as 0
+_ALL_CHANGED = 745.0  # e^{−745} is the smallest power above 0 in double precision
 
 
 def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = e^{−(λt)^k}.
+    """Return the best interval under z = e^{−(λt)^k}.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> weibull_optimum(Weibull(0.457, 1.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -257,7 +257,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
         k = np.where(falls_due, shape, 2.0)
 
         def rises(u: Float64s) -> Float64s:
-            """(G·u + U·(k−1))/(U·k·v^k), v = λu: above 1 while H' > 0."""
+            """Return (G·u + U·(k−1))/(U·k·(λu)^k), which is above 1 if H' > 0."""
             power = np.minimum(u / scale, _ALL_CHANGED) ** k
             return income.ratio_of(terms.gain * u + terms.update * (k - 1), terms.update * k * power)
 
@@ -268,7 +268,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under z = (1+t/b)^{−a}; for a ≤ 1 every gain above 0 pays at some interval.
+    """Return the best interval under z = (1+t/b)^{−a}; for a ≤ 1 every gain above 0 pays at some interval.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> lomax_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -282,10 +282,10 @@ def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
-    """The best interval under any z, from its survival and integral alone: the highest E.
+    """Return the interval of the highest E under any z, using only its survival and integral.
 
-    The income is exact to the last digits, the interval to about eight where E is not too flat to tell.
-    A scan of the whole axis, 32 points per decade, finds the highest maximum if E has several.
+    The income is accurate to the last digits, the interval to about eight digits unless E is very flat. A
+    scan of the whole axis, with 32 points per decade, finds the highest maximum if E has several.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> any_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -293,7 +293,7 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """
     shape = terms.gain.shape
     first, high = income.time_range(decay, terms.gain.size)
-    # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
+    # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(first), where=terms.gain > 0)
     low = np.clip(least, first, high)
     changing = np.broadcast_to(decay.plateau() < 1, shape)
@@ -320,12 +320,12 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
 def _crossing(
     decay: Weibull | Lomax, terms: IncomeTerms, low: Float64s, high: Float64s, changing: Bools
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """(u*, E(u*), F(u*)) where H crosses 0 upwards between ``low`` and ``high``; E is 0 where it does not.
+    """Return u*, E(u*), F(u*) at the upward root of H between ``low`` and ``high``; E is 0 if there is none.
 
-    At the crossing E = G·z − U·(−z'), which keeps its digits where E = (G·Z − K − …)/u loses them.
+    At the root E = G·z − U·(−z'), which is accurate where E = (G·Z − K − …)/u loses digits.
     """
     worth = (terms.gain > 0) & changing
-    # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
+    # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(low), where=worth)
     low = np.minimum(np.maximum(low, least), high)
     root = find_crossing(partial(income.cost_to_gain, decay, terms), low, high)
@@ -337,7 +337,7 @@ def _crossing(
 
 
 def _late_threshold(decay: Decay, terms: IncomeTerms, changing: Bools) -> Float64s:
-    """(K+U)/∫z: the gain at which refreshing starts to pay if it does so at long intervals first (z∞ = 0)."""
+    """Return (K+U)/∫z: the gain from which refreshing pays, if it first pays at long intervals (z∞ = 0)."""
     total = np.where(changing, decay.total(), 1.0)
     return np.where(changing, (terms.check + terms.update) / total, np.inf)
 
@@ -345,16 +345,17 @@ def _late_threshold(decay: Decay, terms: IncomeTerms, changing: Bools) -> Float6
 def _weibull_threshold(
     decay: Weibull, terms: IncomeTerms, low: Float64s, high: Float64s, falls_due: Bools
 ) -> Float64s:
-    """The least of (K+U(1−z))/Z over u. Its slope has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z.
+    """Return the least of (K+U(1−z))/Z over u.
 
-    So for k ≤ 1 it falls for ever and the limit is the least; for k > 1 it has one minimum.
+    Its slope has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z. So for k ≤ 1 the function always
+    falls, and its limit is the least value; for k > 1 it has one minimum.
     """
     late = _late_threshold(decay, terms, np.asarray(decay.rate) > 0)
     if not falls_due.any():
         return late
 
     def cheaper_later(u: Float64s) -> Float64s:
-        """(K+U(1−z))/(U·η·Z): above 1 where (K+U(1−z))/Z falls with u."""
+        """Return (K+U(1−z))/(U·η·Z), which is above 1 where (K+U(1−z))/Z falls with u."""
         hazard = np.asarray(decay.shape) * income.weibull_power(decay, u) / u
         paid = terms.check + terms.update * income.change_probability(decay, u)
         return income.ratio_of(paid, terms.update * hazard * decay.integral(u))

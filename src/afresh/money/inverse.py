@@ -1,17 +1,17 @@
-"""Given any three of benefit, interval, rate and cost, the fourth (Razniewski 2016, §9).
+"""Compute one of benefit, interval, rate and cost from the other three (Razniewski 2016, §9).
 
 The interval is ``best_interval``. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
-(``afresh.money.excess_income``), which is linear in the gain and in the cost:
+(``afresh.money.excess_income``), which is linear in the gain G and in the cost K:
 
     exponential   G = λK/g(λu) + λU    K = (G−λU)·g(λu)/λ
     linear        G = 2K/(λu²)         K = G·λu²/2           λ = 2K/(G·u²)
 
-For the rate, an exponential item gives (G/r − U/u)·g(r) = K/u with r = λu: the left side rises to one peak
-and falls, so that there are two rates or none. The slow one changes little between refreshes; the fast one
-so often that it is hardly worth its refreshes.
+The rate of an exponential item solves (G/r − U/u)·g(r) = K/u with r = λu. The left side rises to one peak and
+then falls, so that there are two rates or none. At the slow rate there is little change between two
+refreshes; at the fast rate refreshing hardly pays.
 
-Not every interval is the best for some benefit: under linear decay none from 1/λ on is. Under a decay with
-steps many benefits share one interval; the smallest of them is returned, or the largest cost.
+Some intervals are not the best for any benefit: under linear decay, all from 1/λ on. Under a decay with steps
+many benefits share one interval. Then the smallest of these benefits is returned, or the largest cost.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InfeasibleError, UsageError
 
 _RATES = 4001  # 24 decades, 1.4 % apart
-_VISIBLE = 1e-12  # an excess below this share of the gain is none
+_VISIBLE = 1e-12  # an excess income below this share of the gain counts as none
 
 
 def implied_benefit(
     interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[IncomeOptions]
 ) -> Any:
-    """The benefit per record and time for which ``interval`` is the best; NaN in arrays where there is none.
+    """Return the benefit per record and time for which ``interval`` is the best; NaN in arrays if none.
 
-    It is negative where the stale cost alone asks for a shorter interval. §9 of the paper: a page crawled 75
-    times a day that changes once a day is worth 11 350 crawls a day.
+    It is negative if the stale cost alone would make the interval shorter. Razniewski 2016, §9: if 75 crawls
+    a day are best for a page that changes once a day, it is worth 11 350 crawls a day.
 
     >>> round(implied_benefit(1 / 75, 1.0, 1.0))
     11350
@@ -55,7 +55,7 @@ def implied_benefit(
 def implied_cost(
     interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **options: Unpack[IncomeOptions]
 ) -> Any:
-    """The cost of one refresh for which ``interval`` is the best; NaN in arrays where there is none.
+    """Return the cost of one refresh for which ``interval`` is the best; NaN in arrays if there is none.
 
     >>> round(implied_cost(1 / 75, 1.0, 11350.2), 4)
     1.0
@@ -71,9 +71,9 @@ def implied_cost(
 def implied_rates(
     interval: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]
 ) -> tuple[float, ...]:
-    """All rates, slowest first, for which ``interval`` is the best: two, one or none.
+    """Return all rates, slowest first, for which ``interval`` is the best: two, one or none.
 
-    Rates at which refreshing would earn next to nothing (1e−12 of the gain) are left out.
+    Rates at which refreshing would earn less than 1e−12 of the gain are left out.
 
     >>> [round(rate, 4) for rate in implied_rates(3.38, 1.0, 1.0)]
     [0.4569, 0.614]
@@ -95,7 +95,7 @@ def implied_rates(
         return cost_to_gain(decay_from(decay, rate), terms(rate.size), np.full(rate.size, u))
 
     rates = np.geomspace(1e-12, 1e12, _RATES) / u
-    # Two rates about to fall together hide between two of these, unless the peak of the gain is one of them.
+    # Two roots between the same two grid points would be missed, so the peak is added to the grid.
     top = min(max(int(ratio_at(rates).argmin()), 1), _RATES - 2)
     peak = narrow_maximum(lambda rate: -ratio_at(rate), rates[top - 1 : top], rates[top + 1 : top + 2])
     rates = np.sort(np.append(rates, peak))
@@ -114,7 +114,7 @@ def implied_rates(
 
 
 def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """The smallest gain for which u is best, NaN where none is."""
+    """Return the smallest gain for which u is the best interval; NaN if there is none."""
     if isinstance(decay, SMOOTH_DECAYS):
         marginal = decay.gain(u)
         needed = terms.check + terms.update * turning_term(decay, u)
@@ -125,14 +125,14 @@ def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     def interval_at(gain: Float64s) -> Float64s:
         return find_optimum(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update)).interval
 
-    # a larger gain never lengthens the interval: E has the gain times F(u), which falls with u
+    # A larger gain never makes the interval longer, because E contains gain·F(u), and F falls with u.
     low, high = terms.check / u * 1e-100, terms.check / u * 1e100
     _, gain = _boundary(lambda x: interval_at(x) <= u * (1 + 1e-9), low, high)
     return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
 
 
 def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """The largest cost of a refresh for which u is best, NaN where none is."""
+    """Return the largest cost of a refresh for which u is the best interval; NaN if there is none."""
     if isinstance(decay, SMOOTH_DECAYS):
         check = terms.gain * decay.gain(u) - terms.update * turning_term(decay, u)
         good = _is_best(decay, IncomeTerms(terms.gain, terms.stale, check, terms.update), u)
@@ -141,17 +141,17 @@ def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     def interval_at(check: Float64s) -> Float64s:
         return find_optimum(decay, IncomeTerms(terms.gain, terms.stale, check, terms.update)).interval
 
-    # a larger cost never shortens the interval
+    # A larger cost never makes the interval shorter.
     start = np.where(terms.gain > 0, terms.gain, 1.0) * u
     check, _ = _boundary(lambda x: interval_at(x) > u * (1 + 1e-9), start * 1e-100, start * 1e100)
     return np.where(np.abs(interval_at(check) - u) <= 1e-6 * u, check, np.nan)
 
 
 def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
-    """Whether u, where H(u) = 0, is the best interval and not the worst, nor one that loses.
+    """Return whether u, with H(u) = 0, is the best interval, and not a minimum or an interval that loses.
 
-    A hazard that never rises has one crossing only, which is the best (``interval_optima``); for others
-    a crossing that earns anything is.
+    With a hazard that never rises, H has one root, which is the best interval (``interval_optima``).
+    Otherwise it is a root at which refreshing earns something.
     """
     if isinstance(decay, Exponential | Lomax):
         return np.asarray(terms.gain > 0)
@@ -160,14 +160,14 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """The two adjacent numbers between ``low`` and ``high`` of which ``holds`` is false and true."""
+    """Return the last double from ``low`` to ``high`` for which ``holds`` is false, and the next double."""
     middle, one = np.sqrt(low) * np.sqrt(high), np.ones_like(low)
     found = solve_decreasing(lambda x: np.where(holds(x), 0.5, 2.0), one, middle, low=low, high=high)
     return found.low, found.high
 
 
 def _answer(items: PricedItems, values: Float64s, name: str) -> Any:
-    """An array as asked, or one number; a single item without an answer is an error."""
+    """Return an array in the shape of the input, or one number; raise ``InfeasibleError`` if it is NaN."""
     if items.shape:
         return items.in_input_shape(values)
     if np.isnan(values[0]):

@@ -1,9 +1,9 @@
-"""The arguments of all functions on money, checked once and turned into the terms that every formula needs.
+"""The arguments of all functions on money, checked once and turned into the terms of the formulas.
 
-All functions of this layer take ``rate``, ``benefit`` and ``cost`` and the options of ``IncomeOptions``;
-scalars and arrays broadcast against each other. Benefit, stale cost and update cost are per record, ``cost``
-is that of one refresh of one record; ``size`` n records refreshed together cost ``cost`` times 1, √n or n, or
-times what a function of n returns.
+All functions of this layer have the arguments ``rate``, ``benefit`` and ``cost`` and the options of
+``IncomeOptions``; scalars and arrays broadcast against each other. Benefit, stale cost and update cost are
+per record. ``cost`` is that of one refresh of one record. A refresh of ``size`` n records together costs
+``cost`` times 1, √n, n, or the value of a function of n.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_ | np.ob
 Rows: TypeAlias = npt.NDArray[np.intp]
 CostOfSize: TypeAlias = str | Callable[[Float64s], ArrayLike]
 
-_BLOCK = 1 << 15  # items of a group: their arrays stay in the cache
+_BLOCK = 1 << 15  # most items of a group, so that their arrays stay in the cache
 
 COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
     "constant": np.ones_like,
     "sqrt": np.sqrt,
     "linear": np.array,
 }
-"""By what factor a refresh of n records costs more than one of a single record."""
+"""The cost of a refresh of n records, divided by that of a single record."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecayGroup:
-    """The rows that share a decay function, and that function with their parameters."""
+    """The rows of items with the same kind of decay function, and that function with their parameters."""
 
     rows: Rows
     decay: Decay
@@ -54,7 +54,7 @@ class IncomeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class PricedItems:
-    """Checked columns, flat and of one length; ``shape`` is that of the columns given, broadcast."""
+    """Checked columns, flat and of equal length; ``shape`` is the broadcast shape of the arguments."""
 
     groups: list[DecayGroup]
     rate: Float64s
@@ -66,13 +66,13 @@ class PricedItems:
     storage: npt.DTypeLike
 
     def in_input_shape(self, values: Float64s) -> Floats:
-        """``values`` of the items in the shape and storage type of what was given."""
-        # beyond float32's range is infinity there, which is what it should say
+        """Return ``values`` of the items in the shape and floating-point type of the arguments."""
+        # Numbers beyond the range of float32 become infinity, as they should.
         with np.errstate(over="ignore", under="ignore"):
             return values.reshape(self.shape).astype(self.storage, copy=False)
 
     def with_terms(self, terms: IncomeTerms) -> PricedItems:
-        """The same items at other costs, in double precision."""
+        """Return the same items with other terms, in double precision."""
         return replace(self, terms=terms, storage=np.float64)
 
 
@@ -88,7 +88,7 @@ def build_items(
     cost_of_size: CostOfSize = "constant",
     along: tuple[str, ArrayLike] = ("interval", 0),
 ) -> PricedItems:
-    """The items, broadcast against each other and against a further column, given with its name.
+    """Return the items, with arguments broadcast against each other and against ``along`` (a name, a column).
 
     >>> build_items([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
     array([2., 2.])
@@ -114,7 +114,7 @@ def build_items(
 
 
 def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
-    """C(n)/C(1): by what the cost of one refresh is multiplied for n records.
+    """Return C(n)/C(1), the factor of the cost of one refresh for n records.
 
     >>> size_factor(np.array([1.0, 1024.0]), "sqrt")
     array([ 1., 32.])
@@ -132,7 +132,7 @@ def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
 
 
 def check_positive(name: str, given: ArrayLike) -> Floats:
-    """``given`` as a float array of finite numbers above 0.
+    """Return ``given`` as a float array; raise ``InputError`` unless its numbers are finite and above 0.
 
     >>> check_positive("size", [1, 0])
     Traceback (most recent call last):
@@ -147,7 +147,6 @@ def check_positive(name: str, given: ArrayLike) -> Floats:
 def _broadcast_columns(
     named: dict[str, Floats], decay: npt.NDArray[np.object_]
 ) -> tuple[tuple[int, ...], list[Float64s]]:
-    """The common shape, and the columns as flat float64 arrays of their own."""
     try:
         shape = np.broadcast_shapes(*(array.shape for array in named.values()), decay.shape)
     except ValueError:
@@ -158,7 +157,7 @@ def _broadcast_columns(
 
 
 def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
-    """Items grouped by decay. A ``Decay`` object brings its own parameters, and ``rate`` is not used then.
+    """Group the items by decay; a ``Decay`` object has its own parameters, and ``rate`` is then not used.
 
     >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
     >>> [(group.rows.tolist(), type(group.decay).__name__) for group in groups]
@@ -180,7 +179,7 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
 
 
 def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
-    """One decay in groups that fit into the processor's cache."""
+    """Return the items of one decay in groups that fit into the processor's cache."""
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]
     return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]

@@ -1,17 +1,20 @@
 """Bulks: records of different rates, decays and benefits that are refreshed together (Razniewski 2016, §6).
 
-A bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u. Its excess over never refreshing,
-E(u), rises while H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.excess_income``).
+Refreshed at intervals u, a bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u, with the
+symbols of ``afresh.money.terms``. Its excess over never refreshing, E(u), rises as long as
+H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.excess_income``).
 
-How many optima? H starts at −K, and where it crosses 0 upwards E has a local maximum.
+H starts at −K, and E has a local maximum where H crosses 0 upwards. How many maxima are there?
 
-- No update cost: H' = −u·Σ G_i·z_i' ≥ 0 for decays that never rise, so H crosses once at most: one optimum.
-- Exponential records: H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of exponentials it
-  changes sign no more often than G_i − λ_i·U_i does with the records in order of λ_i. If all have the
-  same benefit and costs, that is once, and since the slowest record wins for large u, from − to +: H
-  falls at first, if at all, then rises, and crosses 0 once at most: one optimum.
-- In general (each record its own update cost, or a Weibull shape above 1) there may be several; so
-  the whole axis is scanned, and the highest maximum is refined.
+- Without update costs there is at most one: H' = −u·Σ G_i·z_i' ≥ 0, because decays never rise.
+- Exponential records have H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of
+  exponentials, H' changes its sign at most as often as G_i − λ_i·U_i does with the records in order of λ_i.
+  If all records have the same benefit and costs, that is once. It is from − to +, because for large u the
+  slowest record dominates. So H may fall at first, then rises, and crosses 0 at most once: there is at most
+  one maximum.
+- In general (if update costs differ, or a Weibull shape is above 1) there may be several. So the whole axis
+is
+  scanned, and the highest maximum is refined.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ Members = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class RecordBulks:
-    """Records (``items``), the bulk of each (``member``), the cost of refreshing each bulk (``check``)."""
+    """Records (``items``), the bulk number of each (``member``), the cost of a bulk's refresh (``check``)."""
 
     items: PricedItems
     member: Members
@@ -45,7 +48,7 @@ class RecordBulks:
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
     def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
-        """Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K: what one refresh of each bulk earns until u."""
+        """Return Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K, what one refresh of each bulk earns up to time u."""
         values, times, update = np.empty_like(gain), u[self.member], self.items.terms.update
         for group in self.items.groups:
             rows = group.rows
@@ -56,11 +59,11 @@ class RecordBulks:
         return self.surplus(u, self.items.terms.gain) / u
 
     def higher(self, one: Float64s, other: Float64s) -> Float64s:
-        """Of two intervals for each bulk the one that earns more."""
+        """Return, for each bulk, the one of two intervals that earns more."""
         return np.where(self.excess(one) > self.excess(other), one, other)
 
     def cost_to_gain(self, u: Float64s) -> Float64s:
-        """What is owed over what is gained at u: above 1 while H(u) = −u²·E'(u) < 0."""
+        """Return (K + Σ U·turning)/(Σ G·gain) at u; it is above 1 if H(u) = −u²·E'(u) < 0."""
         terms = self.items.terms
         gained, owed = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain), self.check
         if terms.update.any():
@@ -68,7 +71,7 @@ class RecordBulks:
         return ratio_of(owed, gained)
 
     def crosses_once(self, gain: Float64s) -> bool:
-        """Whether H with these gains is known to cross 0 once at most, upwards, in every bulk."""
+        """Return whether H with these gains is known to cross 0 at most once, and upwards, in every bulk."""
         update, groups = self.items.terms.update, self.items.groups
         if not update.any():
             return all(isinstance(group.decay, SMOOTH_DECAYS) for group in groups)
@@ -76,11 +79,11 @@ class RecordBulks:
             return False
         order = np.lexsort((self.items.rate, self.member))
         worth, bulk = (gain >= self.items.rate * update)[order], self.member[order]
-        # from slow to fast within a bulk, a record that is worth its updates never follows one that is not
+        # In order of rates within a bulk, gain ≥ λ·U must not become true again once it is false.
         return not bool((worth[1:] & ~worth[:-1] & (bulk[1:] == bulk[:-1])).any())
 
     def span(self) -> tuple[Float64s, Float64s]:
-        """The intervals worth searching in each bulk: from its fastest record to its slowest."""
+        """Return the intervals to search in each bulk: from its fastest record's to its slowest record's."""
         first, last = np.ones((2, self.member.size))
         for group in self.items.groups:
             first[group.rows], last[group.rows] = time_range(group.decay, group.rows.size)
@@ -102,7 +105,7 @@ class RecordBulks:
 class BulkOptimum:
     """The best interval of each bulk (infinite where futile) and its excess over never refreshing.
 
-    ``factor`` is what all benefits of the bulk must be multiplied by for refreshing to begin to pay.
+    Refreshing starts to pay if all benefits of the bulk are multiplied by ``factor``.
     """
 
     interval: Float64s
@@ -111,7 +114,7 @@ class BulkOptimum:
 
 
 def bulk_members(labels: Iterable[Hashable]) -> Members:
-    """The number of each record's bulk, from 0; a record labelled None or "" is a bulk of its own.
+    """Return the number, from 0, of each record's bulk; a record labelled None or "" is a bulk of its own.
 
     >>> bulk_members(["a", "", "b", "a", ""])
     array([0, 1, 2, 0, 3])
@@ -124,7 +127,7 @@ def bulk_members(labels: Iterable[Hashable]) -> Members:
 def build_bulks(
     items: PricedItems, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant"
 ) -> RecordBulks:
-    """Items grouped by label; the records of a bulk must agree on the cost of its refresh."""
+    """Group the items by label; raise ``InputError`` if the records of a bulk differ in ``cost``."""
     member = bulk_members(labels)
     if member.size != items.rate.size:
         raise InputError(f"lengths differ: rate {items.rate.size}, bulk {member.size}")
@@ -142,7 +145,7 @@ def build_bulks(
 
 
 def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
-    """The best interval of each bulk.
+    """Return the best interval of each bulk.
 
     >>> from afresh.money.priced_items import build_items
     >>> pages = build_items([0.1, 0.1, 0.5], 1.0, 1.0)
@@ -153,17 +156,17 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
         return BulkOptimum(*np.empty((3, 0)))
     first, last = bulks.span()
     gain = bulks.sums(bulks.items.terms.gain)
-    # a refresh must earn its cost: G·Z(u) > K, and Z(u) ≤ u
+    # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
     low = np.clip(least, first, last)
     cheapest, factor = _break_even(bulks, first, last)
     if bulks.crosses_once(bulks.items.terms.gain):
         interval = find_crossing(bulks.cost_to_gain, low, last)
     else:
-        # a maximum that barely pays is narrow, but lies where refreshing would pay first
+        # A maximum that barely pays is so narrow that the scan may miss it, but it is near ``cheapest``.
         near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
         interval = bulks.higher(near, find_maximum(bulks.excess, low, last))
-        for group in bulks.items.groups:  # or the moment before a step of z, where more is earned
+        for group in bulks.items.groups:  # the moment just before a step of z may earn more
             for candidate in _steps_near(group.decay, interval):
                 interval = bulks.higher(candidate, interval)
     excess = bulks.excess(interval)
@@ -173,7 +176,7 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
 
 
 def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
-    """The moments before the steps of z on either side of u."""
+    """Return the moments just before the steps of z on either side of u."""
     if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
         step = float(np.max(decay.step))
         count = np.maximum(np.floor(u / step), 1.0)
@@ -186,9 +189,9 @@ def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
 
 
 def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
-    """gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
+    """Return gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
     lost = change_probability(decay, u)
-    if isinstance(decay, Exponential):  # both are multiples of 1−z, which saves an evaluation
+    if isinstance(decay, Exponential):  # both terms are multiples of 1−z, which saves an evaluation
         rate = np.asarray(decay.rate, dtype=np.float64)
         lifetime = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
         return np.asarray((gain * lifetime - update) * lost)
@@ -196,13 +199,16 @@ def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Flo
 
 
 def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
-    """Where (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and that, 0 if it is below (Z short for ∫(z−z∞))."""
+    """Return the u at which (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and this least value, at least 0.
+
+    Z is ∫₀ᵘ(z−z∞), B the benefit of each of n records; the value is the factor of benefits that breaks even.
+    """
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
     def cheapness(u: Float64s) -> Float64s:
         paid = -bulks.surplus(u, stale)
         earned = bulks.surplus(u, benefit + stale) + paid
-        # paid ≤ 0: the stale cost alone pays for the refreshes
+        # If paid ≤ 0, the stale cost alone pays for the refreshes.
         return np.where(paid > 0, earned / np.where(paid > 0, paid, 1.0), np.inf)
 
     def factor_at(u: Float64s) -> Float64s:
@@ -211,8 +217,9 @@ def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Fl
 
     factor = factor_at(last)
     if not bulks.items.terms.update.any():
-        return last, factor  # what one refresh earns only grows
-    # its slope is −H'(u)/u; if H' turns once, from − to +, the end is its highest point too
+        return last, factor  # without update costs, the longer the interval, the more a refresh earns
+    # The second derivative of the surplus is −H'(u)/u; if H' changes sign once, from − to +, the surplus is
+    # highest at the end too.
     scaled = benefit * np.where(factor < np.inf, factor, 1.0)[bulks.member] + stale
     if bulks.crosses_once(scaled):
         return last, factor

@@ -1,13 +1,14 @@
-"""What goes into a search for the best interval, what comes out of it, and the verdict that follows.
+"""The input and the result of a search for the best interval, and the verdict that follows.
 
-With benefit B, stale cost O and update cost C_U per record, n records refreshed together at the cost C(n),
+For n records refreshed together at the cost C(n), with benefit B, stale cost O, update cost C_U per record,
 
     NI(u) = G·F(u) − S − K/u − U·(1−z(u))/u,    G = n(B+O),  S = nO,  K = C(n),  U = n·C_U
 
-is the net income per time of refreshing every u (Razniewski 2016, Eqs. 6, 12, 13 and 15, the last with
-1−z(u) for z(u)). Refreshing is futile when no interval earns more than never refreshing does, that is when
-one refresh cannot earn its own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0 (§5 "Futile Entities",
-extended to stale and update costs and to plateaus).
+is the net income per time of refreshing at intervals u (Razniewski 2016, Eqs. 6, 12, 13 and 15, where 15 must
+have 1−z(u) instead of z(u)). z(t) is the probability that a copy is still correct t after its refresh, z∞ its
+limit, and F(u) its mean up to u, the freshness. Refreshing is futile if no interval earns more than never
+refreshing, that is, if one refresh cannot earn its own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0
+(§5 "Futile Entities", extended to stale costs, update costs and z∞ > 0).
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class IncomeTerms:
 class IntervalOptimum:
     """The best interval of each item.
 
-    ``interval``  u*, the interval of the highest net income; infinite where none beats never refreshing.
-    ``excess``    NI(u*) less the income of never refreshing; above 0, or 0 where the interval is infinite.
-    ``freshness`` F(u*), the share of time the copy is right.
+    ``interval``  u*, the interval of the highest net income; infinite if none beats never refreshing.
+    ``excess``    NI(u*) minus the income of never refreshing; above 0, or 0 if the interval is infinite.
+    ``freshness`` F(u*), the share of time in which the copy is correct.
     ``threshold`` the gain G = n(B+O) up to which no interval beats never refreshing.
 
-    Where NI jumps down at a step of z, its supremum is the limit from the left: ``excess`` is
-    that limit and ``interval`` the last moment before the step.
+    If NI jumps down at a step of z, its supremum is the limit from the left: ``excess`` is this limit and
+    ``interval`` the last moment before the step.
     """
 
     interval: Float64s
@@ -56,7 +57,7 @@ class IntervalOptimum:
 def make_optimum(
     interval: Float64s, excess: Float64s, freshness: Float64s, threshold: Float64s, plateau: Float64s | float
 ) -> IntervalOptimum:
-    """An optimum in which futile items have an infinite interval, where freshness is the plateau z(∞).
+    """Return the optimum; futile items (excess ≤ 0) get an infinite interval and the freshness z(∞).
 
     >>> one = np.array([1.0])
     >>> make_optimum(one, -one, one, one, 0.25).interval
@@ -72,7 +73,7 @@ def make_optimum(
 
 
 def just_before(time: Float64s) -> Float64s:
-    """The last moment before a step at ``time``, early enough to stay so when divided by the step's width.
+    """Return the last moment before a step at ``time``; it stays before it if divided by the step's width.
 
     >>> bool(just_before(np.array(3.0)) < 3.0), int(np.floor(just_before(np.array(0.3)) / 0.1))
     (True, 2)
@@ -81,7 +82,7 @@ def just_before(time: Float64s) -> Float64s:
 
 
 class RefreshVerdict(IntEnum):
-    """Why an item is refreshed, or is not; the first that fits."""
+    """The reason why an item is refreshed or not: the first that applies."""
 
     PAYS = 0
     STATIC = 1
@@ -97,24 +98,24 @@ VERDICT_TEXTS = {
     RefreshVerdict.TOO_DEAR: "changes too fast for its cost: no interval earns what its refreshes cost",
     RefreshVerdict.TOO_RARE: "pays only at intervals beyond 1e300",
 }
-"""A reason for each verdict, for tables."""
+"""The text of each verdict, for tables."""
 
 
 def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np.int8]:
-    """The verdict of each item as a small integer, from its gain and the gain at which refreshing pays.
+    """Return each item's verdict as a small integer; ``threshold`` is the gain from which refreshing pays.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
     >>> [RefreshVerdict(v).name for v in verdicts(gain == 3, gain, threshold)]
     ['PAYS', 'STATIC', 'WORTHLESS', 'TOO_DEAR', 'TOO_RARE']
     """
-    # just above the threshold the income may round to 0: the item is still too dear, not too rare
+    # Just above the threshold the income may round to 0; the item is then still TOO_DEAR, not TOO_RARE.
     conditions = [pays, np.isinf(threshold), gain == 0, gain <= threshold * (1 + 1e-6)]
     codes = [RefreshVerdict.PAYS, RefreshVerdict.STATIC, RefreshVerdict.WORTHLESS, RefreshVerdict.TOO_DEAR]
     return np.select(conditions, [np.int8(code) for code in codes], np.int8(RefreshVerdict.TOO_RARE))
 
 
 def describe_verdict(verdict: RefreshVerdict, break_even: float, ratio: float) -> str:
-    """The reason for one item as text, with the benefit above which refreshing pays.
+    """Return the reason for one item as text, with the benefit above which refreshing pays.
 
     >>> describe_verdict(RefreshVerdict.PAYS, 0.457, 0.457)
     'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'

@@ -1,4 +1,4 @@
-"""How many refreshes per time are worth making in all (Razniewski 2016, §2)."""
+"""The total number of refreshes per time that earns the most (Razniewski 2016, §2)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def best_total_refreshes(
     count: ArrayLike = 1,
     **options: Unpack[IncomeOptions],
 ) -> float:
-    """Σ count/u*: the refreshes per time that a business should be able to make.
+    """Return Σ count/u*, the refreshes per time of all items if each is refreshed at its best interval u*.
 
-    §2 of the paper: 3.8 refreshes in ten years for Dr. Smith and Dr. Jones.
+    Razniewski 2016, §2: 3.8 refreshes in ten years for the addresses of Dr. Smith and Dr. Jones.
 
     >>> round(10 * best_total_refreshes([1 / 10, 1 / 20], 1.0, 1.0, decay="linear"), 1)
     3.8

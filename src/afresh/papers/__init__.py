@@ -1,1 +1,1 @@
-"""The papers' tables and figures, recomputed and set beside what was printed."""
+"""Tables and figures of papers, recomputed and compared with the printed ones."""

@@ -1,6 +1,6 @@
-"""Reports as one self-contained HTML page (``page.html``), with figures as SVG in the page's own colours.
+"""Renders reports as one HTML page (template ``page.html``), with figures as SVG in the page's colours.
 
-The page has no script, loads nothing, and suits light and dark screens and paper.
+The page has no script, loads no other file, and is readable on light and dark screens and on paper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from afresh.papers.report import CheckVerdict, PaperFigure, Report
 from afresh.plots.line_plot import line_figure
 from afresh.plots.style import CYCLE, GRID, INK, SOFT, render
 
-# Colours that the page defines differently for dark screens; the fallback is the colour drawn.
+# Colours that the page redefines for dark screens; each falls back to the colour in which it was drawn.
 _VARIABLES = {INK: "ink", SOFT: "soft", GRID: "line", "#ffffff": "card"}
 _VARIABLES |= {colour: f"series-{place}" for place, colour in enumerate(CYCLE)}
 _COLOUR = re.compile(r"#[0-9a-f]{6}(?=[;\"])", re.IGNORECASE)
@@ -22,7 +22,7 @@ _NAME = re.compile(r"(\bid=\"|xlink:href=\"#|url\(#)")
 
 
 def html_page(reports: Sequence[Report], draw: Callable[[PaperFigure, str], str]) -> str:
-    """The whole page; ``draw`` makes an ``<svg>`` element of a figure, its ids prefixed.
+    """Return the whole page; ``draw(figure, prefix)`` returns a figure as an ``<svg>`` element.
 
     >>> page = html_page([Report("x", "X, On copies, 1999", (), ())], lambda figure, prefix: "<svg></svg>")
     >>> page.startswith("<!doctype html>"), "X, On copies, 1999" in page
@@ -44,7 +44,7 @@ def _anchor(report: Report, title: str) -> str:
 
 
 def inline_svg(figure: PaperFigure, prefix: str) -> str:
-    """The figure as an ``<svg>`` element whose ids all begin with ``prefix``, so that many share a page.
+    """Return the figure as an ``<svg>`` element whose ids begin with ``prefix``, to be unique in the page.
 
     >>> from afresh.plots.panels import Panel, Series
     >>> import numpy as np

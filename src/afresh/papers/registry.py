@@ -1,4 +1,4 @@
-"""The papers that can be reproduced, by short name. A new paper is one module and one line here."""
+"""The papers that can be reproduced, by short name. A new paper is one package and one line here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from afresh.papers.report import Report
     from afresh.papers.yang.probe_experiments import SearchRecords
 
-# name → the module whose ``report()`` reproduces the paper; imported when asked for: names alone are light
+# The package whose ``report()`` reproduces the paper. It is imported when needed, because that takes long.
 PAPERS: Mapping[str, str] = {
     "cho": "afresh.papers.cho",
     "razniewski": "afresh.papers.razniewski",
@@ -27,10 +27,10 @@ ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search
 def reproduce(
     names: Sequence[str] = (), histories: Sequence[ChangeLog] = (), records: Sequence[SearchRecords] = ()
 ) -> tuple[Report, ...]:
-    """The reports of the papers named, in that order, each once; of all known papers if none is named.
+    """Return the reports of the named papers, in this order, or of all papers if none is named.
 
-    Figures that need real changes are made of each of the ``histories``, those that need records to search
-    of each of the ``records``.
+    Figures that need real changes are made for each of the ``histories``, and figures that need searchable
+    records for each of the ``records``.
 
     >>> reproduce(["choo"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):

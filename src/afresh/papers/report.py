@@ -1,9 +1,9 @@
-"""What reproducing a paper yields: sections of printed numbers beside recomputed ones, and figures.
+"""The report on a reproduced paper: sections that compare printed with recomputed numbers, and figures.
 
-The printed text carries its own precision: ``1.15`` means half a unit in the second decimal, ``16e3`` half
-a thousand, ``1/36`` is exact, ``< 1`` is a claim. Where a paper is known to err, a ``Correction`` holds the
-right value as well as the reason, so that a recomputed value is still held to a number: a known reason
-excuses the known difference and no other.
+A printed number has the precision of its text: ``1.15`` allows half a unit of the second decimal, ``16e3``
+half a thousand, ``1/36`` is exact, and ``< 1`` is a claim. If a paper is known to be wrong, a ``Correction``
+states the right value and the reason. The recomputed number must equal the right value, so a known reason
+does not excuse any other difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from afresh.plots.panels import Panel
 
 Column = TypeVar("Column")
 
-# Ties such as 62.5 against a printed 63 may land a rounding error on either side.
+# A tie, such as 62.5 for a printed 63, must agree in spite of rounding errors.
 _SLACK = 1e-9
 
 
@@ -34,7 +34,7 @@ class CheckVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The value that is right where the paper prints another, to the digits written, and why they differ."""
+    """The right value for a number that the paper prints wrong, with its precision, and the reason."""
 
     value: str
     reason: str
@@ -60,7 +60,7 @@ class Check:
 
     @property
     def verdict(self) -> CheckVerdict:
-        """Agrees at the printed precision, differs as the correction says, or is unexplained."""
+        """Whether the recomputed number agrees with the printed or the corrected one, or is unexplained."""
         if self.correction is None:
             return CheckVerdict.AGREES if matches(self.printed, self.recomputed) else CheckVerdict.UNEXPLAINED
         known = matches(self.correction.value, self.recomputed)
@@ -68,7 +68,7 @@ class Check:
 
     @property
     def reason(self) -> str:
-        """Why the numbers differ, where that is known."""
+        """Why the numbers differ, or the number expected if that is not known; empty if they agree."""
         if self.verdict is CheckVerdict.DIFFERS and self.correction is not None:
             return self.correction.reason
         if self.verdict is CheckVerdict.AGREES:
@@ -78,13 +78,13 @@ class Check:
 
     @property
     def printed_text(self) -> str:
-        """The printed number for people: ``16e3`` as 16000."""
+        """The printed number without exponent: ``16e3`` becomes 16000."""
         plain = _is_claim(self.printed) or "/" in self.printed
         return self.printed if plain else format(Decimal(self.printed), "f")
 
     @property
     def recomputed_text(self) -> str:
-        """The recomputed number with two digits more than were printed; a fraction over the same denominator.
+        """The recomputed number with two more digits than the printed one; a fraction keeps its denominator.
 
         >>> Check("row (b)", "9/36", 0.25).recomputed_text, Check("NI", "16e3", 11350.39).recomputed_text
         ('9/36', '11350')
@@ -101,13 +101,15 @@ class Check:
         return f"{self.recomputed:.{max(0, 2 - _exponent(self.printed))}f}"
 
 
-def corrected(name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = "") -> Check:
-    """A check of a number that the paper prints wrong: ``right`` is the value to the digits written."""
+def corrected_check(
+    name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = ""
+) -> Check:
+    """Return the check of a number that the paper prints wrong; ``right`` is the corrected value."""
     return Check(name, printed, recomputed, unit, Correction(right, reason))
 
 
 def matches(written: str, value: float) -> bool:
-    """Whether ``value``, rounded to the precision of ``written``, is what is written.
+    """Return whether ``value``, rounded to the precision of ``written``, equals ``written``.
 
     >>> matches("0.62", 0.6162), matches("0.12", 0.1287), matches("4e2", 406.0), matches("30/72", 30 / 72)
     (True, False, True, True)
@@ -126,7 +128,7 @@ def matches(written: str, value: float) -> bool:
     return abs(value - float(target)) <= half * (1 + _SLACK)
 
 
-def row(
+def row_checks(
     name: str,
     columns: Iterable[Column],
     printed: str,
@@ -134,9 +136,11 @@ def row(
     unit: str = "",
     corrections: Mapping[Column, Correction] | None = None,
 ) -> tuple[Check, ...]:
-    """The checks of one table row: ``printed`` holds its cells, ``name`` has ``{}`` for the column.
+    """Return the checks of one row of a table.
 
-    >>> [c.name for c in row("frequency of e{}", (1, 2), "1.15 1.36", (1.1499, 1.3584))]
+    ``printed`` is the row's cells, separated by spaces; ``{}`` in ``name`` is replaced by the column.
+
+    >>> [c.name for c in row_checks("frequency of e{}", (1, 2), "1.15 1.36", (1.1499, 1.3584))]
     ['frequency of e1', 'frequency of e2']
     """
     known = corrections or {}
@@ -152,13 +156,13 @@ def _is_claim(written: str) -> bool:
 
 
 def _exponent(written: str) -> int:
-    """The power of ten of the last digit written: −2 for 1.15, 3 for 16e3."""
+    """Return the power of ten of the last digit: −2 for 1.15, 3 for 16e3."""
     return int(Decimal(written).as_tuple().exponent)
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure recomputed: what the paper shows, what ours shows, and the panels."""
+    """A recomputed figure: what the paper's figure shows, what ours shows, and the panels to draw."""
 
     name: str
     title: str
@@ -173,7 +177,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table, example or section of a paper; ``note`` says how the numbers were read or made."""
+    """One table, example or section of a paper; ``note`` explains how the numbers were obtained."""
 
     title: str
     checks: tuple[Check, ...]
@@ -186,7 +190,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One paper, reproduced."""
+    """The comparison of one paper with what afresh computes; ``key`` is the paper's short name."""
 
     key: str
     citation: str
@@ -198,7 +202,7 @@ class Report:
             yield from section.checks
 
     def count(self, verdict: CheckVerdict) -> int:
-        """How many checks end in ``verdict``.
+        """Return how many checks have this verdict.
 
         >>> table = Section("Table 1", (Check("a", "0.5", 0.5), Check("b", "0.5", 0.7)))
         >>> Report("x", "X, 1999", (table,), ()).count(CheckVerdict.UNEXPLAINED)

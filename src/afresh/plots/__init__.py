@@ -1,1 +1,1 @@
-"""Pictures, by matplotlib, as PNG or SVG."""
+"""Plots as PNG or SVG pictures, drawn by matplotlib."""

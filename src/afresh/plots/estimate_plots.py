@@ -1,4 +1,4 @@
-"""The plots of what was estimated: the Poisson check, and decay functions fitted to lifetimes."""
+"""Plots of estimates: the check whether changes are Poisson, and decay functions fitted to lifetimes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from afresh.values.units import UNIT_NAMES
 
 
 def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps between changes") -> Panel:
-    """Observed shares as dots and the model's line; empty bins have no place on a logarithmic axis."""
+    """Return a panel with observed shares as dots and the model as a line, on a logarithmic axis.
+
+    Empty bins are left out, because a logarithmic axis cannot show 0.
+    """
     middle = (gaps.edges[1:] + gaps.edges[:-1]) / 2
     seen = gaps.share > 0
     model = Series("Poisson model", middle, gaps.expected)
@@ -25,7 +28,7 @@ def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps betwee
 
 
 def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure:
-    """The panel with the finding as a sentence below it.
+    """Return the figure of ``poisson_panel`` with ``sentence``, the result of the check, below it.
 
     >>> from afresh.rates.poisson_check import gap_histogram
     >>> figure = poisson_figure(gap_histogram(range(1, 50)), "Changes come regularly.")
@@ -39,7 +42,7 @@ _POINTS = 400
 
 
 def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[Panel, Panel]:
-    """Left: lifetimes, observed and by the ``most`` best classes. Right: how long a copy stays right."""
+    """Return two panels: lifetimes, observed and by the ``most`` best classes; how long a copy is right."""
     longest = float(np.asarray(found.empirical.times)[-1])
     time = np.linspace(0, longest, _POINTS)
     steps = np.unique(np.concatenate([np.asarray(found.empirical.times), [0.0, longest]]))
@@ -50,7 +53,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
     curves = [Series(fit.words, time, fit.decay.survival(time), "dashed") for fit in fits]
     label, right = f"time, {UNIT_NAMES[unit]}s", "chance that the copy is right"
     copies = [_curve("refreshed at any time, observed", found.since_refresh, time)]
-    if np.isfinite(found.best.decay.total()):  # else a copy met in mid-life never goes wrong
+    if np.isfinite(found.best.decay.total()):  # if infinite, a copy made at a random time is never wrong
         copies.append(_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True))
     copies.append(_curve("refresh restarts the lifetime", found.best.decay, time, dashed=True))
     lifetimes = Panel("How long a lifetime lasts", label, "share still going", (observed, *curves))
@@ -58,7 +61,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
 
 
 def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
-    """Both panels with the finding as a sentence below them.
+    """Return the figure of ``decay_panels``, with the result as a sentence below them.
 
     >>> from afresh.rates.decay_fit import fit_decays
     >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")

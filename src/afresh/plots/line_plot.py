@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from afresh.plots.panels import Panel, Series
 from afresh.plots.style import CYCLE, DASHES, SOFT, new_figure, plot_style, use_log
 
-_FULL_LEGEND = 6  # entries beyond which two columns read better
-_BAR_SHARE = 0.8  # of the place of a group of bars that the bars fill
+_FULL_LEGEND = 6  # a legend of more entries has two columns
+_BAR_SHARE = 0.8  # the share of the space between two x values that their bars fill
 
 
 def line_figure(panels: Sequence[Panel]) -> Figure:
-    """The panels side by side.
+    """Return a figure with the panels side by side.
 
     >>> x = np.linspace(0.01, 5, 50)
     >>> curve = Series("fixed order", x, (1 - np.exp(-x)) / x)
@@ -34,7 +34,7 @@ def line_figure(panels: Sequence[Panel]) -> Figure:
 
 
 def captioned_figure(panels: Sequence[Panel], sentence: str, width: int) -> Figure:
-    """The panels side by side, with a sentence below them in lines of ``width`` characters."""
+    """Return a figure with the panels side by side, and below them a sentence, ``width`` characters wide."""
     figure = line_figure(panels)
     with plot_style():
         figure.supxlabel(textwrap.fill(sentence, width), fontsize=9.5, x=0.02, ha="left")
@@ -45,11 +45,11 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, pad=10)
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
-    # Scales first: what is drawn afterwards, margins and rules, then follows them.
+    # Scales are set first, because margins and rules that are drawn later depend on them.
     if panel.log_x:
-        use_log(axes, "x", *_span([series.x for series in panel.series]))
+        use_log(axes, "x", *_positive_range([series.x for series in panel.series]))
     if panel.log_y:
-        use_log(axes, "y", *_span([series.y for series in panel.series if series.mark != "rules"]))
+        use_log(axes, "y", *_positive_range([series.y for series in panel.series if series.mark != "rules"]))
     bars = [series for series in panel.series if series.mark == "bars"]
     for place, series in enumerate(panel.series):
         style: dict[str, Any] = {"color": CYCLE[place % len(CYCLE)], "label": series.label or "_unnamed"}
@@ -80,14 +80,14 @@ def _draw_series(axes: Axes, series: Series, dashes: str, style: dict[str, Any])
 
 
 def _draw_bars(axes: Axes, series: Series, place: int, count: int, style: dict[str, Any]) -> None:
-    """Bars of several series stand beside each other around their common place."""
+    """Draw the bars of the series at ``place`` of ``count`` series, which are side by side at each x."""
     x, y = np.asarray(series.x, dtype=float), np.asarray(series.y, dtype=float)
     step = float(np.diff(np.unique(x)).min()) if np.unique(x).size > 1 else 1.0
     width = _BAR_SHARE * step / count
     axes.bar(x + (place - (count - 1) / 2) * width, y, width=0.94 * width, **style)
 
 
-def _span(values: Sequence[Any]) -> tuple[float, float]:
+def _positive_range(values: Sequence[Any]) -> tuple[float, float]:
     every = np.concatenate([np.empty(0), *(np.ravel(np.asarray(part, dtype=float)) for part in values)])
     positive = every[(every > 0) & np.isfinite(every)]
     return (float(positive.min()), float(positive.max())) if positive.size else (1.0, 10.0)

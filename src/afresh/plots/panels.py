@@ -1,4 +1,4 @@
-"""The contents of a line plot as values: panels of named series. Needs no matplotlib."""
+"""The contents of a line plot as values, panels of named series, without matplotlib."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Mark: TypeAlias = Literal["line", "dashed", "dots", "bars", "area", "rules"]
 class Series:
     """One curve, set of dots or bars, shaded area down to 0, or set of vertical rules (whose y is not used).
 
-    Gaps in a curve are NaN. A label of "" keeps a series out of the legend.
+    NaN makes a gap in a curve. A series with the label "" is not in the legend.
     """
 
     label: str
@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes and its series; ``x_names`` name the places 0, 1, … of bars."""
+    """One pair of axes with its series; ``x_names`` are the labels of bars at x = 0, 1, …"""
 
     title: str
     x_label: str

@@ -1,7 +1,8 @@
 """The plot of a plan: the frequency of each item, and the freshness that each budget buys.
 
-Left, Cho & Garcia-Molina 2000, Figure 10: the best frequency first rises with an item's rate and then falls
-to 0, since an item that changes too often cannot be kept fresh. Right: freshness against budget.
+The left panel is like Figure 10 of Cho & Garcia-Molina 2000: the best frequency rises with an item's rate and
+then falls to 0, because an item that changes too often cannot be kept fresh. The right panel shows freshness
+by budget.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from afresh.plots import style
 from afresh.values.arrays import Bools, Floats
 from afresh.values.units import UNIT_NAMES
 
-MOST_DOTS = 5000  # beyond it, dots hide each other: cells are coloured by how many they hold
-_MOST_DROPPED = 1500  # marks on the axis; more would be a solid bar anyhow
+MOST_DOTS = 5000  # more dots would hide each other; then cells are coloured by their number of items
+_MOST_DROPPED = 1500  # marks on the axis; more would look like a solid bar
 _CELLS = 64
 _CROWD = LinearSegmentedColormap.from_list("crowd", ["#cfe3f1", style.BLUE, "#00304d"])
 
 
 @dataclass(frozen=True, slots=True)
 class PlanPicture:
-    """What the picture shows; rates, frequencies and budgets are per ``unit`` (s, m, h, d, w or y).
+    """The contents of the picture; rates, frequencies and budgets are per ``unit`` (s, m, h, d, w or y).
 
     ``rate``, ``frequency``, ``dropped``     one entry per item; dropped items are marked on the rate axis.
     ``law_rate``, ``law_frequency``          the theoretical curve for weight and cost 1; may be empty.
-    ``cutoff``                               the rate above which such an item is dropped; inf if none is.
-    ``budgets``, ``freshness``, ``uniform``  what budgets buy, optimally and refreshing all equally often.
-    ``budget``, ``reached``                  the budget chosen and the freshness it buys.
+    ``cutoff``                               above this rate an item of weight and cost 1 is dropped.
+    ``budgets``, ``freshness``, ``uniform``  freshness at each budget: best plan, uniform plan.
+    ``budget``, ``reached``                  the chosen budget and the freshness that it gives.
     """
 
     rate: Floats
@@ -51,7 +52,7 @@ class PlanPicture:
 
 
 def plan_figure(picture: PlanPicture) -> Figure:
-    """The plan's figure; ``style.render`` turns it into bytes.
+    """Return the figure of a plan; ``style.render`` converts it to bytes.
 
     >>> some = np.array([0.5, 1.0, 4.0])
     >>> picture = PlanPicture(some, some, some > 3, some, some, 3.0, some, some / 5, some / 6, 1.0, 0.2)
@@ -73,13 +74,13 @@ def _draw_items(figure: Figure, axes: Axes, picture: PlanPicture) -> None:
     dropped = rate[picture.dropped & (rate > 0)]
     seen_rates = np.concatenate([rate[kept], dropped])
     law = _law_between(picture, seen_rates)
-    # Of the curve only the top must be seen: it falls to 0 at both ends.
+    # Only the top of the curve must be visible, because the curve falls to 0 at both ends.
     top = law[1].max(initial=0, keepdims=True)
     seen_frequencies = np.concatenate([frequency[kept], top[top > 0]])
-    _scale(axes, seen_rates, seen_frequencies)
+    _set_scales(axes, seen_rates, seen_frequencies)
     if kept.sum() > MOST_DOTS:
         _draw_crowd(figure, axes, rate[kept], frequency[kept])
-        _scale(axes, seen_rates, seen_frequencies)  # which the crowd has reset
+        _set_scales(axes, seen_rates, seen_frequencies)  # because hexbin resets the limits
     else:
         look: dict[str, Any] = {"color": style.BLUE, "markeredgecolor": "white", "markeredgewidth": 0.5}
         axes.plot(rate[kept], frequency[kept], "o", markersize=5.5, label="items kept", zorder=3, **look)
@@ -94,7 +95,7 @@ def _draw_items(figure: Figure, axes: Axes, picture: PlanPicture) -> None:
 
 
 def _law_between(picture: PlanPicture, rates: Floats) -> tuple[Floats, Floats]:
-    """The part of the theoretical curve that lies among the items."""
+    """Return the part of the theoretical curve in the range of the items' rates."""
     x, y = np.asarray(picture.law_rate, dtype=float), np.asarray(picture.law_frequency, dtype=float)
     inside = (x > 0) & (y > 0)
     if rates.size and style.spans_decades(rates):
@@ -104,8 +105,8 @@ def _law_between(picture: PlanPicture, rates: Floats) -> tuple[Floats, Floats]:
     return x[inside], y[inside]
 
 
-def _scale(axes: Axes, rates: Floats, frequencies: Floats) -> None:
-    """Set limits around what is shown, on logarithmic axes where it spans decades."""
+def _set_scales(axes: Axes, rates: Floats, frequencies: Floats) -> None:
+    """Set the limits of both axes, and make an axis logarithmic if its values span decades."""
     sides: tuple[tuple[style.Side, Floats], ...] = (("x", rates), ("y", frequencies))
     for side, values in sides:
         if style.spans_decades(values):
@@ -158,7 +159,7 @@ def _mark_cutoff(axes: Axes, cutoff: float, per: str) -> None:
     if not low < cutoff < high:
         return
     axes.axvline(cutoff, color=style.VERMILION, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    # The text goes to the roomier side, low down, where the curve of theory leaves space.
+    # The text is on the side with more space, low down, where it does not cover the theoretical curve.
     place = axes.transLimits.transform(axes.transScale.transform((cutoff, axes.get_ylim()[1])))[0]
     rightward = place < 0.62
     offset, side = ((6, 0), "left") if rightward else ((-6, 0), "right")

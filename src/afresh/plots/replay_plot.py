@@ -1,4 +1,4 @@
-"""Plots of a replay: freshness over time, one line per policy, and freshness over budgets."""
+"""Plots of a replay: the freshness of each policy by time and by budget."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from afresh.plots.style import CYCLE, DASHES, GRID, SOFT, annotate, new_figure, 
 from afresh.values.arrays import Floats
 from afresh.values.units import UNIT_NAMES
 
-_DAY_S = 86400.0  # matplotlib counts days since 1970
-_LABEL_GAP = 0.052  # of the height: names at the right end stand at least so far apart
+_DAY_S = 86400.0  # times in matplotlib are days since 1970
+_LABEL_GAP = 0.052  # the least distance between names at the right end, as a share of the height
 
 
 @dataclass(frozen=True, slots=True)
 class FreshnessOverTime:
-    """One policy's freshness over time: in the stretch from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
+    """One policy's freshness over time: ``freshness[j]`` from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
 
-    ``mean`` is its freshness after the warm-up.
+    ``mean`` is the mean freshness after the warm-up.
     """
 
     policy: str
@@ -35,7 +35,7 @@ class FreshnessOverTime:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessByBudget:
-    """One policy's freshness after the warm-up at each budget, with an interval."""
+    """One policy's freshness after the warm-up at each budget, with an interval from ``low`` to ``high``."""
 
     policy: str
     budgets: Floats
@@ -51,7 +51,7 @@ def replay_figure(
     *,
     unit: str = "d",
 ) -> Figure:
-    """Freshness over time, the warm-up shaded; beside it freshness over budgets, if any are given.
+    """Return a figure of freshness by time, with the warm-up shaded, and by budget if any are given.
 
     >>> edges = np.array([0.0, 1e6, 2e6, 3e6])
     >>> lines = [FreshnessOverTime("adaptive", edges, np.array([0.9, 0.95, 0.96]), 0.95)]
@@ -76,7 +76,7 @@ def _draw_courses(axes: Axes, courses: Sequence[FreshnessOverTime], warm_up_end:
     ends = []
     for place, course in enumerate(courses):
         middle = (course.edges[1:] + course.edges[:-1]) / 2
-        colour, dashes = _line(place)
+        colour, dashes = _line_style(place)
         axes.plot(middle / _DAY_S, course.freshness, color=colour, linestyle=dashes, linewidth=1.5)
         ends.append((float(course.freshness[-1]), f"{course.policy}  {course.mean:.1%}", colour))
     if courses:
@@ -86,8 +86,8 @@ def _draw_courses(axes: Axes, courses: Sequence[FreshnessOverTime], warm_up_end:
         locator = AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    _percent(axes, [course.freshness for course in courses])
-    _name_at_the_right(axes, ends)
+    _set_percent_axis(axes, [course.freshness for course in courses])
+    _label_line_ends(axes, ends)
     mean = "mean after the warm-up" if courses and warm_up_end > courses[0].edges[0] else "mean"
     annotate(axes, mean, (1.0, 1.0), (7, 10), xycoords="axes fraction", color=SOFT)
 
@@ -97,7 +97,7 @@ def _draw_budgets(axes: Axes, over: Sequence[FreshnessByBudget], unit: str) -> N
     axes.set_xlabel(f"budget per {UNIT_NAMES[unit]}")
     axes.set_xscale("log")
     for place, line in enumerate(over):
-        colour, dashes = _line(place)
+        colour, dashes = _line_style(place)
         axes.fill_between(line.budgets, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
             line.budgets, line.freshness, "o", linestyle=dashes, color=colour, markersize=4.5, linewidth=1.5
@@ -109,12 +109,14 @@ def _draw_budgets(axes: Axes, over: Sequence[FreshnessByBudget], unit: str) -> N
     else:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(float(f"{value:.3g}"))))
-    _percent(axes, [values for line in over for values in (line.low, line.high)])
-    ends = [(float(line.freshness[-1]), line.policy, _line(place)[0]) for place, line in enumerate(over)]
-    _name_at_the_right(axes, ends)
+    _set_percent_axis(axes, [values for line in over for values in (line.low, line.high)])
+    ends = [
+        (float(line.freshness[-1]), line.policy, _line_style(place)[0]) for place, line in enumerate(over)
+    ]
+    _label_line_ends(axes, ends)
 
 
-def _line(place: int) -> tuple[str, str]:
+def _line_style(place: int) -> tuple[str, str]:
     return CYCLE[place % len(CYCLE)], DASHES[place // len(CYCLE) % len(DASHES)]
 
 
@@ -126,8 +128,8 @@ def _shade_warm_up(axes: Axes, start: float, warm_up_end: float) -> None:
     annotate(axes, "warm-up", top_left, (5, -5), xycoords=above, va="top", color=SOFT)
 
 
-def _percent(axes: Axes, values: Sequence[Floats]) -> None:
-    """Show the range in which the lines differ; the top is 100 % only where they come near."""
+def _set_percent_axis(axes: Axes, values: Sequence[Floats]) -> None:
+    """Set the y axis to the range of the values, with a margin, as percentages."""
     every = np.concatenate([np.ones(0), *values])
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
     room = max(0.08 * (high - low), 0.002)
@@ -136,15 +138,15 @@ def _percent(axes: Axes, values: Sequence[Floats]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
 
 
-def _name_at_the_right(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write each line's name where it ends, moved apart where they would overlap."""
+def _label_line_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Write the name of each line at its right end; move names apart that would overlap."""
     low, high = axes.get_ylim()
     height = high - low
     order = sorted(range(len(ends)), key=lambda place: ends[place][0])
     heights = [(ends[place][0] - low) / height for place in order]
     for at in range(1, len(heights)):
         heights[at] = max(heights[at], heights[at - 1] + _LABEL_GAP)
-    # What was pushed out at the top goes back down, pushing its neighbours in turn.
+    # Move names above the top back down, and with them the names below.
     for at in reversed(range(len(heights))):
         heights[at] = min(heights[at], 1.0 - _LABEL_GAP * (len(heights) - 1 - at))
     for place, y in zip(order, heights, strict=True):

@@ -1,7 +1,8 @@
-"""The common style of all plots: colours, scales and ticks, figures, and figures as bytes.
+"""The common style of all plots: colours, scales, ticks and figures, and the conversion of figures to bytes.
 
-It uses matplotlib's objects, never pyplot, so there is no window and no current figure. The colours are those
-of Okabe and Ito (2008), which colour-blind readers can tell apart. The same figure gives the same bytes.
+It uses the classes of matplotlib and not pyplot, so that there is no window and no current figure. The
+colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish. Equal figures give
+equal bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _DOTS_PER_INCH = 150
 _MOST_IN_A_ROW = 3
 _SETTINGS = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # the one that matplotlib carries: the same on every machine
+    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib, so the same on every machine
     "font.size": 9.5,
     "text.color": INK,
     "axes.titlesize": 10.5,
@@ -65,12 +66,12 @@ _SETTINGS = {
 
 
 def plot_style() -> AbstractContextManager[None]:
-    """A context with the settings for figures; outside it matplotlib's own settings are unchanged."""
+    """Return a context with the settings for figures; outside it matplotlib's settings are unchanged."""
     return mpl.rc_context(_SETTINGS)  # type: ignore[arg-type]
 
 
 def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple[Figure, list[Axes]]:
-    """A figure with ``panels`` axes, at most three in a row, each ``width`` by ``height`` inches.
+    """Return a figure and its ``panels`` axes, at most three in a row, each ``width`` by ``height`` inches.
 
     >>> with plot_style():
     ...     figure, axes = new_figure(2)
@@ -92,7 +93,7 @@ def annotate(
 
 
 def render(figure: Figure, kind: PictureFormat) -> bytes:
-    """The figure as the bytes of a PNG or SVG file; nothing in them depends on the time or the machine.
+    """Return the bytes of a PNG or SVG file, which do not depend on the time or the machine.
 
     >>> figure, _ = new_figure(1)
     >>> render(figure, "png")[1:4], render(figure, "svg") == render(figure, "svg")
@@ -109,7 +110,7 @@ def render(figure: Figure, kind: PictureFormat) -> bytes:
 
 
 def picture_format(path: str) -> PictureFormat:
-    """The picture format by a file's ending.
+    """Return the picture format for a file name's extension.
 
     >>> picture_format("plan.svg")
     'svg'
@@ -127,12 +128,12 @@ def picture_format(path: str) -> PictureFormat:
 
 Side: TypeAlias = Literal["x", "y"]
 
-_WIDE = 30.0  # ratio of the largest to the smallest value from which a log scale reads better
+_WIDE = 30.0  # above this ratio of the largest to the smallest value a logarithmic scale is used
 _MANY_DECADES = 7
 
 
 def spans_decades(values: Floats) -> bool:
-    """Whether the positive ``values`` differ so much that a logarithmic scale reads better.
+    """Return whether the positive ``values`` differ so much that a logarithmic scale is better.
 
     >>> spans_decades(np.array([0.0, 1.0, 5.0])), spans_decades(np.array([0.01, 1.0, 5.0]))
     (False, True)
@@ -155,7 +156,7 @@ def use_log(axes: Axes, side: Side, low: float, high: float) -> None:
 
 
 def plain(value: float) -> str:
-    """A number as people write it: 0.01, 1000, and powers of ten where that is shorter.
+    """Return a number as text: small and large numbers as powers of ten, all others as decimals.
 
     >>> plain(0.01), plain(2000.0), plain(1e6), plain(1e-5), plain(0.30000000000000004)
     ('0.01', '2000', '10⁶', '10⁻⁵', '0.3')

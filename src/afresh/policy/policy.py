@@ -1,7 +1,7 @@
-"""The interface of every policy, the input that it is made from, and the items that it knows.
+"""The interface of every policy, its input, and its table of items.
 
-A policy decides what to poll, never when: its caller keeps the budget and the clock. Its state is a few
-arrays. It reads no clock, does no I/O, draws no random numbers, and can be pickled.
+A policy decides which items to poll, but not when; its caller enforces the budget and reads the clock. It
+consists of a few arrays, reads no clock, does no I/O, draws no random numbers and is picklable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class OpenTime:
-    """When polling is allowed: windows ``[opens[j], closes[j])`` in order, which do not overlap.
+    """The times when polling is allowed: windows ``[opens[j], closes[j])``, in order and without overlap.
 
     Cho & Garcia-Molina 2000, §3, call them synchronization points.
 
@@ -32,7 +32,7 @@ class OpenTime:
 
     @classmethod
     def of(cls, opens: ArrayLike, closes: ArrayLike) -> OpenTime:
-        """From lists of beginnings and ends; refuses empty, unsorted and overlapping windows."""
+        """Build from lists of beginnings and ends; raise ``InputError`` for empty or overlapping windows."""
         begin, end = np.asarray(opens, dtype=np.float64), np.asarray(closes, dtype=np.float64)
         if begin.shape != end.shape or begin.ndim != 1 or begin.size == 0:
             raise InputError("windows need as many closing as opening times, one at least")
@@ -46,48 +46,49 @@ class OpenTime:
 
 
 class Policy(Protocol):
-    """Chooses items and learns from polls. Items are numbered from 0; times never go back."""
+    """Chooses items and learns from polls. Items are numbered from 0; times must never decrease."""
 
     def next(self, now: float, k: int) -> Ints:
-        """The k distinct items to poll now, the most urgent first.
+        """Return k distinct items to poll now, the most urgent first.
 
-        Fewer where fewer exist or caps forbid more; none while polling is not allowed.
+        There are fewer if fewer exist or caps forbid more, and none while polling is not allowed.
         """
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from polls of distinct items, at one time or a time each, and whether each found a change."""
+        """Learn from polls of distinct items, at one time ``now`` or at one each, and from their results."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Take notices that items changed, one entry per notice, all from one source of notices."""
+        """Learn from notices that items changed, one entry per notice, all from one source of notices."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, copied now; returns their numbers."""
+        """Add new items, whose copies are made now; return their numbers."""
 
     def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again; their numbers are not used for others."""
+        """Never poll these items again; their numbers are not reused."""
 
     def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set another weight and cost of these items."""
+        """Set the weights and costs of these items."""
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget (cost per time for all items together) from now on."""
+        """Set the budget (cost per time of all items together) from now on."""
 
     def refit(self, now: float) -> None:
-        """Learn again what all items have in common, and rank them all by it."""
+        """Learn again the parameters that all items share, such as the prior, and rank all items anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
-    """What a policy is made from; every copy is fresh at ``now``.
+    """The input of a policy; every copy is fresh at ``now``.
 
     ``budget``     cost per time, for all items together.
-    ``families``   a row per item and a column per kind of family (−1: none): items likely to change together.
-    ``open_time``  when polling is allowed; None: always.
+    ``families``   items that are likely to change together: the number of each item's family (−1 for none),
+                   with a row per item and a column per kind of family.
+    ``open_time``  the times when polling is allowed; None for always.
     ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
                    beyond the end of ``caps`` have no limit.
     ``rates``      the true rates, for policies that know them.
-    ``hour``       the length of an hour in the unit of the times, for seasons; None: seasons are not learned.
-    ``slowest``    a rate that must still be told from none; None: a thousandth of the mean frequency.
+    ``hour``       the length of an hour in the unit of the times; None if seasons are not learned.
+    ``slowest``    the lowest rate to distinguish from 0; None for a thousandth of the mean frequency.
     """
 
     budget: float
@@ -107,7 +108,7 @@ class PolicyInput:
     def of(
         cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
     ) -> PolicyInput:
-        """The input for items with the same or their own weights and costs.
+        """Return the input for ``items`` items, with one weight and cost for all or one for each.
 
         >>> PolicyInput.of(3, 1.5).mean_frequency
         0.5
@@ -117,7 +118,6 @@ class PolicyInput:
         return cls(budget, weight, cost, now)
 
     def __post_init__(self) -> None:
-        """Refuse budgets and costs that no policy can work with."""
         check_budget(self.budget)
         check_costs(self.cost)
 
@@ -145,7 +145,7 @@ def check_costs(cost: Float64s) -> None:
 
 
 def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
-    """The arguments of ``observe`` as arrays of one length.
+    """Return the arguments of ``observe`` as arrays of equal length.
 
     >>> as_poll_arrays([1, 2], 3.0, [True, False])[1].tolist()
     [3.0, 3.0]
@@ -158,7 +158,7 @@ def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tupl
 
 
 def largest(value: Float64s, k: int) -> Ints:
-    """The positions of the k largest values, largest first; equal values in order of position.
+    """Return the positions of the k largest values, largest first; equal values in order of position.
 
     >>> largest(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]
@@ -177,11 +177,11 @@ def largest(value: Float64s, k: int) -> Ints:
 
 @dataclass(slots=True)
 class CapAllowances:
-    """What each group of items with a cap on its cost per time may spend, such as a host's politeness.
+    """The amounts that groups of items with a cap on their cost per time may spend now (token buckets).
 
-    Item i is in ``group[i]``; groups past the end of ``cap`` have no limit. A group's allowance fills at the
-    rate of its cap and is spent by its polls. It never holds more than one batch or one poll, whichever is
-    more, so that idle time is not saved up for a burst.
+    Item i is in ``group[i]``; groups past the end of ``cap`` have no limit. The allowance of a group grows at
+    the rate of its cap, and polls of its items are subtracted. It is at most what grew since the last call,
+    or one poll if that is more, so that idle time is not saved up for a burst.
 
     >>> caps = CapAllowances.of(np.array([0, 0, 1]), np.array([0.5]), np.ones(3), 0.0)
     >>> caps.allowed(np.array([0, 1, 2]), 4.0).tolist()       # cap · 4 = 2 polls
@@ -200,14 +200,14 @@ class CapAllowances:
 
     @classmethod
     def of(cls, group: Ints, cap: Float64s, cost: Float64s, now: float) -> CapAllowances:
-        """Every group starts with an allowance of one poll."""
+        """Return the allowances at ``now``: one poll for every group."""
         largest = np.zeros(cap.size + 1)
         np.maximum.at(largest, np.minimum(group, cap.size), cost)
         return cls(group, cap, cost, largest[:-1], largest[:-1].copy(), now)
 
     def allowed(self, items: Ints, now: float) -> Bools:
-        """Which of these items their groups can pay for; earlier items are paid for first."""
-        if now > self.at:  # asked again at the same moment, the allowance is still there
+        """Mark the items that their groups can pay for; earlier items are paid for first."""
+        if now > self.at:  # a second call at the same time must not reduce the allowance
             filled = self.cap * (now - self.at)
             self.allowance = np.minimum(self.allowance + filled, np.maximum(filled, self.largest))
             self.at = now
@@ -233,11 +233,11 @@ class CapAllowances:
 
 
 ATTEMPTS = 4
-"""How often more candidates are asked for where caps refuse some."""
+"""How often ``pick`` asks for more candidates if caps refuse some."""
 
 
 class PolicyItems:
-    """What every policy knows about its items.
+    """The weights, costs, last polls and caps of a policy's items, and which of them are not removed.
 
     >>> items = PolicyItems(PolicyInput.of(3, 1.0))
     >>> items.remove([1]); items.alive.tolist()
@@ -257,7 +257,7 @@ class PolicyItems:
 
     @property
     def size(self) -> int:
-        """How many numbers are taken, including those of removed items."""
+        """The number of items, including removed ones."""
         return self.weight.size
 
     @property
@@ -270,7 +270,7 @@ class PolicyItems:
         self.total_cost = float(self.cost[self.alive].sum())
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float) -> Ints:
-        """Add new items, copied now; returns their numbers."""
+        """Add new items, whose copies are made now; return their numbers."""
         weight = np.atleast_1d(nonnegative("weight", weights)).astype(np.float64)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), weight.shape)
         check_costs(cost)
@@ -294,8 +294,7 @@ class PolicyItems:
         check_costs(cost)
         before, self.cost[which] = self.cost[which], cost
         self.weight[which] = nonnegative("weight", weights)
-        # The engine calls this with every group of polls, so the sums over all items are taken only if need
-        # be.
+        # The engine calls this with every group of polls, so sums over all items are computed only if needed.
         if not np.array_equal(before, cost):
             self._count()
         if self.caps is not None:
@@ -306,14 +305,14 @@ class PolicyItems:
         self.budget = float(budget)
 
     def as_numbers(self, items: ArrayLike) -> Ints:
-        """The items as an array of numbers, which must exist."""
+        """Return the items as an array of numbers; raise ``InputError`` if one does not exist."""
         which = np.atleast_1d(np.asarray(items, dtype=np.int64))
         if which.size and (which.min() < 0 or which.max() >= self.size):
             raise InputError(f"there is no item {which.max()}: items are numbered from 0 to {self.size - 1}")
         return which
 
     def pick(self, now: float, k: int, most_urgent: Callable[[int], Ints]) -> Ints:
-        """Up to k items within open time and caps; ``most_urgent(n)`` gives n items, most urgent first."""
+        """Return up to k items within open time and caps; ``most_urgent(n)`` returns the n most urgent."""
         if k <= 0 or (self.open_time is not None and not self.open_time.is_open(now)):
             return np.zeros(0, dtype=np.int64)
         if self.caps is None:

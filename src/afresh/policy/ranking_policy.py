@@ -1,4 +1,4 @@
-"""Policies that poll what is most urgent or most overdue: base classes, the uniform policy and the oracle."""
+"""Policies that poll the most urgent or overdue items: base classes, the uniform policy and the oracle."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from afresh.values.errors import UsageError
 
 
 class RankingPolicy:
-    """Polls the items of the largest ``urgency``; a subclass defines it and what a poll does to it."""
+    """Polls the items of the largest ``urgency``; a subclass defines ``urgency`` and ``observe``."""
 
     def __init__(self, start: PolicyInput) -> None:
         self.items = PolicyItems(start)
 
     def urgency(self, now: float) -> Float64s:
-        """The urgency of every item, including removed ones."""
+        """Return the urgency of every item, including removed ones."""
         raise NotImplementedError
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
@@ -48,15 +48,14 @@ class RankingPolicy:
         self.items.set_budget(budget)
 
     def refit(self, now: float) -> None:
-        """Do nothing: items have nothing in common here."""
+        """Do nothing, because this policy learns each item separately and shares nothing between items."""
 
 
 class IntervalPolicy(RankingPolicy):
-    """Gives each item an ``interval`` and polls what is most overdue; a subclass changes the intervals.
+    """Gives each item an ``interval`` and polls the most overdue items; a subclass changes the intervals.
 
-    Crawlers in use work like this: a rule sets each item's interval, and the budget decides how far behind
-    the due times the crawler runs. At first all items are due one after the other, within the time that a
-    round of all items takes.
+    Common crawlers work like this: a rule sets each item's interval, and the budget decides how late polls
+    are. At first all items are due one after the other, within the time that a round of all items takes.
     """
 
     def __init__(self, start: PolicyInput) -> None:
@@ -67,7 +66,7 @@ class IntervalPolicy(RankingPolicy):
         self.interval: Float64s = np.full(start.items, self.round)
 
     def urgency(self, now: float) -> Float64s:
-        """An item is the more urgent the earlier it is due."""
+        """Return a larger urgency for items that are due earlier."""
         del now
         return -self.due
 
@@ -78,7 +77,7 @@ class IntervalPolicy(RankingPolicy):
         self.items.last_poll[which] = when
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """The due times of items polled at ``now``; ``self.items.last_poll`` is still the poll before."""
+        """Return the due times of items polled at ``now``; ``last_poll`` still holds the poll before."""
         raise NotImplementedError
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
@@ -89,20 +88,20 @@ class IntervalPolicy(RankingPolicy):
         np.minimum.at(self.due, which, when - self.round)
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, with an interval of one round; returns their numbers."""
+        """Add new items, with an interval of one round; return their numbers."""
         numbers = super().add(weights, costs, now, families)
         self.due = np.concatenate([self.due, np.full(numbers.size, now + self.round)])
         self.interval = np.concatenate([self.interval, np.full(numbers.size, self.round)])
         return numbers
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Set another cost per time, and with it the time that a round takes."""
+        """Set the cost per time of all items, and with it the time that a round takes."""
         super().set_budget(budget, now)
         self.round = 1.0 / self.items.mean_frequency
 
 
 class UniformPolicy(IntervalPolicy):
-    """One interval for all, round robin (Cho & Garcia-Molina 2000, §4.3): the baseline to beat.
+    """One interval for all items, in a fixed order (Cho & Garcia-Molina 2000, §4.3); the baseline.
 
     >>> policy = UniformPolicy(PolicyInput.of(3, 1.0))
     >>> policy.next(1.0, 2).tolist()
@@ -112,7 +111,7 @@ class UniformPolicy(IntervalPolicy):
     """
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """One round later, whatever the poll found; in the order in which they were due."""
+        """Return due times one round after the last ones, whatever the polls found."""
         del now, changed
         return self.due[items] + self.round
 
@@ -121,7 +120,7 @@ class UniformPolicy(IntervalPolicy):
 
 
 class Oracle(RankingPolicy):
-    """Knows the rates and nothing else; ignores notices, needs no budget.
+    """Knows the true rates of all items and polls by poll value; ignores notices.
 
     >>> from dataclasses import replace
     >>> policy = Oracle(replace(PolicyInput.of(3, 1.0), rates=np.array([0.1, 1.0, 50.0])))
@@ -137,19 +136,19 @@ class Oracle(RankingPolicy):
         self.objective = objective_for(start.objective, "fixed")
 
     def urgency(self, now: float) -> Float64s:
-        """The poll value of every item."""
+        """Return the poll value of every item."""
         elapsed = np.maximum(now - self.items.last_poll, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = self.objective.marginal(self.rate * elapsed) / self.rate**self.objective.power
         return np.asarray(np.where(self.rate > 0, gain, 0.0) * self.items.weight / self.items.cost)
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Note when items were polled; there is nothing to learn."""
+        """Store the times of the polls; there is nothing to learn."""
         which, when, _ = as_poll_arrays(items, now, changed)
         self.items.last_poll[which] = when
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, which are taken to change like the mean of the others; returns their numbers."""
+        """Add new items, whose rate is taken to be the mean of the others; return their numbers."""
         numbers = super().add(weights, costs, now, families)
         self.rate = np.concatenate([self.rate, np.full(numbers.size, self.rate.mean())])
         return numbers

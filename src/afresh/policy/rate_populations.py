@@ -1,12 +1,13 @@
-"""How far the believed mean freshness of many items may be off: populations of rates that the polls allow.
+"""The uncertainty of the believed mean freshness of many items, by populations of rates that fit the polls.
 
-The uncertainty of single items averages out over many items. What does not average out is what they have in
-common: how rates are distributed over all items, which a young engine hardly knows. So populations π of rates
-are drawn. Each starts from a Dirichlet draw, and learns by EM from the polls of all items, each counted with
-a random weight (Rubin's Bayesian bootstrap, 1981). Where polls tell much, all populations agree in the end;
-where they tell nothing, they stay as far apart as they were. Under each, a plan gives Σ w·Σ_k p·F with p ∝
-L·π, where L is the likelihood of rate k for an item; and since each item has one rate and not its mean, the
-sum varies by chance with the variance Σ w²·(Σ_k p·F² − (Σ_k p·F)²).
+The uncertainty of single items averages out over many items. What does not average out is the distribution of
+rates over all items, which an engine hardly knows after few polls. So populations π of rates are drawn. Each
+starts from a Dirichlet draw and learns by EM from the polls of all items, with a random weight for each item
+(Rubin's Bayesian bootstrap, 1981). If the polls contain much information, all populations become equal; if
+they contain none, the populations stay as different as they were. Under each population the mean freshness is
+Σ w·Σ_k p·F over the items, with the weight w of an item, its freshness F at rate k and its probability p ∝
+L·π of rate k, where L is the likelihood. An item has one rate and not its mean, so this sum also varies by
+chance, with the variance Σ w²·(Σ_k p·F² − (Σ_k p·F)²).
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from afresh.values.arrays import Float64s
 
 Float32s = npt.NDArray[np.float32]
 DRAWS, STEPS, LEVEL = 32, 25, 0.9
-_CONCENTRATION = 1.0  # of the Dirichlet that a population starts from, summed over the rates
-_FLAT = 1e-3  # share of the flat distribution in it
-# Items at once: larger products are spread over threads, which wait for each other on a busy machine.
+_CONCENTRATION = 1.0  # sum of the parameters of the Dirichlet distribution that a population starts from
+_FLAT = 1e-3  # share of the flat distribution in the start
+# Items at once. BLAS uses several threads for larger products, which wait for each other on a busy machine.
 _ROWS = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatePopulations:
-    """``populations`` (rates × draws) given ``evidence`` (items × rates); ``chance``: a normal per draw."""
+    """``populations`` (rates × draws), ``evidence`` (items × rates), ``chance`` (a normal draw each)."""
 
     evidence: Float32s
     populations: Float32s
@@ -38,9 +39,9 @@ class RatePopulations:
     def draw(
         cls, evidence: Float64s, rng: np.random.Generator, items_per_row: float = 1.0
     ) -> RatePopulations:
-        """Draw populations; ``evidence`` is the likelihood of each rate up to a factor, a row per item.
+        """Draw populations; ``evidence`` is the likelihood of each rate up to a factor, with a row per item.
 
-        Where the items are a sample, each row stands for ``items_per_row`` items.
+        If the items are a sample, each row represents ``items_per_row`` items.
         """
         likelihood, (items, rates) = evidence.astype(np.float32), evidence.shape
         first = rng.dirichlet(np.full(rates, _CONCENTRATION / rates), size=DRAWS)
@@ -53,12 +54,14 @@ class RatePopulations:
         return cls(likelihood, found, rng.standard_normal(DRAWS))
 
     def means(self, fresh: Float64s, share: Float64s) -> Float64s:
-        """Σ share·fresh under each population, ``fresh`` by item and rate."""
+        """Return Σ share·freshness under each population; ``fresh`` is the freshness by item and rate."""
         likely, part = self._sum_rates(self.evidence), self.evidence * fresh.astype(np.float32)
         return np.asarray(share @ (self._sum_rates(part) / likely))
 
     def interval(self, fresh: Float64s, share: Float64s) -> tuple[float, float]:
-        """The interval that holds Σ share·fresh under 90 % of the populations, ``fresh`` by item and rate.
+        """Return the interval that contains Σ share·freshness under 90 % of the populations.
+
+        ``fresh`` is the freshness by item and rate.
 
         >>> known = RatePopulations.draw(np.tile([0.0, 1.0, 0.0], (50, 1)), np.random.default_rng(1))
         >>> low, high = known.interval(np.tile([0.9, 0.5, 0.1], (50, 1)), np.full(50, 0.02))
@@ -77,7 +80,7 @@ class RatePopulations:
         return max(float(low), 0.0), min(float(high), 1.0)
 
     def _sum_rates(self, by_rate: Float32s) -> Float32s:
-        """Σ over rates under each population, a row per item."""
+        """Return the sum over rates under each population, with a row per item."""
         return np.concatenate([by_rate[some] @ self.populations for some in _blocks(len(by_rate))])
 
 

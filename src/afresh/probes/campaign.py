@@ -1,19 +1,19 @@
-"""One round of refreshing a relation: which request to make next, and what its answer teaches.
+"""One round of refreshing a relation by keyword queries: choose the next request, and learn from its answer.
 
-Without a quota the round follows a plan of whole queries that covers all tuples for sure (``probes.cover``).
-With a quota it reads the pages that are expected to bring the most (``probes.page_plan``), or the beginning
-of the sure plan where that brings more. A plan is carried out page by page, the page of the largest expected
-gain first, and every answer is used at once: pages whose tuples have all come otherwise are not read, nor
-pages that would cost more than look-ups. Each time half of the remaining tuples have come, the rest is
-planned again, with pages already read at no cost and totals as the server reported them. Tuples that no query
-brings are looked up by key.
+Without a quota the round follows a plan of whole queries and look-ups that covers all tuples
+(``probes.cover``). With a quota it reads the pages that are expected to return the most value
+(``probes.page_plan``), or the first part of the covering plan if that returns more. A plan is executed page
+by page, in the order of expected gain, and every answer is used at once. A page is not read if all its tuples
+were already returned by other requests, or if look-ups would cost less. Each time half of the remaining
+tuples were returned, the rest is planned again; pages already read then cost nothing, and the totals are
+those reported by the server. Tuples that no query returns are looked up by key.
 
-Where totals are estimates, each reported total improves them, and when they have moved far the candidates are
-searched and planned again. A wrong estimate costs requests, so the loss of queries against look-ups is
-bounded: with N pages read that brought M tuples, N − M never exceeds a twentieth of the tuples plus three. So
-a round takes at most 1.05·|L| + 3 requests, whatever the server does.
+If totals are estimates, each reported total improves them, and after a large change the candidate queries are
+searched and planned again. A wrong estimate costs requests, so the loss of queries compared with look-ups is
+limited: if N pages returned M new tuples, N − M never exceeds 5 % of the tuples plus three. So for |L| local
+tuples a round takes at most 1.05·|L| + 3 requests, whatever the server answers.
 
-Nothing here contacts a server: ``next_request`` says what to ask, ``learn`` takes the answer.
+No server is contacted here: ``next_request`` returns the request, and ``learn`` receives the answer.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from afresh.probes.page_plan import LookUp, PagePlan, ProbeRequest, ReadPage, pl
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
-_REPLAN = 0.5  # share of the tuples planned for that is left when the rest is planned again
-_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # requests lost to wrong estimates at most: per tuple, and in addition
+_REPLAN = 0.5  # the rest is planned again when this share of the planned tuples is left
+_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # most requests that wrong estimates may cost: per tuple, and in addition
 
 
 class Campaign:
     """The state of one round.
 
-    ``values``  what refreshing each tuple gains now (w·F); only tuples with a value above 0 are requested.
-    ``limit``   the most results that the server gives for one query (K).
-    ``quota``   the most requests; None: until covered.
-    ``learned`` where the candidates' totals are estimates: improved by every total that the server reports.
+    ``values``  the gain of refreshing each tuple now (w·F); only tuples with a value above 0 are requested.
+    ``limit``   the most results that the server returns for one query, over all pages.
+    ``quota``   the most requests; None to continue until all tuples are covered.
+    ``learned`` the estimator of the totals, which learns from every reported total; None if they are exact.
 
     >>> from afresh.probes.postings import Postings
     >>> one = Candidates(np.array([[0]]), Postings.of_rows([[0, 1, 2]], 4), np.array([3.0]))
@@ -72,7 +72,7 @@ class Campaign:
         self.wanted: Bools = self._values > 0
         most = min(int(self.wanted.sum()), math.inf if quota is None else quota)
         self._to_lose = math.inf if learned is None else _LOST_SHARE * most + _LOST_FEW
-        self._asked: dict[tuple[int, ...], tuple[int, bool]] = {}  # pages read, and whether that was all
+        self._asked: dict[tuple[int, ...], tuple[int, bool]] = {}  # pages read, and whether none is left
         self.missing: Bools = np.zeros(candidates.tuples.width, dtype=np.bool_)
         self.requests = 0
         self._totals = candidates.totals.copy()
@@ -83,7 +83,7 @@ class Campaign:
         self.planned_requests, self.bound = self._plan()
 
     def next_request(self) -> ProbeRequest | None:
-        """The planned request of the largest expected gain; None when covered, or the quota is spent."""
+        """Return the planned request of the largest expected gain; None if all is covered or spent."""
         if int(self.wanted.sum()) <= self._threshold or self._has_moved():
             self._plan()
         while self.wanted.any() and (self._quota is None or self.requests < self._quota):
@@ -101,7 +101,7 @@ class Campaign:
         return None
 
     def expected(self, request: ProbeRequest) -> float:
-        """Return the expected number, by weight, of records still wanted that the request would bring."""
+        """Return the expected value of the wanted tuples that the request would return."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
         if self._closed[request.query] or self._to_lose < 1:
@@ -118,9 +118,9 @@ class Campaign:
         *,
         over: bool = False,
     ) -> int:
-        """Take the answer: the local tuples in it and the total it reported; returns how many were new.
+        """Learn from an answer (the local tuples ``found``, the reported total); return how many were new.
 
-        ``over``: the query has no more results, whatever its total says.
+        ``over`` states that the query has no more results, whatever total was reported.
         """
         self.requests += 1
         places = np.unique(np.asarray(found, dtype=np.int64))
@@ -145,7 +145,7 @@ class Campaign:
         return new
 
     def words(self, request: ReadPage) -> tuple[int, ...]:
-        """The keywords of the query of a request just made."""
+        """Return the keywords of the query of a request just made."""
         return _words(self.candidates.sets[request.query].tolist())
 
     def _wanted_tuples(self, query: int) -> Ints:
@@ -157,11 +157,11 @@ class Campaign:
         return float(request_counts(total, self._page_size)[0]) - float(self._read[query])
 
     def _is_cheaper_than_look_ups(self, query: int) -> bool:
-        """Whether look-ups would cost more than the query's pages; a last page is read even for one tuple."""
+        """Return whether the query's pages cost less than look-ups; a last page may return one tuple only."""
         return self._pages_left(query) < max(len(self._wanted_tuples(query)), 2) or self._quota is not None
 
     def _plan(self) -> tuple[float, float]:
-        """Fill the heap of planned requests; returns the number of requests planned and the bound."""
+        """Fill the heap of planned requests; return the number of planned requests and the bound."""
         if self._has_moved():
             self._find_candidates_again()
         pages = request_counts(np.minimum(self._totals, self._most), self._page_size) - self._read
@@ -184,7 +184,7 @@ class Campaign:
         return planned, bound
 
     def _best_pages(self, among: Ints, count: int) -> PagePlan:
-        """The plan of ``count`` requests among queries that are not read to the end."""
+        """Return the plan of ``count`` requests, using only the queries ``among``, which have pages left."""
         unread = self._totals[among] - self._read[among] * self._page_size
         some = self.candidates.take(among)
         now = Candidates(some.sets, some.tuples, unread)
@@ -196,7 +196,7 @@ class Campaign:
         return replace(plan, steps=tuple(steps))
 
     def _gain_of_beginning(self, cover: Cover, costs: Float64s, left: float) -> float:
-        """The least gain of the first ``left`` requests of a sure plan, the densest queries first."""
+        """Return the gain of the first ``left`` requests of a cover, in order of gain per request."""
         taken = np.zeros(len(self._values), dtype=np.bool_)
         shares = []
         for query in cover.queries.tolist():
@@ -216,7 +216,7 @@ class Campaign:
         return self._learned is not None and self._learned.moved_from(self._found_at)
 
     def _find_candidates_again(self) -> None:
-        """Search the candidates by the estimates as they are now; what was read before stays read."""
+        """Search the candidate queries with the present estimates; pages already read stay read."""
         assert self._learned is not None
         self._found_at = self._learned.scales()
         self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
@@ -237,7 +237,7 @@ def _heap_entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:
 
 
 def local_tuples(keys: Iterable[str], places: dict[str, int]) -> list[int]:
-    """The local tuples among the keys of an answer.
+    """Return the local tuples whose keys are in an answer; ``places`` maps keys to tuples.
 
     >>> local_tuples(["a", "z"], {"a": 3})
     [3]

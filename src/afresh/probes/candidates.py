@@ -1,10 +1,10 @@
 """The candidate queries: sets of one to three keywords, with their local results and their expected totals.
 
-A query that costs one request is better than any narrower query, and a query that costs as many requests as
-it has local tuples is no better than looking the tuples up. So, with page size p: keywords are combined only
-while the combined query still has more than one page; queries with ⌈|R_S|/p⌉ ≥ |R_L| are left out; of queries
-with equal local results only the cheapest is kept. What remains are closed keyword sets with a local support
-of 2 or more.
+A query that costs one request is better than any query with more keywords, and a query that costs as many
+requests as it has local tuples is no better than looking up these tuples. Let p be the page size, and R_S and
+R_L the results of a query on the server and in the local relation. Keywords are combined only if each query
+with one keyword less has more than one page. Queries with ⌈|R_S|/p⌉ ≥ |R_L| are left out. Of queries with
+equal local results only the cheapest is kept. So at least two local tuples contain each set that remains.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.postings import Postings, SortedSet
 from afresh.values.arrays import Bools, Float64s, Ints
 
-MOST_COMBINED = 16  # keywords of one tuple that are combined: the rarest on the server
-_SEED = 0x5EED  # of the fingerprints by which equal results are found
+MOST_COMBINED = 16  # of each tuple so many keywords are combined, the rarest on the server
+_SEED = 0x5EED  # of the random fingerprints by which equal results are found
 
 
 class ResultTotals(Protocol):
-    """Estimates |R_S(q)|, the results of a query on the server, for each row of ``sets`` (−1: no keyword)."""
+    """Estimates the number of results on the server of each query, a row of ``sets`` (−1 is no keyword)."""
 
     def __call__(self, sets: Ints) -> Float64s: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Queries: ``sets`` of keywords, the local ``tuples`` of each, its expected ``totals`` on the server."""
+    """Queries: their ``sets`` of keywords, local ``tuples``, and expected ``totals`` on the server."""
 
     sets: Ints
     tuples: Postings
@@ -41,12 +41,12 @@ class Candidates:
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:
-        """Some of the queries, in the order given."""
+        """Return the queries with the indices ``wanted``, in this order."""
         return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
 
 
 def request_counts(totals: Float64s, page_size: int) -> Float64s:
-    """The requests that each query takes, ⌈|R_S(q)|/p⌉; at least one, since an empty answer is a request.
+    """Return the requests that each query takes, ⌈total/page_size⌉; at least one, also for an empty answer.
 
     >>> request_counts(np.array([0.0, 10.0, 10.5]), 10)
     array([1., 1., 2.])
@@ -57,7 +57,7 @@ def request_counts(totals: Float64s, page_size: int) -> Float64s:
 def find_candidates(
     relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3
 ) -> Candidates:
-    """All queries of up to ``most_keywords`` keywords that can be better than looking tuples up."""
+    """Return all queries of up to ``most_keywords`` keywords that can be better than look-ups of tuples."""
     singles = np.arange(len(relation.keywords))[:, None]
     expected = totals(singles)
     support = relation.by_keyword.sizes
@@ -82,7 +82,7 @@ def find_candidates(
 
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
-    """Sets of ``size`` keywords that two tuples share and whose broader sets are all among ``broader``."""
+    """Return the sets of ``size`` keywords that two tuples share and whose subsets are all in ``broader``."""
     width = len(relation.keywords)
     known = SortedSet(broader)
     found: list[Ints] = [np.empty(0, np.int64)]
@@ -91,7 +91,7 @@ def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) 
         block = rows.members[rows.starts[:-1][sizes == degree][:, None] + np.arange(degree)]
         chosen = np.array(list(combinations(range(degree), size)))
         sets = block[:, chosen].reshape(-1, size)
-        for left_out in range(size if size > 2 else 0):  # pairs: their single keywords were chosen before
+        for left_out in range(size if size > 2 else 0):  # the keywords of pairs were checked by the caller
             sets = sets[known(_set_codes(np.delete(sets, left_out, axis=1), width))]
         found.append(_set_codes(sets, width))
     codes = np.sort(np.concatenate(found))
@@ -122,7 +122,7 @@ def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, pag
     good = np.flatnonzero(cost < local.sizes)
     local, cost = local.take(good), cost[good]
     marks = np.random.default_rng(_SEED).integers(1 << 63, size=relation.tuples, dtype=np.int64)
-    running = np.concatenate(([0], np.cumsum(marks[local.members])))  # wraps around, which is fine
+    running = np.concatenate(([0], np.cumsum(marks[local.members])))  # overflow does no harm
     fingerprint = running[local.starts[1:]] - running[local.starts[:-1]]
     used = (sets[good] >= 0).sum(axis=1)
     order = np.lexsort((good, used, totals[good], cost, fingerprint))
@@ -134,17 +134,16 @@ def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, pag
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactTotals:
-    """Totals counted in the server's own records, which are at hand."""
+    """Totals counted in the server's own records, if these are available."""
 
     index: KeywordIndex
 
     def __call__(self, sets: Ints) -> Float64s:
-        """|R_S(q)| of each set of keywords."""
         return self.index.counts(sets).astype(np.float64)
 
 
 class LearningTotals(ResultTotals, Protocol):
-    """Estimates for the queries of ``relation`` that every total which the server reports improves."""
+    """Estimates for the queries of ``relation``, which improve with every total that the server reports."""
 
     relation: KeywordIndex
 
@@ -152,7 +151,7 @@ class LearningTotals(ResultTotals, Protocol):
         """Learn the total that the server reported for a query."""
 
     def scales(self) -> Float64s:
-        """The factors of all estimates, as logarithms."""
+        """Return the logarithms of the factors of all estimates."""
 
     def moved_from(self, scales: Float64s) -> bool:
-        """Whether the estimates have changed much since the scales were these."""
+        """Return whether the estimates have changed much since ``scales()`` returned these values."""

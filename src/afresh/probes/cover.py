@@ -1,19 +1,20 @@
-"""The fewest requests that cover all wanted tuples for sure: set covering by Lagrange multipliers.
+"""The fewest requests that return all wanted tuples: set covering by Lagrange multipliers.
 
     min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every tuple r,   x, y ∈ {0, 1}
 
-c_q is the number of requests query q takes, y_r looks tuple r up by its key for one request: so a cover
-always exists. With c_q = |R_S(q)| and no look-ups it is the covering program of Yang et al. 2010, §3.3.
+Query q takes c_q requests and is used if x_q = 1. If y_r = 1, tuple r is looked up by its key for one
+request, so a cover always exists. If c_q is the number of results of q on the server and there are no
+look-ups, it is the covering program of Yang et al. 2010, §3.3.
 
-A greedy choice is a few per cent off, and becomes worse with more candidate queries. Here multipliers u_r,
-the prices of covering tuples, are found by subgradient steps (Held & Karp 1971; Caprara, Fischetti & Toth
-1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r), which no plan beats. Good covers
-consist of queries of low reduced cost c_q − Σ u_r: the integer program is solved over these few.
+A greedy choice needs a few per cent more requests, and more if there are more candidate queries. Here
+multipliers u_r, the prices of covering the tuples, are found by subgradient steps (Held & Karp 1971; Caprara,
+Fischetti & Toth 1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r) on the requests of
+any plan. The integer program is solved over the queries of lowest reduced cost c_q − Σ u_r.
 
-The greedy cover is computed lazily. A query's gain only falls as others are chosen (coverage is submodular),
-so an old gain is an upper bound: the best of a heap is evaluated again, and taken if it still is the best
-(CELF, Leskovec et al. 2007). The choice is that of the plain greedy, ties to the lower number, at a fraction
-of the evaluations.
+The greedy cover is computed lazily. The gain of a query only falls as others are chosen, because coverage is
+submodular, so a gain computed earlier is an upper bound. The best query of a heap is evaluated again, and
+chosen if it is still the best (CELF, Leskovec et al. 2007). The result is that of the plain greedy algorithm,
+with the lower number first among equals, at a fraction of the evaluations.
 """
 
 from __future__ import annotations
@@ -28,22 +29,21 @@ import numpy as np
 from afresh.probes.postings import Postings
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 
-_STEPS = 400  # of the multipliers: stopping early only loosens the bound
-_PATIENCE = 10  # steps without a better bound before they are shortened
+_STEPS = 400  # most subgradient steps; fewer only make the bound weaker
+_PATIENCE = 10  # steps without a better bound before steps are shortened
 _SHORTER = 0.6
 _NEAR = 1e-6
-_MOST_NODES = 1_000  # of the integer program, which then returns the best cover found
+_MOST_NODES = 1_000  # after so many nodes the integer program returns the best cover found
 _CORE_SHARE = 0.5  # queries in the integer program, per tuple
 _FEWEST_CORE = 2_000
-_MOST_BRANCHED = 50_000  # tuples beyond which only the greedy cover over the core is affordable
+_MOST_BRANCHED = 50_000  # for more tuples the integer program would take too long
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """``queries`` to read to the end, ``look_ups`` of tuples by key, the ``requests`` of both, and the
-    ``bound``.
+    """The ``queries`` to read to the end, the tuples to look up by key, and the ``requests`` of both.
 
-    No choice of whole queries and look-ups covers with fewer than ``bound`` requests.
+    No choice of whole queries and look-ups covers all tuples with fewer than ``bound`` requests.
     """
 
     queries: Ints
@@ -53,9 +53,9 @@ class Cover:
 
 
 def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool = True) -> Cover:
-    """The cheapest sure cover of the ``wanted`` tuples by rows of ``tuples`` and look-ups.
+    """Return the cheapest cover found of the ``wanted`` tuples by queries (rows of ``tuples``) and look-ups.
 
-    ``branch``: also by a whole-number program, which is worth its time where the costs are known.
+    With ``branch`` an integer program is solved as well, which takes longer; use it if the costs are exact.
 
     >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
     >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy needs 3
@@ -65,7 +65,7 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
     price: Float64s = np.array(costs, dtype=np.float64)
     left = tuples if wanted.all() else tuples.keep(wanted)
     rows = np.flatnonzero(wanted)
-    useful = np.flatnonzero(left.sizes > price)  # no better than look-ups otherwise
+    useful = np.flatnonzero(left.sizes > price)  # other queries are no better than look-ups
     if not useful.size:
         return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
     place = np.cumsum(wanted) - 1
@@ -81,7 +81,7 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
 
 
 class _CoveringProblem:
-    """The problem in which every tuple is wanted and every query is cheaper than look-ups."""
+    """A covering problem in which every tuple is wanted and every query is cheaper than look-ups."""
 
     def __init__(self, tuples: Postings, costs: Float64s) -> None:
         from scipy.sparse import csr_array
@@ -92,7 +92,7 @@ class _CoveringProblem:
         self._turned = self._matrix.T.tocsr()
 
     def solve(self, *, branch: bool) -> tuple[Ints, float]:
-        """The queries of the best cover found, and the bound."""
+        """Return the queries of the best cover found, and the bound."""
         start = self._greedy(self._cheapest())
         prices, bound = self._prices(self.requests(start))
         if self.requests(start) < bound + 1 - _NEAR:
@@ -106,7 +106,7 @@ class _CoveringProblem:
         return min(found, key=self.requests), bound
 
     def requests(self, solution: Ints) -> float:
-        """What a choice of queries costs, with look-ups for the tuples it leaves."""
+        """Return the requests of these queries and of look-ups for the tuples that they do not cover."""
         covered = np.unique(self.tuples.take(solution).members).size
         return float(self.costs[solution].sum()) + self.tuples.width - covered
 
@@ -114,14 +114,14 @@ class _CoveringProblem:
         return among[greedy_cover(self.tuples.take(among), self.costs[among])]
 
     def _cheapest(self) -> Ints:
-        """For each tuple the query of least cost per tuple."""
+        """Return the queries that have, for some tuple, the least cost per tuple."""
         price = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         order = np.lexsort((price, self.tuples.members))
         first = np.diff(self.tuples.members[order], prepend=-1) > 0
         return np.unique(self.tuples.row_ids()[order[first]])
 
     def _prices(self, requests: float) -> tuple[Float64s, float]:
-        """Multipliers in [0, 1] (a look-up costs 1) and the best bound that they prove."""
+        """Return multipliers in [0, 1] (a look-up costs 1) and the best bound that they prove."""
         prices = np.ones(self.tuples.width)
         share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         np.minimum.at(prices, self.tuples.members, share)
@@ -135,7 +135,7 @@ class _CoveringProblem:
             else:
                 idle += 1
             if requests < bound + 1 - _NEAR:
-                break  # no plan of whole requests can be better: proved
+                break  # this proves that no plan of whole requests is better
             if idle >= _PATIENCE:
                 prices, length, idle = best, length * _SHORTER, 0
                 continue
@@ -148,7 +148,6 @@ class _CoveringProblem:
         return best, bound
 
     def _integer_program(self, among: Ints) -> Ints:
-        """The integer program over some of the queries, and all look-ups."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import eye_array, hstack
 
@@ -165,9 +164,9 @@ class _CoveringProblem:
 
 
 def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
-    """Queries in the order chosen, while one is worth more per request than a look-up.
+    """Choose queries greedily, in the order returned, while one gains more than look-ups for its requests.
 
-    ``values`` are those of the tuples (1 by default); the look-up of a tuple gains its value for one request.
+    ``values`` are the values of the tuples (1 by default); a look-up gains the tuple's value for one request.
 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])
@@ -196,7 +195,7 @@ def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) 
 
 
 def _gain_of_look_ups(left: Float64s, cost: float) -> float:
-    """The gain of as many look-ups as the query costs: those of its most valuable tuples."""
+    """Return the gain of as many look-ups as the query costs requests, of its most valuable tuples."""
     count = int(cost)
     if count >= len(left):
         return float(left.sum())

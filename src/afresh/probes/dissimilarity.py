@@ -1,8 +1,8 @@
-"""How much a record has changed, δ(r_L, r_S), field by field.
+"""How much a record has changed: δ(r_L, r_S) between the local record r_L and the server's record r_S.
 
-A price that moved by a cent and one that halved are both changes, but not the same loss. Each content
-field has a dissimilarity: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|), ``unequal`` 0 or 1, or a
-function of two texts.
+A price that changed by a cent and a price that halved are both changes, but not the same loss. Each content
+field has a dissimilarity of its values a and b: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|),
+``unequal`` 0 or 1, or a function of two texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Dissimilarity: TypeAlias = Callable[[str, str], float]
 
 
 def absolute(old: str, new: str) -> float:
-    """|a − b|.
+    """Return |a − b|.
 
     >>> absolute("10", "12.5")
     2.5
@@ -26,7 +26,7 @@ def absolute(old: str, new: str) -> float:
 
 
 def relative(old: str, new: str) -> float:
-    """|a − b|/max(|a|, |b|), 0 where both are 0.
+    """Return |a − b|/max(|a|, |b|); 0 if both are 0.
 
     >>> relative("10", "8"), relative("0", "0")
     (0.2, 0.0)
@@ -37,7 +37,7 @@ def relative(old: str, new: str) -> float:
 
 
 def unequal(old: str, new: str) -> float:
-    """1 if the texts differ, else 0.
+    """Return 1 if the texts differ, else 0.
 
     >>> unequal("in stock", "sold out")
     1.0
@@ -55,7 +55,7 @@ DISSIMILARITIES: Mapping[str, Dissimilarity] = {
 def record_change(
     old: Mapping[str, str], new: Mapping[str, str], fields: Mapping[str, Dissimilarity]
 ) -> float:
-    """δ(r_L, r_S): the sum over the content ``fields``; a field that is missing on one side is unequal.
+    """Return the sum of the dissimilarities of ``fields``; a field that only one record has counts as 1.
 
     >>> record_change({"price": "10", "stock": "3"}, {"price": "9"}, {"price": absolute, "stock": unequal})
     2.0

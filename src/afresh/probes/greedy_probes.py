@@ -1,12 +1,15 @@
-"""GreedyProbes, Algorithm 2 of Yang et al. 2010, as printed, with the query efficiency of Eqn. (2).
+"""GreedyProbes, Algorithm 2 of Yang et al. 2010, as published, with the query efficiency of Eqn. (2).
+
+Each step chooses the query
 
     q = argmax Σ_{uncovered r ∈ R_L(q)} w(r)·F(r;t) / |R_S(q)|
 
-over single keywords and pairs of the k keywords most frequent among the tuples not yet covered (§5.3),
-until the quota of queries is reached or every tuple that has a keyword is covered. Method 1 reads all
-⌈|R_S|/p⌉ result pages of a query and covers R_L(q); Method 2 reads the first and is expected to cover
-min(1, p/|R_S|) of it, though the algorithm then counts all of R_L(q) as covered. Ties go to the more
-frequent keywords.
+among the k keywords that are most frequent in the tuples not yet covered, and their pairs (§5.3). R_L(q) and
+R_S(q) are the results of q in the local relation and on the server, w(r) is the weight of tuple r, and F(r;t)
+its expected change in the time t since its refresh. The steps end when the quota of queries is reached or
+every tuple that has a keyword is covered. Method 1 reads all ⌈|R_S|/p⌉ result pages of p tuples and covers
+R_L(q). Method 2 reads the first page and is expected to cover the share min(1, p/|R_S|) of R_L(q), though the
+algorithm then counts all of R_L(q) as covered. Of equal queries the one with the more frequent keywords wins.
 """
 
 from __future__ import annotations
@@ -25,7 +28,11 @@ METHODS = (1, 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A chosen query: its keywords, its local tuples, the new ones, total, requests and expected cover."""
+    """A chosen query.
+
+    ``tuples`` are its local results, ``new`` those not covered by earlier queries, ``total`` its results on
+    the server, ``requests`` its pages, ``expected`` the expected number of local tuples in these.
+    """
 
     keywords: tuple[int, ...]
     tuples: Ints
@@ -45,7 +52,9 @@ def greedy_probes(
     quota: int | None = None,
     values: Floats | None = None,
 ) -> tuple[Probe, ...]:
-    """The queries in the order chosen; ``values`` are w(r)·F(r;t), ``pool`` the paper's k.
+    """Choose queries by Algorithm 2 of Yang et al. 2010, and return them in the order chosen.
+
+    ``values`` are w(r)·F(r;t) of the tuples, ``pool`` is k, the number of keywords to combine in each step.
 
     >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> titles = {"title": ["web crawl", "web search", "deep web"]}
@@ -55,7 +64,7 @@ def greedy_probes(
     [((0, 1), 1.0), ((0, 2), 1.0), ((0, 3), 1.0)]
     """
     if method not in METHODS:
-        raise UsageError(f"method {method}: 1 reads all result pages, 2 the first")
+        raise UsageError(f"method {method}: must be 1 (read all result pages) or 2 (read the first)")
     worth = np.ones(relation.tuples) if values is None else np.asarray(values, dtype=np.float64)
     uncovered: Bools = relation.by_tuple.sizes > 0
     known = _TotalsCache(totals, len(relation.keywords))
@@ -64,7 +73,7 @@ def greedy_probes(
         held = relation.by_tuple.take(np.flatnonzero(uncovered)).members
         counts = np.bincount(held, minlength=len(relation.keywords))
         words = np.argsort(-counts, kind="stable")[:pool]
-        words = words[counts[words] > 0]  # the keywords that most uncovered tuples hold
+        words = words[counts[words] > 0]  # the keywords contained in most uncovered tuples
         keywords, total = _most_efficient(relation, words, worth, uncovered, known)
         members = relation.matches(np.array([keywords]))[1]
         new = members[uncovered[members]]
@@ -78,13 +87,13 @@ def greedy_probes(
 def _most_efficient(
     relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _TotalsCache
 ) -> tuple[tuple[int, ...], float]:
-    """The single keyword or pair of largest efficiency, and its total."""
+    """Return the single keyword or pair of the largest efficiency, and its total on the server."""
     holds = np.zeros((len(words), relation.tuples))
     for place, word in enumerate(words.tolist()):
         holds[place, relation.by_keyword.row(word)] = 1.0
     holds = holds[:, uncovered]
     gains = (holds * worth[uncovered]) @ holds.T
-    # Singles are on the diagonal and come first, then pairs: the order settles ties.
+    # Single keywords (the diagonal) come before pairs, because the first of equal queries is chosen.
     first, second = np.nonzero(np.triu(holds @ holds.T > 0))
     order = np.lexsort((second, first, first != second))
     first, second = first[order], second[order]
@@ -96,7 +105,7 @@ def _most_efficient(
 
 
 class _TotalsCache:
-    """Totals of singles and pairs, each estimated once."""
+    """The totals of single keywords and pairs, each estimated only once."""
 
     def __init__(self, totals: ResultTotals, width: int) -> None:
         self._ask, self._width = totals, width

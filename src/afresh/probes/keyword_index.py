@@ -1,9 +1,9 @@
-"""The keywords of tuples: how texts are split into them, and which tuples hold which.
+"""The keywords of tuples: how texts are split into keywords, and which tuples contain which keyword.
 
-A tuple is a bag of keywords (Yang et al. 2010, §3). Titles are split into words, stop words removed; a list
-of authors is split by its separator into whole names. Case and surrounding space do not matter to a search
-box, so they do not here. Every query is made of keywords of the local relation (§3.3, constraint 1), so a
-corpus (the server's records, or a proxy's) is indexed by the local vocabulary alone.
+A tuple is a set of keywords (Yang et al. 2010, §3). A title is split into words, without stop words; a list
+of authors is split by its separator into whole names. Case and surrounding space are ignored, as search boxes
+do. Every query consists of keywords of the local relation (§3.3, constraint 1), so another corpus (the
+server's records, or those of a proxy) is indexed by the local vocabulary only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.probes.postings import Postings, SortedSet
 from afresh.values.arrays import Ints
 from afresh.values.errors import InputError, UsageError
 
-# Words too common to be worth a query, in the language of most search boxes.
+# English words that are too common for a query.
 _COMMON = """
 a about after all also an and any are as at be been but by can could did do does for from had has
 have he her his how i if in into is it its may more most no not of on one only or other our over she
@@ -34,7 +34,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class WordSplitter:
-    """Every word of the text once, in lower case, in order, without ``stop_words``.
+    """Splits a text into its distinct words, in lower case and in order, without ``stop_words``.
 
     >>> WordSplitter()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
     ['anatomy', 'large', 'scale', 'hypertextual', 'web', 'search', 'engine']
@@ -49,7 +49,7 @@ class WordSplitter:
 
 @dataclass(frozen=True, slots=True)
 class ValueSplitter:
-    """Every value between separators once, in lower case, with single spaces.
+    """Splits a text into the distinct values between separators, in lower case, with single spaces.
 
     >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
     ['junghoo cho', 'hector garcia-molina']
@@ -64,14 +64,14 @@ class ValueSplitter:
 
 @dataclass(frozen=True, slots=True)
 class KeywordAttribute:
-    """A column whose text yields keywords, and how it is split."""
+    """A column of texts, and how its texts are split into keywords."""
 
     name: str
     split: WordSplitter | ValueSplitter
 
 
 def parse_keywords(text: str) -> KeywordAttribute:
-    """``name:SEP`` splits the column by SEP into whole values, a bare ``name`` into words.
+    """Parse ``name:SEP`` (split the column by SEP into whole values) or ``name`` (split it into words).
 
     >>> parse_keywords("authors:;"), parse_keywords("title").name
     (KeywordAttribute(name='authors', split=ValueSplitter(separator=';')), 'title')
@@ -85,25 +85,25 @@ def parse_keywords(text: str) -> KeywordAttribute:
     return KeywordAttribute(name, ValueSplitter(separator) if colon else WordSplitter())
 
 
-Texts: TypeAlias = Mapping[str, Sequence[str]]  # a column of texts by name
+Texts: TypeAlias = Mapping[str, Sequence[str]]  # columns of texts by their names
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """One keyword; ``attribute`` is empty where the server searches all attributes at once."""
+    """One keyword; ``attribute`` is empty if the server searches all attributes at once."""
 
     attribute: str
     text: str
 
     def __str__(self) -> str:
-        """As people write it: ``authors="junghoo cho"``, ``title=web``, or the bare text."""
+        """Return the keyword as people write it: ``authors="junghoo cho"``, ``title=web`` or ``web``."""
         text = f'"{self.text}"' if " " in self.text else self.text
         return f"{self.attribute}={text}" if self.attribute else text
 
 
-@dataclass(frozen=True, eq=False)  # no slots: the table of pairs is made once, when first needed
+@dataclass(frozen=True, eq=False)  # no slots, because ``cached_property`` stores its value in the instance
 class KeywordIndex:
-    """The keywords of tuples, both ways round: tuple → keywords, and keyword → tuples."""
+    """The keywords of each tuple (``by_tuple``) and the tuples of each keyword (``by_keyword``)."""
 
     keywords: tuple[Keyword, ...]
     by_tuple: Postings
@@ -118,10 +118,10 @@ class KeywordIndex:
         return SortedSet(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
     def counts(self, sets: Ints) -> Ints:
-        """How many tuples hold all keywords of each set: |R(q)| of each row of ``sets``, −1 is no keyword.
+        """Return how many tuples contain all keywords of each row of ``sets``; −1 stands for no keyword.
 
-        The shortest posting list of each set is walked and each of its tuples looked up for the others, so
-        the work is the sum of the shortest lists, whatever the corpus.
+        Each tuple in the shortest posting list of a set is checked for the other keywords, so the work is the
+        sum of the lengths of the shortest lists, whatever the size of the corpus.
 
         >>> title = KeywordAttribute("title", str.split)
         >>> index = index_relation({"title": ["web crawl", "web search", "web crawl"]}, [title])
@@ -131,7 +131,7 @@ class KeywordIndex:
         return np.bincount(self.matches(sets)[0], minlength=len(sets))
 
     def matches(self, sets: Ints) -> tuple[Ints, Ints]:
-        """(set, tuple) of every tuple that holds all keywords of a set, sets ascending."""
+        """Return all pairs of a set and a tuple that contains all its keywords, as two arrays."""
         sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
         shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
         found_sets, found_tuples = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -152,9 +152,9 @@ class KeywordIndex:
 def index_relation(
     texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
 ) -> KeywordIndex:
-    """The index of the local relation: its keywords in the order in which they are met.
+    """Index the local relation; its keywords are numbered in the order in which they first occur.
 
-    ``scoped``: the server can be asked for a keyword in one attribute; else in any.
+    With ``scoped`` the server can search for a keyword in one attribute; otherwise it searches in all.
 
     >>> title = KeywordAttribute("title", str.split)
     >>> index = index_relation({"title": ["web crawl", "web"]}, [title])
@@ -170,7 +170,7 @@ def index_relation(
 def index_corpus(
     relation: KeywordIndex, texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
 ) -> KeywordIndex:
-    """The tuples of another corpus under the keywords of ``relation``; its other words are of no use."""
+    """Index the tuples of another corpus by the keywords of ``relation``; its other words are ignored."""
     vocabulary = {(word.attribute, word.text): place for place, word in enumerate(relation.keywords)}
     rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=False)
     return _index(relation.keywords, rows)
@@ -208,11 +208,11 @@ def _codes(tuples: Ints, keywords: Ints, width: int) -> Ints:
     return tuples * width + keywords
 
 
-_PART = 1 << 22  # list entries handled together: a hundred megabytes
+_PART = 1 << 22  # list entries processed at once, about a hundred megabytes
 
 
 def _parts(sizes: Ints) -> list[slice]:
-    """Slices of consecutive lists that together hold about ``_PART`` entries."""
+    """Return slices of consecutive lists that together contain about ``_PART`` entries each."""
     if not len(sizes):
         return []
     bins = np.cumsum(sizes) // _PART

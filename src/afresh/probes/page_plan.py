@@ -1,12 +1,13 @@
-"""The plan of a given number of requests: pages and look-ups, chosen greedily one by one.
+"""The plan of a given number of requests: result pages of queries and look-ups, chosen greedily one by one.
 
-After j of its pages a query q has shown each of its tuples with probability π_q = min(1, j·p/|R_S(q)|). The
-value expected of a set of pages and look-ups, Σ_r v_r (1 − Π_q (1 − π_q)), is submodular and every step costs
-one request, so the greedy choice has at least 1 − 1/e of the best value. An old gain is an upper bound of the
-gain now, so most queries need not be evaluated again (CELF, Leskovec et al. 2007).
+After j pages of p tuples each, a query q with |R_S(q)| results on the server has returned each of its tuples
+with probability π_q = min(1, j·p/|R_S(q)|). The expected value of a set of pages and look-ups is
+Σ_r v_r (1 − Π_q (1 − π_q)), where v_r is the value of tuple r. It is submodular, and every step costs one
+request, so the greedy choice reaches at least 1 − 1/e of the best value. A gain computed earlier is an upper
+bound of the gain now, so most queries need not be evaluated again (CELF, Leskovec et al. 2007).
 
-The bound says how good the plan is: for any set of steps, the best plan of N requests is worth at most the
-value of the set plus the N largest further gains (Nemhauser, Wolsey & Fisher 1978).
+``PagePlan.bound`` shows how good the plan is: for any set of steps, the value of the best plan of N requests
+is at most the value of the set plus the N largest further gains (Nemhauser, Wolsey & Fisher 1978).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from afresh.values.arrays import Float64s, Floats
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """Ask for page ``number`` (from 1) of candidate query ``query``."""
+    """A request for page ``number`` (from 1) of the candidate query with the index ``query``."""
 
     query: int
     number: int
@@ -32,7 +33,7 @@ class ReadPage:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Ask for local tuple ``tuple`` by its key."""
+    """A request for one local tuple by its key; ``tuple`` is its index."""
 
     tuple: int
 
@@ -42,7 +43,7 @@ ProbeRequest: TypeAlias = ReadPage | LookUp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PagePlan:
-    """Requests in the order chosen, the expected gain of each, and the most that any plan could gain."""
+    """The requests in the order chosen, the expected gain of each, and an upper bound for any plan's gain."""
 
     steps: tuple[ProbeRequest, ...]
     gains: Float64s
@@ -52,7 +53,7 @@ class PagePlan:
 def plan_pages(
     candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
 ) -> PagePlan:
-    """The greedy plan of at most ``quota`` requests; ``values`` are those of the tuples.
+    """Return the greedy plan of at most ``quota`` requests; ``values`` are the values of the tuples.
 
     >>> from afresh.probes.postings import Postings
     >>> two = Candidates(np.array([[0], [1]]), Postings.of_rows([[0, 1, 2], [2, 3]], 4), np.array([3.0, 4.0]))
@@ -75,7 +76,7 @@ def plan_pages(
         if heap and (-gain, kind, number) > heap[0]:
             heapq.heappush(heap, (-gain, kind, number))
             continue
-        steps.append(state.take(kind, number))
+        steps.append(state.add_request(kind, number))
         gains.append(gain)
         if kind == 0:
             heapq.heappush(heap, (-state.gain(kind, number), kind, number))
@@ -84,13 +85,15 @@ def plan_pages(
 
 
 class _State:
+    """The pages read so far; kind 0 is the next page of query ``number``, kind 1 the look-up of a tuple."""
+
     def __init__(self, candidates: Candidates, page_size: int, values: Float64s, limit: int | None) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
         most = math.inf if limit is None else limit
         self._totals = np.maximum(candidates.totals, 1.0)
         self._pages = request_counts(np.minimum(candidates.totals, most), page_size)
         self._read = np.zeros(len(candidates))
-        self._left = values.copy()  # value times the probability that the tuple has not come yet
+        self._left = values.copy()  # value times the probability that the tuple was not returned yet
 
     def page_gains(self) -> Float64s:
         unread = self._totals - self._read * self._page_size
@@ -104,7 +107,7 @@ class _State:
             return 0.0
         return float(self._left[self._tuples.row(number)].sum()) * self._share(number)
 
-    def take(self, kind: int, number: int) -> ProbeRequest:
+    def add_request(self, kind: int, number: int) -> ProbeRequest:
         if kind == 1:
             self._left[number] = 0.0
             return LookUp(number)
@@ -113,7 +116,10 @@ class _State:
         return ReadPage(number, int(self._read[number]))
 
     def bound(self, quota: int) -> float:
-        """The ``quota`` largest gains from here: a query's pages gain no more later than its next one now."""
+        """Return an upper bound on the gain of ``quota`` further requests: the sum of the largest gains now.
+
+        Every unread page of a query counts with the gain of the next one, because later pages gain no more.
+        """
         gains = np.concatenate((self.page_gains(), self._left))
         times = np.concatenate((self._pages - self._read, np.ones(len(self._left))))
         order = np.argsort(-gains, kind="stable")

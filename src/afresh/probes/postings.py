@@ -1,6 +1,6 @@
-"""Posting lists (which tuples hold a keyword, and the reverse) in one array, and fast membership tests.
+"""Posting lists (the tuples that contain a keyword, or the reverse) in one array, and fast membership tests.
 
-Row i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
+List i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """Rows of numbers below ``width``.
+    """Ascending lists (rows) of numbers from 0 to ``width`` − 1.
 
     >>> tuples = Postings.of_rows([[0, 2], [], [2]], width=3)
     >>> tuples.row(0), tuples.sizes, tuples.transposed().row(2)
@@ -28,7 +28,7 @@ class Postings:
 
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[int]], width: int) -> Postings:
-        """From one list per row, each ascending."""
+        """Build from one list per row, each in ascending order."""
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(row) for row in rows], out=starts[1:])
         members = np.fromiter((member for row in rows for member in row), np.int64, int(starts[-1]))
@@ -36,7 +36,7 @@ class Postings:
 
     @classmethod
     def of_pairs(cls, rows: Ints, members: Ints, height: int, width: int) -> Postings:
-        """From (row, member) pairs, each given once, in any order."""
+        """Build from distinct (row, member) pairs in any order."""
         order = np.lexsort((members, rows))
         starts = np.zeros(height + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=height), out=starts[1:])
@@ -48,23 +48,23 @@ class Postings:
 
     @property
     def sizes(self) -> Ints:
-        """How many numbers each row holds."""
+        """The number of members of each row."""
         return np.diff(self.starts)
 
     def row(self, index: int) -> Ints:
-        """The numbers of one row, ascending."""
+        """Return the members of one row, in ascending order."""
         return self.members[self.starts[index] : self.starts[index + 1]]
 
     def row_ids(self) -> Ints:
-        """The row of each member."""
+        """Return the row of each member."""
         return np.repeat(np.arange(self.height), self.sizes)
 
     def transposed(self) -> Postings:
-        """The rows in which each number stands."""
+        """Return, for each number, the rows that contain it."""
         return Postings.of_pairs(self.members, self.row_ids(), self.width, self.height)
 
     def take(self, rows: Ints) -> Postings:
-        """Some rows, in the order given.
+        """Return the posting lists of these rows, in the order of ``rows``.
 
         >>> Postings.of_rows([[0], [1, 2]], width=3).take(np.array([1, 0])).members
         array([1, 2, 0])
@@ -75,12 +75,12 @@ class Postings:
         return Postings(starts, self.members[places], self.width)
 
     def keep(self, wanted: Bools) -> Postings:
-        """The same rows, holding only members that are ``wanted`` (one flag per number)."""
+        """Return the same rows with only those members that are ``wanted`` (one flag per number)."""
         good = wanted[self.members]
         return Postings.of_pairs(self.row_ids()[good], self.members[good], self.height, self.width)
 
     def sums(self, values: Float64s) -> Float64s:
-        """The sum of ``values`` (one per number) over each row, empty rows 0.
+        """Return the sum of ``values`` (one per number) over the members of each row; 0 for empty rows.
 
         >>> Postings.of_rows([[0, 1], []], width=2).sums(np.array([1.0, 2.5]))
         array([3.5, 0. ])
@@ -89,15 +89,15 @@ class Postings:
         return np.asarray(running[self.starts[1:]] - running[self.starts[:-1]])
 
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads neighbours over the table
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, which spreads neighbours over the table
 _FEWEST_BITS, _MOST_BITS = 10, 24
-_ROOM_BITS = 4  # sixteen places for each member: one false alarm in sixteen
+_ROOM_BITS = 4  # the table has 16 entries per member, so one test in 16 is falsely positive
 
 
 class SortedSet:
-    """The members of an ascending array, tested for many numbers at once.
+    """A membership test for many numbers at once in an ascending array.
 
-    A bit table answers most tests of other numbers, and bisection confirms the rest.
+    A hash table rejects most numbers that are not members; bisection checks the rest.
 
     >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))
     array([False,  True,  True])
@@ -111,10 +111,9 @@ class SortedSet:
         self._table[self._places(ascending)] = True
 
     def __call__(self, numbers: Ints) -> Bools:
-        """Whether each of ``numbers`` is a member."""
         found = self._table[self._places(numbers)]
         likely = numbers[found]
-        # An array with no members has an empty table, so nothing is likely then.
+        # Without members the table is all False, so ``likely`` is empty.
         place = np.searchsorted(self._ascending, likely)
         found[found] = self._ascending[np.minimum(place, len(self._ascending) - 1)] == likely
         return found

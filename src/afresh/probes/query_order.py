@@ -1,10 +1,10 @@
-"""How long a round of queries takes (Yang et al. 2010, §4.3); the order in it is in ``papers.yang``."""
+"""The length of a round of queries (Yang et al. 2010, §4.3); ``papers.yang`` has the order of its queries."""
 
 from __future__ import annotations
 
 
 def round_length(queries: int, interval: float, pause: float = 0.0) -> float:
-    """kI + τ: how long one round takes, with the pause after it (Algorithm 1).
+    """Return the time of one round, queries·interval + pause: kI + τ in Algorithm 1 of Yang et al.
 
     >>> round_length(10, 0.5, pause=2.0)
     7.0

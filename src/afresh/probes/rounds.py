@@ -1,9 +1,9 @@
-"""Rounds against a search server: every request with what was expected of it and what it brought.
+"""Run rounds of requests against a search server, and record what each was expected to return and returned.
 
-A server answers a conjunctive keyword query with its total and one page of at most ``page_size`` tuples,
-never more than ``limit`` for a query in all (the paper's K), and a look-up by key with one tuple or none. The
-contents of pages count, not the totals that the server claims: a page that is empty, or holds only what
-earlier pages of its query held, ends the query, and so does the thousandth page.
+A server answers a query for tuples with all of some keywords with their total number and one page of at most
+``page_size`` tuples; over all pages of a query it returns at most ``limit`` tuples (K in Yang et al. 2010).
+It answers a look-up by key with one tuple or none. The contents of pages count, not the totals that the
+server reports: a query ends with a page without new tuples, or with its thousandth page.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from afresh.values.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """A page: how many tuples match in all (None if the server does not say), and the keys on the page."""
+    """One page: the total number of matching tuples (None if not reported), and the keys on the page."""
 
     total: int | None
     keys: tuple[str, ...]
 
 
 class ServerStoppedError(Exception):
-    """The server stops answering; what it answered so far stays valid."""
+    """The server stops answering; its answers so far stay valid."""
 
 
 class ProbeServer(Protocol):
-    """Answers one request at a time. Keywords are numbers in the local relation's vocabulary.
+    """A search server that answers one request at a time.
 
-    A request that raises ``ServerStoppedError`` ends the round.
+    Keywords are given as their numbers in the local relation. A ``ServerStoppedError`` ends the round.
     """
 
     page_size: int
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
-        """Page ``number``, from 1, of the tuples that hold all ``keywords``."""
+        """Return page ``number``, from 1, of the tuples that contain all ``keywords``."""
         ...
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """The tuple of this key: a page of one, or empty."""
+        """Return a page with the tuple of this key, or an empty page."""
         ...
 
 
 class IndexServer:
-    """A server over records at hand: results stand in the order of the records.
+    """A simulated server over records in memory, which returns results in the order of the records.
 
     >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> index = index_relation({"title": ["web crawl", "web", "web"]}, [parse_keywords("title")])
@@ -85,15 +85,15 @@ class IndexServer:
         return ProbeAnswer(int(key in self._known), (key,) if key in self._known else ())
 
 
-_MOST_PAGES = 1000  # of one query
+_MOST_PAGES = 1000  # read of one query
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One request: ``keywords`` of a query (none: the look-up of ``key``), its ``page``, and what it brought.
+    """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``.
 
-    ``total`` is None where the server reported none. ``cut``: the query ended before its reported total.
-    ``doubled`` are the keys of which the answer held several records.
+    ``total`` is None if the server reported none. ``new`` is the number of wanted tuples returned. ``cut``
+    states that the query ended before its reported total. ``doubled`` are keys that occurred twice.
     """
 
     keywords: tuple[int, ...]
@@ -112,9 +112,9 @@ def run_campaign(
     keys: Sequence[str],
     on_step: Callable[[int], None] = lambda _: None,
 ) -> tuple[ProbeStep, ...]:
-    """Make requests until the campaign is done; ``keys`` are those of the local tuples.
+    """Make requests until the campaign is done; ``keys`` are the keys of the local tuples.
 
-    ``on_step`` is called with the number of tuples still wanted.
+    ``on_step`` is called after each request with the number of tuples still wanted.
     """
     places = {key: place for place, key in enumerate(keys)}
     steps: list[ProbeStep] = []
@@ -143,7 +143,7 @@ def run_campaign(
 def run_probes(
     probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
 ) -> tuple[ProbeStep, ...]:
-    """Send the paper's queries: all result pages of each (Method 1), or the first ``pages`` (Method 2: 1)."""
+    """Read the result pages of each of the ``probes``: all (Method 1), or the first ``pages`` (Method 2)."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
     steps: list[ProbeStep] = []
@@ -166,18 +166,16 @@ def run_probes(
 
 
 class _SeenKeys:
-    """The keys that the pages of each query held so far."""
-
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._keys: dict[tuple[int, ...], set[str]] = {}
 
     def promised(self, answer: ProbeAnswer) -> int:
-        """The number of pages by the reported total."""
+        """Return the number of pages that follows from the reported total."""
         return max(1, -(-(answer.total or 0) // self._page_size))
 
     def ends(self, keywords: tuple[int, ...], number: int, answer: ProbeAnswer) -> bool:
-        """Whether this page ends its query."""
+        """Return whether this page ends its query; its keys are added to those seen."""
         seen = self._keys.setdefault(keywords, set())
         nothing_new = seen.issuperset(answer.keys)
         seen.update(answer.keys)

@@ -1,8 +1,8 @@
 """How much a tuple is expected to have changed since its last refresh: F(r;t) of Yang et al. 2010.
 
-| model | F(r;t), t since the last refresh |
+| model | F(r;t), with t the time since the last refresh |
 | --- | --- |
-| deterministic | t/ω: one change (a citation more) every ω |
+| deterministic | t/ω, for one change (such as one more citation) every ω |
 | Poisson | ½λt², the expectation of Σ (t − t_i) over the missed changes t_i |
 
 The paper calls ½λt² asymptotic; by Campbell's theorem it is exact: E Σ (t − t_i) = ∫₀ᵗ λ(t − x) dx.
@@ -16,20 +16,24 @@ from afresh.values.arrays import ArrayLike, Floats, like_inputs, nonnegative
 
 
 def expected_lag(rate: ArrayLike, elapsed: ArrayLike) -> Floats:
-    """½λt².
+    """Return ½λt², the expected sum over missed changes of the time since each.
 
     >>> expected_lag([1.0, 2.0], 3.0)
     array([4.5, 9. ])
     """
     rates, spans = nonnegative("rate", rate), nonnegative("elapsed", elapsed)
-    return like_inputs(0.5 * rates.astype(np.float64) * np.square(spans.astype(np.float64)), rates, spans)  # type: ignore[no-any-return]
+    lag: Floats = like_inputs(
+        0.5 * rates.astype(np.float64) * np.square(spans.astype(np.float64)), rates, spans
+    )
+    return lag
 
 
 def deterministic_change(elapsed: ArrayLike, omega: ArrayLike) -> Floats:
-    """t/ω; an infinite ω never changes.
+    """Return t/ω, the number of changes in the time t at one change every ω; 0 for an infinite ω.
 
     >>> deterministic_change([10.0, 10.0], [5.0, np.inf])
     array([2., 0.])
     """
     spans, periods = nonnegative("elapsed", elapsed), nonnegative("omega", omega, infinite=True)
-    return like_inputs(spans.astype(np.float64) / periods.astype(np.float64), spans, periods)  # type: ignore[no-any-return]
+    changes: Floats = like_inputs(spans.astype(np.float64) / periods.astype(np.float64), spans, periods)
+    return changes

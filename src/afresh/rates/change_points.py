@@ -1,10 +1,11 @@
 """Change points: sharp changes in a history of estimated rates, and the periods between them.
 
-λ̂_i is a sharp change when |λ̂_i − λ̂_{i−1}| > k·mean(λ̂), k between 0.1 and 0.3; between two of them lies one
-period T_λ. Estimate early in a period, use the estimate for the rest of it. Zhang et al. 2007, §3, step 3.
+The estimate λ̂_i is a sharp change if |λ̂_i − λ̂_{i−1}| > k·mean(λ̂), with k between 0.1 and 0.3. The time
+between two sharp changes is one period T_λ. Estimate the rate early in a period, and use the estimate for the
+rest of it (Zhang et al. 2007, §3, step 3).
 
-Estimates from few polls jump by chance far beyond 30 %. Given their standard errors, only jumps of more than
-twice their own error count, so that noise makes no periods.
+Estimates from few polls jump by far more than 30 % by chance. If standard errors are given, only jumps of
+more than twice their own standard error count, so that noise does not create periods.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class ChangePoints:
 
     ``marks``   positions of the sharp changes in the history.
     ``periods`` T_λ, the times between one mark and the next.
-    ``period``  their median: how long an estimate holds; infinite while fewer than two marks are known.
-    ``rate``    mean of the estimates since the last mark: the rate to use now.
-    ``until``   when the present period is expected to end: time to estimate again.
+    ``period``  median of ``periods``, the time for which an estimate is valid; ∞ with fewer than two marks.
+    ``rate``    mean of the estimates since the last mark, which is the rate to use now.
+    ``until``   expected end of the present period, when the rate should be estimated again.
     """
 
     marks: Ints
@@ -39,9 +40,9 @@ class ChangePoints:
 def change_points(
     times: ArrayLike, rates: ArrayLike, k: float = 0.2, *, errors: ArrayLike = 0.0
 ) -> ChangePoints:
-    """The sharp changes in estimates ``rates`` made at ``times`` (in order), and what follows from them.
+    """Find the sharp changes in the estimates ``rates``, made at the increasing ``times``.
 
-    ``errors`` are the standard errors of the estimates, one or one for each; 0 is the paper's rule.
+    ``errors`` are the standard errors of the estimates, one for all or one for each. Zhang et al. use 0.
 
     >>> found = change_points([0, 1, 2, 3, 4, 5], [1.0, 1.1, 3.0, 3.1, 1.0, 1.0])
     >>> found.marks.tolist(), found.period, found.rate, found.until

@@ -1,13 +1,13 @@
-"""Decay functions from lifetimes, some of which had not ended when last seen.
+"""Fit decay functions to lifetimes, some of which had not ended when last observed.
 
-Every class of ``model.decay`` is fitted by maximum likelihood, Σ_ended ln f(t) + Σ_not ended ln S(t), and the
-one with the smallest AIC = 2·parameters − 2·ln L is chosen (Razniewski 2016, §8.1 and §9 ask for class and
-rate). The Kaplan–Meier curve is the yardstick: ``relative_error`` is the area between a fit and it, as a
-share of the area below it, up to the longest lifetime.
+Every class of ``model.decay`` is fitted by maximum likelihood: Σ_ended ln f(t) + Σ_not ended ln S(t), with
+the density f and the survival S of a lifetime. The class with the smallest AIC = 2·parameters − 2·ln L is
+chosen (Razniewski 2016, §8.1 and §9 ask for class and rate). Fits are compared with the Kaplan–Meier curve:
+``relative_error`` is the area between a fit and this curve, as a share of the area below the curve.
 
-What is fitted is S, the survival of a lifetime from its start. A copy refreshed at some time in between is
-still right with z(t) = (1/m)∫_t^∞ S, m the mean lifetime; ``since_refresh`` gives it. Only where a refresh
-itself restarts the lifetime is z = S. For the exponential the two are one.
+S counts from the start of a lifetime. A copy that is refreshed at any time within a lifetime is still correct
+t later with probability z(t) = (1/m)∫_t^∞ S, where m is the mean lifetime (``since_refresh``). z equals S
+only if a refresh restarts the lifetime, or if lifetimes are exponential.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _KNOTS = 2001
 
 @dataclass(frozen=True, slots=True)
 class DecayFit:
-    """One class fitted: S as ``decay``, and as ``spec`` and ``rate``, the words that plans and money take.
+    """One fitted class: S as ``decay``, and as ``spec`` and ``rate``, the arguments of plans and money.
 
-    ``aic`` is infinite where the class cannot have made these lifetimes, with ``why`` saying so.
+    ``aic`` is infinite if the class cannot produce these lifetimes; ``why`` then states the reason.
     """
 
     name: str
@@ -45,25 +45,25 @@ class DecayFit:
 
     @property
     def aic(self) -> float:
-        """2·parameters − 2·ln L, smaller is better."""
+        """2·parameters − 2·ln L; smaller is better."""
         return 2 * self.parameters - 2 * self.log_likelihood
 
     @property
     def words(self) -> str:
-        """Class and parameters for people."""
+        """Class and parameters, as text for people."""
         _, _, shape = self.spec.partition(":")
         of_shape = f" of shape {float(shape):.3g}" if shape else ""
         return f"{self.name}{of_shape} at rate {self.rate:.3g}"
 
     @property
     def decay(self) -> Decay:
-        """S, the survival of a lifetime; the decay of a copy only where a refresh restarts the lifetime."""
+        """S, the survival of a lifetime; it is a copy's decay only if a refresh restarts the lifetime."""
         return decay_from(self.spec, self.rate)
 
     def since_refresh(self) -> Decay:
-        """z(t) = (1/m)∫_t^∞ S: how long a copy refreshed at any time stays right.
+        """Return z(t) = (1/m)∫_t^∞ S, the decay of a copy that is refreshed at any time of a lifetime.
 
-        Exact for the exponential and Lomax, which keep their class; others by 2000 straight pieces.
+        It is exact for the exponential and Lomax, and otherwise approximated by 2000 linear pieces.
 
         >>> fit = DecayFit("lomax", "lomax:3.0", 1.5, 2, -10.0, 0.01)
         >>> round(float(fit.decay.survival(2.0)), 3), round(float(fit.since_refresh().survival(2.0)), 3)
@@ -87,10 +87,10 @@ class DecayFit:
 
 @dataclass(frozen=True, slots=True)
 class DecayFits:
-    """All fits, by AIC, and the curves without a class.
+    """All fits, in the order of their AIC, and the observed curves.
 
-    ``empirical`` is the Kaplan–Meier curve S of the lifetimes, ``since_refresh`` the z that follows from it:
-    to be used instead of a class where none comes near.
+    ``empirical`` is the Kaplan–Meier curve S of the lifetimes, ``since_refresh`` the z that follows from it.
+    Use them if no class fits well.
     """
 
     fits: tuple[DecayFit, ...]
@@ -112,7 +112,7 @@ class DecayFits:
 
 
 def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFits:
-    """Fit every class to lifetimes; those not ``ended`` were still going when last seen.
+    """Fit every class to lifetimes; those not ``ended`` were still running when last observed.
 
     >>> lifetimes = Exponential(0.26).sample(np.random.default_rng(1), 789)
     >>> found = fit_decays(lifetimes)
@@ -123,7 +123,7 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
     seen = np.asarray(lifetimes, dtype=np.float64)
     over = np.ones(seen.shape, np.bool_) if ended is None else np.asarray(ended, dtype=np.bool_)
     empirical = Empirical(times, survival)
-    # In units of the mean lifetime every class has numbers near 1, whatever the unit of time.
+    # In units of the mean lifetime the parameters of every class are near 1, whatever the unit of time.
     unit = float(seen.sum() / over.sum())
     data = _Lifetimes(seen / unit, over)
     fits = [_in_input_unit(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
@@ -144,7 +144,7 @@ class _Lifetimes(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A fit in units of the mean lifetime; ``shape`` for classes that have one."""
+    """A fit in units of the mean lifetime; ``shape`` is None for classes without one."""
 
     rate: float
     log_likelihood: float
@@ -152,12 +152,15 @@ class _Found(NamedTuple):
 
 
 def _linear(data: _Lifetimes) -> _Found:
-    """Ends are uniform on (0, 1/λ): ln L = d·ln λ + Σ_not ended ln(1−λt), concave; λ ≤ 1/(longest ended)."""
+    """Fit lifetimes uniform on (0, 1/λ): maximise the concave ln L = d·ln λ + Σ_not ended ln(1−λt).
+
+    d is the number of lifetimes that ended, and λ ≤ 1/(longest of them).
+    """
     going = data.t[~data.over]
     most = 1 / float(data.t[data.over].max())
 
     def slope_ratio(rate: Float64s) -> Float64s:
-        """The rising part d/λ of the slope over the falling one, Σ t/(1−λt)."""
+        """Return d/λ, the positive part of the slope of ln L, divided by Σ t/(1−λt), its negative part."""
         left = 1 - rate * going
         with np.errstate(divide="ignore"):
             return np.zeros(1) if np.any(left <= 0) else data.ends / rate / np.sum(going / left)
@@ -167,7 +170,7 @@ def _linear(data: _Lifetimes) -> _Found:
 
 
 def _weibull(data: _Lifetimes) -> _Found:
-    """λᵏ = d/Σtᵏ, with k where 1/k − Σ tᵏ·ln t/Σ tᵏ, which falls as k grows, is −mean_ended ln t."""
+    """Fit λᵏ = d/Σtᵏ with the k that solves 1/k − Σ tᵏ·ln t/Σ tᵏ = −mean_ended ln t (the left side falls)."""
     longest = float(data.t.max())
     logs = np.log(data.t / longest)
     mean_log = float(logs[data.over].mean())
@@ -187,7 +190,7 @@ def _weibull(data: _Lifetimes) -> _Found:
 
 
 def _lomax(data: _Lifetimes) -> _Found:
-    """a = d/Σln(1+t/b), with b by search: the likelihood left is that of b alone."""
+    """Fit a = d/Σln(1+t/b); with this a the likelihood depends on b alone, which is searched."""
 
     def at_scale(scale: float) -> _Found:
         grown = np.log1p(data.t / scale)
@@ -195,14 +198,14 @@ def _lomax(data: _Lifetimes) -> _Found:
         density = data.ends * math.log(shape / scale) - float(grown[data.over].sum())
         return _Found(shape / scale, density - shape * float(grown.sum()), shape)
 
-    # Beyond a million mean lifetimes the class is the exponential to all digits shown.
+    # With b beyond a million mean lifetimes the curve equals the exponential in all digits shown.
     ends = np.array([1e-3]), np.array([1e6])
     best = find_maximum(lambda scale: np.array([at_scale(float(scale[0])).log_likelihood]), *ends)
     return at_scale(float(best[0]))
 
 
 _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
-    # In units of the mean lifetime Σt/d, d the lifetimes that ended, the rate d/Σt is 1.
+    # In units of the mean lifetime Σt/d the rate d/Σt is 1; d is the number of lifetimes that ended.
     "exponential": lambda data: _Found(1.0, -data.ends),
     "linear": _linear,
     "weibull": _weibull,
@@ -211,7 +214,6 @@ _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
 
 
 def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit:
-    """A fit back in the unit of time that the lifetimes came in."""
     spec = name if found.shape is None else f"{name}:{found.shape!r}"
     parameters = 1 if found.shape is None else 2
     log_likelihood = found.log_likelihood - ends * math.log(unit)
@@ -219,9 +221,9 @@ def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit
 
 
 def _geometric(seen: Float64s, over: Bools) -> DecayFit:
-    """Geometric: p = ends/steps survived or ended; only for lifetimes that all end on whole steps of 1.
+    """Fit p = ended lifetimes / steps, only if all lifetimes end on whole steps of 1.
 
-    Its probabilities per step stand beside densities per unit of time, as if those were known to one step.
+    Its probabilities per step are compared with densities per time, as if times were known to one step.
     """
     steps = np.where(over, np.round(seen), np.floor(seen))
     ends, tries = int(over.sum()), float(steps.sum())
@@ -236,7 +238,7 @@ def _geometric(seen: Float64s, over: Bools) -> DecayFit:
 
 
 def _with_error(fit: DecayFit, empirical: Empirical, longest: float) -> DecayFit:
-    """The fit with ∫|S − S_empirical| / ∫S_empirical up to the longest lifetime."""
+    """Return the fit with its relative error ∫|S − S_empirical| / ∫S_empirical up to the longest lifetime."""
     knots = np.unique(np.append(np.linspace(0, longest, _KNOTS), np.asarray(empirical.times)))
     knots = knots[knots <= longest]
     middle = (knots[1:] + knots[:-1]) / 2

@@ -1,21 +1,21 @@
-"""The protocol of an estimator, the table of all of them, and rates from the times of polls by any of them.
+"""The protocol of an estimator, the table of all estimators, and functions that estimate rates with them.
 
-``estimate`` is for one item, ``estimate_many`` for many at once; a new estimator is one line in the table.
-``find_regime`` looks in a sample of a log for an hour-of-week season and for drift, which are used only where
-they predict clearly better (``season``, ``forgetting``). A season turns clock time into operational time, in
-which drift is then searched.
+``estimate`` estimates the rate of one item, ``estimate_many`` those of many at once. A new estimator is one
+line in the table. ``find_regime`` looks in a sample of a log for an hour-of-week season and for drift. Either
+is used only if it predicts clearly better (``season``, ``forgetting``). A season turns clock time into
+operational time, in which drift is then searched for.
 
-``planning_rate`` is the rate to plan with. With little evidence the posterior mean of a rate is dominated by
-the high rates that the item might have. A plan made with it drops the item, and may have 30 points less
-freshness than refreshing all items equally often. What counts is the probability that the copy stays right
-until the next refresh: −ln E[e^{−λt}]/t, which for a Gamma(a, b) posterior is (a/t)·ln(1+t/b). The posterior
-is the Gamma distribution with the given mean whose lower quantile is the given ``low``.
+``planning_rate`` returns the rate to plan with, which is not the posterior mean. With few polls the mean is
+dominated by the high rates that the item might have. A plan made with it drops the item, and its freshness
+may be 30 percentage points below that of refreshing all items equally often. What matters is the probability
+that the copy is still correct at the next refresh, after a time t. It corresponds to the rate
+−ln E[e^{−λt}]/t, which for a Gamma(a, b) posterior is (a/t)·ln(1+t/b). The posterior is taken to be the Gamma
+distribution with the given mean whose lower quantile is the given ``low``.
 
-After three polls even that posterior is not reliable, because its prior was learned from as little: an item
-without a change gets a rate far below those that have changed, and the plan hardly refreshes it. So rates are
-shrunk towards each other, the more so the fewer polls there are: after n polls by the share 3/n/(1+0.8a) of
-the way, in ln λ, to the mean of all. Equal rates give the uniform plan, so the plan stays near it while
-little is known.
+After three polls even that posterior is not reliable, because its prior was learned from as few polls: an
+item without a change gets a far lower rate than those that have changed, and the plan hardly refreshes it. So
+rates are shrunk towards each other: after n polls by the share 3/n/(1+0.8a) of the way, in ln λ, to the mean
+of all. Equal rates give the uniform plan, so the plan stays near it while little is known.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ State = TypeVar("State")
 class Estimator(Protocol[State]):
     """Learns the rates of many items from their polls.
 
-    A state is a frozen value of arrays with a row per item: a few floats each, or the polls themselves where
-    a method has no shorter summary. It pickles. An item without polls is answered by the prior. Nothing here
-    ever returns NaN; a rate of 0 or ∞ only where a formula says so (see each file). Forgetting and rates to
-    plan with are not part of the protocol: they need a posterior, which the ``POSTERIOR_METHODS`` have.
+    A state is a frozen, picklable value of arrays with a row per item: a few floats each, or the polls
+    themselves if the method has no shorter summary. Items without polls get the mean and interval of the
+    prior. No method returns NaN; a rate is 0 or ∞ only if a formula gives it (see each file). Forgetting and
+    planning rates are not part of the protocol, because they need a posterior (``POSTERIOR_METHODS``).
     """
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name of the estimator on the command line."""
 
     def start(self, prior: GammaPrior, items: int) -> State:
-        """The state of items without polls."""
+        """Return the state of items without polls."""
 
     def update(self, state: State, polls: PollTable) -> State:
-        """The state after further polls, one or many, of any of the items."""
+        """Return the state after further polls, one or many, of any of the items."""
 
     def rate(self, state: State) -> Float64s:
-        """The estimated rate of every item."""
+        """Return the estimated rate of every item."""
 
     def interval(self, state: State, level: float) -> tuple[Float64s, Float64s]:
-        """Ends of the interval at ``level`` for every item; the upper one may be ∞."""
+        """Return both ends of the interval at ``level`` for every item; the upper end may be ∞."""
 
 
 ESTIMATORS: Mapping[str, Estimator[Any]] = {
@@ -92,8 +92,8 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
 POSTERIOR_METHODS = tuple(e.name for e in ESTIMATORS.values() if isinstance(e, GammaFilter | GridPosterior))
 
 
-DEFAULT_METHOD = "grid"  # the best measured across items; see docs/estimators.md
-ITEMS_AT_ONCE = 4096  # by the grid: what is known of them stays in the cache
+DEFAULT_METHOD = "grid"  # it has the smallest measured errors; see docs/estimators.md
+ITEMS_AT_ONCE = 4096  # for the grid posterior: the log-likelihoods of so many items stay in the cache
 
 
 def estimate(
@@ -108,11 +108,12 @@ def estimate(
     prior: tuple[float, float] | None = None,
     horizon: float = math.inf,
 ) -> RateEstimate:
-    """How often one item changes, from the times of its polls and whether each found a change.
+    """Estimate how often one item changes, from the times of its polls and whether each found a change.
 
-    The first poll only starts the clock. ``modified`` and ``count`` are what the source itself says (NaN if
-    nothing), ``reached`` is false where a poll failed. ``prior`` is (a, b): a changes in a time b; by default
-    half a change in half a mean interval. Over a time ``horizon`` the weight of evidence falls to 1/e.
+    The first poll only starts the clock. ``modified`` (time of the last modification) and ``count`` (changes
+    since the last poll) come from the source, NaN if unknown; ``reached`` is false if a poll failed.
+    ``prior`` is (a, b), which means a changes in a time b; by default half a change in half a mean interval.
+    After a time ``horizon`` a poll has 1/e of its weight.
 
     >>> found = estimate([0, 1, 2, 3, 4], [False, True, False, False, True])
     >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2), found.polls, found.changes
@@ -149,11 +150,12 @@ def estimate_many(
     horizon: float = math.inf,
     now: float | None = None,
 ) -> RateEstimates:
-    """How often each of many items changes; flat arrays in any order, ``item_index`` from 0.
+    """Estimate how often each of many items changes; the arrays have one entry per poll, in any order.
 
-    Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
-    gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with (``planning_rate``).
+    ``item_index`` numbers the items from 0. An item with fewer than two polls gets the prior, which is
+    learned from the other items (of its group, if ``groups`` gives a group number from 0 for each item).
+    ``rate`` is the posterior mean or, if the mean ``interval`` between the refreshes of a plan is given, the
+    rate to plan with (``planning_rate``). The other arguments are those of ``estimate``.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -180,9 +182,9 @@ def estimate_polls(
     interval: float | None = None,
     horizon: float = math.inf,
 ) -> RateEstimates:
-    """Rates and intervals of all items; without ``prior`` it is learned from the polls, per group.
+    """Estimate rates and intervals of all items; by default each group's prior is learned from the polls.
 
-    ``method`` is a name of the table of estimators, or an estimator.
+    ``method`` is an estimator or the name of one in ``ESTIMATORS``.
     """
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
@@ -200,7 +202,7 @@ def estimate_polls(
             estimator = replace(estimator, horizon=horizon)
         state = estimator.update(estimator.start(belief, polls.items), polls)
         if forgets:
-            # Each belief fades from its item's own latest poll to the latest of all.
+            # Each belief fades over the time from its item's latest poll to the latest poll of all items.
             gap = np.full(polls.items, np.inf)
             np.minimum.at(gap, polls.item, poll_ages(polls))
             shape, scale = fade(state.shape, state.rate, state.prior, gap, horizon)
@@ -213,7 +215,7 @@ def estimate_polls(
 
 
 def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
-    """The same with the rates to plan with at a mean ``interval``; ``level`` is that of its intervals."""
+    """Replace the rates by those to plan with at a mean ``interval``; ``level`` is that of low and high."""
     if not 0 < interval < math.inf:
         raise InputError(f"interval is {interval}: must be a time above 0")
     if found.method not in POSTERIOR_METHODS:
@@ -226,10 +228,10 @@ def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.
 def _by_grid(
     polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Rates and intervals by the grid posterior.
+    """Estimate rates and intervals with the grid posterior.
 
     The prior is learned from a sample of the items. Then all items are processed in parts on two threads, so
-    that only the log-likelihoods of these parts are in memory.
+    that memory holds only the log-likelihoods of two parts.
     """
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
@@ -249,7 +251,7 @@ def _by_grid(
 
 
 def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
-    """A state with priors learned from a sample of the items, and which of these priors each item has."""
+    """Return a state with priors learned from a sample of the items, and the index of each item's prior."""
     sample = gamma_prior.sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
@@ -269,12 +271,12 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
     return learned, of_group[groups]
 
 
-POLLS_ENOUGH = 100_000  # to decide on
+POLLS_ENOUGH = 100_000  # suffice to decide whether there is a season or drift
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """The hour-of-week profile (flat: no season), and the horizon over which evidence fades (∞: not)."""
+    """The hour-of-week profile (flat if there is no season) and the horizon of forgetting (∞ if none)."""
 
     season: Season
     horizon: float
@@ -283,10 +285,10 @@ class Regime:
 def find_regime(
     polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
 ) -> Regime:
-    """The season and the horizon of forgetting that the polls support.
+    """Return the season and the horizon of forgetting that the polls support.
 
-    ``hour`` is the length of an hour in the unit of their times. A given ``horizon`` (∞: none) is taken as it
-    is, and so is a ``season`` of true or false.
+    ``hour`` is the length of an hour in the unit of the polls' times. A ``horizon`` that is given is used
+    unchanged (∞ for no forgetting). ``season`` True or False forces or excludes a season.
 
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)
@@ -301,23 +303,23 @@ def find_regime(
     prior = fit_gamma(part)
     found = flat
     if season is not False:
-        # Not by the Gamma filter: where items are polled each at its own pace one Gamma is wrong for some.
+        # Not with the Gamma filter, because one Gamma prior is wrong for some items if poll intervals differ.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 
-_FEW = 3.0  # polls, after which a learned prior is not yet reliable
-_SHAPES = np.geomspace(0.1, 1e4, 400)  # beyond 1e4 a rate is known to 1 %
+_FEW = 3.0  # after so many polls a learned prior is not yet reliable
+_SHAPES = np.geomspace(0.1, 1e4, 400)  # with a shape of 1e4 a rate is known to 1 %
 
 
 def planning_rate(
     rate: ArrayLike, low: ArrayLike, polls: ArrayLike, interval: float, level: float = 0.9
 ) -> Float64s:
-    """The rates to plan refreshes with that are an ``interval`` apart on average.
+    """Return the rates to use in a plan whose refreshes are an ``interval`` apart on average.
 
-    ``low`` is the lower end of an interval that holds the rate with probability ``level``; ``polls`` says
-    after how many.
+    ``low`` is the lower end of an interval that contains the rate with probability ``level``; ``polls`` is
+    the number of polls of each item.
 
     >>> planning_rate([1.0, 1.0], [0.05, 0.9], [3, 300], interval=20.0).round(2)
     array([0.35, 0.98])
@@ -326,7 +328,7 @@ def planning_rate(
 
 
 def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float) -> Float64s:
-    """The same for rates of mean ``rate`` under Gamma distributions of ``shape`` (∞: the rate is exact).
+    """Return the ``planning_rate`` of Gamma distributions given by mean and ``shape`` (∞ for an exact rate).
 
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
     array([0.36, 1.  , 0.  ])
@@ -341,7 +343,7 @@ def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval
 
 
 def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float64s:
-    """The rate at which a copy survives half an ``interval`` as probably as under a Gamma distribution.
+    """Return the rate at which a copy survives half an ``interval`` as probably as under the Gamma of rates.
 
     >>> surviving_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
     array([0.24, 1.  ])
@@ -353,9 +355,9 @@ def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float6
 
 
 def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:
-    """Shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``; ∞ where it is sure.
+    """Return the shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``.
 
-    No less than 0.1, which is also for a ``low`` of 0: an item that may be static.
+    The shape is ∞ where ``low`` equals the rate, and never below 0.1, the value for a ``low`` of 0.
 
     >>> posterior_shape([1.0, 1.0, 1.0], [0.0, 0.05129, 1.0]).round(2).tolist()
     [0.1, 1.0, inf]

@@ -1,16 +1,18 @@
-"""Forgetting: rates drift, so old evidence fades towards the prior: a ← a₀+(a−a₀)e^{−t/H}, b likewise.
+"""Forgetting: give old polls less weight, because the rates of items drift over time.
 
-On a grid a poll's log-likelihood is multiplied by e^{−t/H}, t its age. The rates are then those at the time
-of the latest poll of all.
+After a time t the belief Gamma(a, b) has returned towards the prior Gamma(a₀, b₀): a ← a₀+(a−a₀)e^{−t/H}, and
+b in the same way. H is the horizon. On a grid of rates, the log-likelihood of a poll of age t is multiplied
+by e^{−t/H}. The estimated rates are then those at the time of the latest poll of any item.
 
-Whether to forget, and over which horizon H, is decided by prediction: the Gamma filter says before each poll
-how likely a change is, and is scored by the logarithm of what it gave to what was then seen. Forgetting is
-used only if both hold by ``MARGIN`` standard errors over the items:
+Prediction decides whether to forget, and over which horizon. Before each poll the Gamma filter states the
+probability of a change; its score is the logarithm of the probability that it gave to the result of the poll.
+Forgetting is used only if both of these hold by ``MARGIN`` standard errors over the items:
 
-- it predicts better than not forgetting;
-- it gains more on the polls in their order than on the same polls in another order. If rates are steady the
-  order does not matter, and this difference is zero on average, whatever else is wrong with the prior: where
-  all items are alike forgetting gains too, because it leads back to the prior, but in any order.
+- It predicts better than not forgetting.
+- Its gain is larger for the polls in their true order than for the same polls in a shuffled order. If rates
+  are steady, the order does not matter and this difference is 0 on average, even if the prior is wrong. The
+  comparison is needed because forgetting also gains where all items are alike: it returns to the prior, which
+  is then a good prediction. But that gain is the same in any order.
 """
 
 from __future__ import annotations
@@ -26,31 +28,31 @@ from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
-MARGIN = 3.0  # the best of several horizons is compared: 2.5 was seen in one steady log in thirty
+MARGIN = 3.0  # the best of several horizons is tested, so chance alone reached 2.5 in 1 of 30 steady logs
 HALVINGS = 7
-POLLS_ENOUGH = 100_000  # to decide: of more, every k-th item is looked at
-LATEST = 400  # polls of an item
-FEWEST = 4
+POLLS_ENOUGH = 100_000  # suffice to decide; if there are more, only every k-th item is used
+LATEST = 400  # only so many of the latest polls of an item are used
+FEWEST = 4  # items needed to decide, and polls needed of an item
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The horizon to use (∞: none) and what the best one gained in log score per poll over none."""
+    """The horizon to use (∞ for no forgetting), and the gain in log score per poll of the best horizon."""
 
     horizon: float
     gain: float
 
     @property
     def is_supported(self) -> bool:
-        """Whether forgetting predicts clearly better."""
+        """Whether forgetting predicts clearly better than not forgetting."""
         return math.isfinite(self.horizon)
 
 
 def fade(
     shape: Float64s, rate: Float64s, prior: GammaPrior, elapsed: Float64s, horizon: float | Float64s
 ) -> tuple[Float64s, Float64s]:
-    """Gamma(a, b) after ``elapsed`` without evidence.
+    """Return shape a and rate b of a Gamma(a, b) belief after a time ``elapsed`` without polls.
 
     >>> a, b = fade(np.array([5.0]), np.array([9.0]), GammaPrior.of(1.0, 1.0), np.array([np.log(2)]), 1.0)
     >>> a.round(12).tolist(), b.round(12).tolist()
@@ -61,7 +63,9 @@ def fade(
 
 
 def poll_ages(polls: PollTable) -> Float64s:
-    """How long before the latest poll each one was: of all items, or of its own where the clock is unknown.
+    """Return the age of each poll: the time from it to the latest poll of all items.
+
+    If the times of the polls are unknown, the age is counted to the latest poll of the same item.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> poll_ages(polls_from_intervals([1.0, 2.0, 4.0, 8.0], [1, 0, 0, 1], item=[0, 0, 0, 1])).tolist()
@@ -77,7 +81,7 @@ def poll_ages(polls: PollTable) -> Float64s:
 
 
 def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
-    """The same polls, each counting e^{−age/H}.
+    """Return the polls with the weight e^{−age/H} each, for a horizon H.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
@@ -87,9 +91,9 @@ def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
 
 
 def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
-    """Σ ln P(what the poll saw | the polls before): a row per horizon to forget over, a column per item.
+    """Return Σ ln P(result of a poll | the polls before it), with a row per horizon and a column per item.
 
-    Unchanged after t: −a·ln(1+t/b).
+    For a poll that finds no change after a time t, ln P = −a·ln(1+t/b).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls, prior = polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0)
@@ -105,7 +109,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
         own = GammaPrior(rows.shape[item], rows.rate[item])
         a, b = fade(shape[:, item], rate[:, item], own, t, over)
         quiet = a * np.log1p(t / b)
-        # ln(1−e^{−q}); both are evaluated, so keep the unused one off its pole.
+        # ln(1−e^{−quiet}). np.where evaluates both cases, so the unused one must not reach ln 0.
         seen = np.log(-np.expm1(-np.maximum(quiet, np.finfo(float).tiny)))
         score[:, item] += np.where(found, seen, -quiet)
         b[:, ~found] += t[~found]
@@ -115,7 +119,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
 
 
 def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
-    """The horizon that predicts best, half the longest history down to 1/128 of it, or none.
+    """Return the horizon that predicts best, from 1/2 to 1/128 of the longest history, or none.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
@@ -134,7 +138,7 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     longest = float(part.time_per_item().max())
     horizons = np.append(np.inf, longest / np.exp2(np.arange(1, HALVINGS + 1)))
     scores = predictive_scores(part, own, horizons)
-    gains = scores[1:] - scores[0]  # over not forgetting, a column per item
+    gains = scores[1:] - scores[0]  # compared with not forgetting; a column per item
     best = int(np.argmax(gains.sum(axis=1)))
     never, shuffled = predictive_scores(_shuffle_order(part), own, horizons[[0, best + 1]])
     ordered = gains[best] - (shuffled - never)
@@ -144,7 +148,7 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
 
 
 def _informative_items(polls: PollTable) -> Bools:
-    """Items with a few polls and a change, every k-th where they are many."""
+    """Mark the items with at least ``FEWEST`` polls and a change; every k-th of them if there are many."""
     number = polls.polls_per_item()
     informative = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
     every = -(-int(np.minimum(number[informative], LATEST).sum()) // POLLS_ENOUGH)
@@ -152,12 +156,11 @@ def _informative_items(polls: PollTable) -> Bools:
 
 
 def _shuffle_order(polls: PollTable) -> PollTable:
-    """Each item's polls in another order: by the fractions of their ranks times the golden ratio."""
+    """Put each item's polls in another, reproducible order: by the fractional part of rank · golden ratio."""
     order: Ints = np.lexsort(((rank_within(run_starts(polls.item)) * GOLDEN) % 1.0, polls.item))
     return PollTable(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
 
 
 def _standard_errors(gains: Float64s) -> float:
-    """How many standard errors the sum lies above 0."""
     error = float(gains.std(ddof=1)) * math.sqrt(gains.size)
     return float(gains.sum()) / max(error, 1e-300)

@@ -1,19 +1,18 @@
-"""What each poll says about a rate, and the log-likelihood of every item's polls on a common grid of rates.
+"""The evidence of each poll about a rate, and the log-likelihood of every item's polls on a grid of rates.
 
-Three kinds of evidence, from the weakest to the strongest:
+There are three kinds of evidence, from the weakest to the strongest:
 
-- One bit. An unchanged poll says that there was no change in the interval t, a changed one only that there
-  was at least one.
-- The source's own modification time. A poll that finds the last change x = min(time since modification, t)
-  ago says: one change, then none for x. This is exact, and worth several polls where rates are high.
-  Wrong stamps were taken out before (see ``poll_table``).
-- A count. A version number, a counter, a log or a feed says how many changes there were, several in one
-  interval too.
+- One bit. A poll that finds no change shows that there was none in the interval t; a poll that finds a change
+  shows only that there was at least one.
+- The modification time stated by the source. With x = min(time since modification, t), the poll shows one
+  change, then none for a time x. This is exact, and as informative as several polls if the rate is high.
+  Wrong stamps are already removed (see ``poll_table``).
+- A count. A version number, a counter, a log or a feed states how many changes there were in the interval.
 
-Where a poll has no stamp or no count, it falls back to one bit. An unchanged poll adds −λt to the
-log-likelihood, k counted events k·ln λ − λt, a credible stamp ln λ − λx, and a change of which only the bit
-is known ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last one comes by
-doubling, 1−e^{−2λt} = (1−e^{−λt})·(2−(1−e^{−λt})): no exponential per point, nothing cancels.
+A poll without a stamp or count is used as one bit. To the log-likelihood an unchanged poll adds −λt,
+k counted events add k·ln λ − λt, a credible stamp adds ln λ − λx, and a change known only as a bit adds
+ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last term can be computed by
+doubling: 1−e^{−2λt} = (1−e^{−λt})·(2−(1−e^{−λt})). This needs no exponential per point and loses no digits.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from afresh.values.arrays import Bools, Float64s
 
 @dataclass(frozen=True, slots=True)
 class PollEvidence:
-    """What each poll says: ``events`` in a time ``exposure``, or (``bit``) only that something changed."""
+    """The evidence of each poll: ``events`` in a time ``exposure``, or (``bit``) at least one change."""
 
     events: Float64s
     exposure: Float64s
@@ -39,12 +38,12 @@ class PollEvidence:
 
 
 def bit_evidence(polls: PollTable) -> PollEvidence:
-    """One bit per poll: no event in the interval, or at least one."""
+    """Return one bit per poll: no event in the interval, or at least one."""
     return PollEvidence(np.zeros(polls.size), np.where(polls.changed, 0.0, polls.elapsed), polls.changed)
 
 
 def stamp_evidence(polls: PollTable) -> PollEvidence:
-    """One event and the time since, where the stamp is credible; else one bit."""
+    """Return one event and the time since it for polls with a credible stamp, one bit for the others."""
     if polls.since is None:
         return bit_evidence(polls)
     known = ~np.isnan(polls.since)
@@ -55,7 +54,7 @@ def stamp_evidence(polls: PollTable) -> PollEvidence:
 
 
 def count_evidence(polls: PollTable) -> PollEvidence:
-    """The counted events in the interval, where there is a count; else one bit."""
+    """Return the counted events in the interval for polls with a count, one bit for the others."""
     if polls.count is None:
         return bit_evidence(polls)
     known = ~np.isnan(polls.count)
@@ -64,9 +63,9 @@ def count_evidence(polls: PollTable) -> PollEvidence:
 
 
 def best_evidence(polls: PollTable) -> PollEvidence:
-    """The strongest that each poll offers: a count, else a credible stamp, else the bit.
+    """Return the strongest evidence of each poll: a count, else a credible stamp, else the bit.
 
-    Events and exposure are multiplied by the polls' weights; bits are not: that is left to the caller.
+    Events and exposure are already multiplied by the weight of the poll. The caller must weight the bits.
     """
     found = stamp_evidence(polls)
     if polls.count is not None:
@@ -83,15 +82,15 @@ def best_evidence(polls: PollTable) -> PollEvidence:
 
 MOST_POINTS = 48
 LOWEST, HIGHEST = 0.02, 8.0
-LEAST_PRODUCT = 1e-290  # of the probabilities of a run
-CHUNK = 1 << 14  # polls at a time: the doubling stays in the cache
+LEAST_PRODUCT = 1e-290  # a product of probabilities below it could underflow
+CHUNK = 1 << 14  # polls at a time, so that the arrays being doubled stay in the cache
 
 
 def rate_grid(polls: PollTable) -> Float64s:
-    """Log-spaced rates that span what the polls can resolve, with 3, 2 or 1 points per octave, at most 48.
+    """Return log-spaced rates over the range that the polls can resolve: 3, 2 or 1 per octave, at most 48.
 
-    From a fiftieth of a change in the longest history (below, an item might as well be static) to eight times
-    the highest single estimate.
+    The lowest rate means a fiftieth of a change in the longest history, which cannot be told from a static
+    item. The highest is eight times the highest estimate of any item from its own polls.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
@@ -107,19 +106,19 @@ def rate_grid(polls: PollTable) -> Float64s:
 
 
 def _single_estimates(polls: PollTable) -> Float64s:
-    """A rough rate of every item from its own polls: by bits, or by exact events where that is more."""
+    """Return a rough rate of every item from its own polls: the larger of those by bits and by events."""
     evidence = best_evidence(polls)
     events = np.bincount(polls.item, evidence.events, minlength=polls.items)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     found = np.bincount(polls.item[polls.changed], minlength=polls.items)
     number = np.maximum(polls.polls_per_item(), 1)
     interval = np.where(found > 0, polls.time_per_item(), np.inf) / number
-    # A sixteenth of an interval keeps events without exposure (modified just before the poll) finite.
+    # A sixteenth of an interval keeps the rate finite if all events have exposure 0 (modified at the poll).
     return np.maximum(log_ratio(found, number, 0.5) / interval, events / (exposure + interval / 16.0))
 
 
 def points_per_octave(rates: Float64s) -> int:
-    """How many points of the grid lie in an octave."""
+    """Return how many points of the grid lie in an octave."""
     return round(1.0 / math.log2(float(rates[1] / rates[0])))
 
 
@@ -131,7 +130,7 @@ def _log_spaced_grid(low: float, high: float) -> Float64s:
 
 
 def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
-    """ln P(polls | λ) up to a constant, a row per item and a column per rate of the grid.
+    """Return ln P(polls | λ) up to a constant, with a row per item and a column per rate λ of the grid.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 2.0], [True, False], item=[0, 0])
@@ -155,7 +154,10 @@ def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
 
 
 def _bit_log_likelihood(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
-    """Σ w·ln(1−e^{−λt}) of each run, a row per rate; the ln of the product where that fits a double."""
+    """Return Σ w·ln(1−e^{−λt}) of each run, with the weights w and a row per rate λ.
+
+    Without weights it is computed as the logarithm of the product, if no product underflows.
+    """
     per_octave = points_per_octave(rates)
     sums = np.empty((rates.size, runs.starts.size))
     least = -np.expm1(-float(rates[0]) * float(runs.values.min()))
@@ -172,12 +174,12 @@ def _bit_log_likelihood(runs: Segments, rates: Float64s, weight: Float64s | None
 
 
 def scale_to_maximum(table: Float64s) -> Float64s:
-    """Likelihoods scaled to a maximum of 1 per row."""
+    """Turn log-likelihoods into likelihoods, scaled so that the maximum of each row is 1."""
     return np.asarray(np.exp(table - table.max(axis=1, keepdims=True)))
 
 
 def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
-    """The table at ``per_octave`` or more rates per octave, interpolated by cubics in ln λ, and those rates.
+    """Return the table at ``per_octave`` or more rates per octave, by cubics in ln λ, and these rates.
 
     >>> grid = np.exp2(np.arange(-3.0, 3.0))
     >>> table, rates = interpolate_table(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
@@ -188,7 +190,7 @@ def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tupl
     fine = np.empty((len(table), (points - 1) * times + 1))
     fine[:, ::times] = table
     for part in range(1, times):
-        # Cells 1 to n−3 lie in the middle of their four points, the first and the last beside it.
+        # An inner cell lies in the middle of the four points of its cubic, the first and last at its side.
         between = fine[:, part::times]
         between[:, 0] = table[:, :4] @ _lagrange(part / times)
         between[:, -1] = table[:, -4:] @ _lagrange(2.0 + part / times)
@@ -201,5 +203,5 @@ def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tupl
 
 
 def _lagrange(x: float) -> Float64s:
-    """Weights of the values at 0, 1, 2 and 3 in the cubic through them, at ``x``."""
+    """Return the weights that values at 0, 1, 2 and 3 have in their interpolating cubic at ``x``."""
     return np.array([math.prod((x - j) / (k - j) for j in range(4) if j != k) for k in range(4)])

@@ -1,20 +1,21 @@
-"""Rates from counts of changes: of regular polls by the log family, and of cohorts checked again.
+"""Estimate rates from counts of changes: by regular polls of one item, or by cohorts of items checked twice.
 
-Of n regular polls X found a change: r̂ = −ln((n−X+a)/(n+a)) changes per poll interval. 1−e^{−r} is the chance
-that a poll finds a change; a keeps the answer finite when all of them do and takes out most of the bias (Cho
-& Garcia-Molina a = 0.5, Zhang a = 0.4).
+If X of n regular polls found a change, the log family estimates r̂ = −ln((n−X+a)/(n+a)) changes per poll
+interval, because a poll finds a change with probability 1−e^{−r}. The constant a keeps r̂ finite if every poll
+finds a change, and removes most of the bias (Cho & Garcia-Molina use a = 0.5, Zhang a = 0.4).
 
-Of a cohort of n items checked again after a time t, k had changed: λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example
-1 and §8.2). Several cohorts of a group, with different times, give the λ at which as many changes are
-expected as were seen:
+If k items of a cohort of n had changed after a time t, then λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example 1 and
+§8.2). From several cohorts of a group, with different times, λ̂ is the rate at which the expected number of
+changes equals the number observed:
 
     Σ_j n_j·(1−e^{−λt_j}) = p·N,   p = K/N,  N = Σ n_j,  K = Σ k_j.
 
-Where all changed (K = N) that is infinite, where none did it is 0, and neither can be planned with. There p
-is taken as if half of a further item had gone the other way: N/(N+½) and ½/(N+½). For one cohort the first is
-the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt). Bounds are Clopper–Pearson bounds on
-p, carried through the same equation. They are exact for one time, and on the safe side for several: a sum of
-unequal chances spreads less than the binomial (Hoeffding 1956).
+If all items changed (K = N), that rate is infinite; if none did, it is 0. Neither can be used in a plan, so p
+is computed as if half an item more had been observed with the opposite result: N/(N+½) or ½/(N+½). For one
+cohort the first is the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt). The bounds are
+Clopper–Pearson bounds on p, put into the same equation. They are exact if all times t_j are equal. Otherwise
+they are too wide rather than too narrow, because a sum of events of unequal probabilities has a smaller
+variance than the binomial (Hoeffding 1956).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from afresh.values.errors import InputError
 
 
 def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Float64s:
-    """r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval.
+    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval, for X changes in n polls.
 
     >>> log_ratio(np.array([0.0, 7.0]), np.array([7.0, 7.0]), 0.4).round(4).tolist()
     [0.0, 2.9178]
@@ -42,24 +43,25 @@ def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Flo
 
 
 def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
-    """r̂ = −ln((n−X+a)/(n+a)), changes per poll interval; λ̂ = r̂·f. Finite even if every poll found a change.
+    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval; at f polls per time the rate is λ̂ = r̂·f.
 
-    a = 0 is the maximum-likelihood estimate, infinite there.
+    If every poll found a change, r̂ is finite, except with a = 0, the maximum-likelihood estimate.
 
     >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
     (2.92, inf)
     """
     n, x = _counts(polls, changes)
     if not 0 <= a < math.inf:
-        raise InputError(f"a is {a}: must be more than 0, and finite")
+        raise InputError(f"a is {a}: must be 0 or more, and finite")
     with np.errstate(divide="ignore"):
         return like_inputs(log_ratio(x.astype(np.float64), n.astype(np.float64), a), n, x)
 
 
 def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
-    """Clopper–Pearson bounds on r = −ln(1−p): they cover the true r at least ``level`` of the time.
+    """Return Clopper–Pearson bounds on r = −ln(1−p), which contain the true r with probability ≥ ``level``.
 
-    Low is 0 if no poll found a change, high is infinite if every one did.
+    p is the probability that a poll finds a change. The lower bound is 0 if no poll found a change, the upper
+    one is infinite if every poll did.
 
     >>> low, high = ratio_interval(7, 7)
     >>> round(low, 3), high
@@ -72,7 +74,7 @@ def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> 
     n64, x64 = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
     some, rest = np.maximum(x64, 1), np.maximum(n64 - x64, 1)
     low = -np.log1p(-betaincinv(some, n64 - some + 1, tail))
-    # The bound on q = 1−p keeps r accurate where p is close to 1, the one on p where it is close to 0.
+    # r is computed from q = 1−p where p is close to 1 and from p where p is close to 0, for accuracy.
     q, p = betaincinv(rest, n64 - rest + 1, tail), betaincinv(n64 - rest + 1, rest, 1 - tail)
     high = np.where(q < 0.5, -np.log(q), -np.log1p(-np.minimum(p, 0.5)))
     low, high = np.where(x64 == 0, 0.0, low), np.where(x64 == n64, np.inf, high)
@@ -89,7 +91,7 @@ def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
 def change_probability_interval(
     changes: Float64s, polls: Float64s, level: float
 ) -> tuple[Float64s, Float64s]:
-    """Clopper–Pearson interval of the probability that a poll finds a change: covers at least ``level``.
+    """Return the Clopper–Pearson interval, at ``level``, of the probability that a poll finds a change.
 
     >>> low, high = change_probability_interval(np.array([0.0]), np.array([3.0]), 0.9)
     >>> low.tolist(), bool(np.isclose(high[0], 1 - 0.05 ** (1 / 3)))
@@ -105,7 +107,7 @@ def change_probability_interval(
 
 
 def check_level(level: float) -> float:
-    """``level`` if it is a probability strictly between 0 and 1.
+    """Return ``level``; raise ``InputError`` unless it is a probability strictly between 0 and 1.
 
     >>> check_level(0.9)
     0.9
@@ -117,9 +119,9 @@ def check_level(level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CohortRates:
-    """Rate and bounds of every group, in order of first appearance.
+    """The estimated rate of every group with its bounds, in the order in which the groups first appear.
 
-    ``one_sided`` marks groups in which all or none changed, whose rate rests on the half added.
+    ``one_sided`` marks groups in which all items or none changed; half an item is added to estimate these.
     """
 
     groups: tuple[Hashable, ...]
@@ -134,10 +136,10 @@ class CohortRates:
 def cohort_rates(
     group: Sequence[Any], elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, level: float = 0.9
 ) -> CohortRates:
-    """Rates of groups from cohorts (group, elapsed, n, changed).
+    """Estimate the rates of groups from cohorts: ``changed`` of ``n`` items had changed after ``elapsed``.
 
-    Razniewski 2016, Table 3: of 10 students, 8 academic and 13 industrial researchers and 19 professors
-    10, 5, 3 and 2 had moved five years later.
+    Razniewski 2016, Table 3: of 10 students, 8 academic researchers, 13 industrial researchers and
+    19 professors, 10, 5, 3 and 2 respectively had moved five years later.
 
     >>> who = ["student", "academic", "industry", "professor"]
     >>> found = cohort_rates(who, [5] * 4, [10, 8, 13, 19], [10, 5, 3, 2])
@@ -160,7 +162,10 @@ def cohort_rates(
 
 
 def _solve_rates(r: Float64s, span: Float64s, share: Float64s, first: npt.NDArray[np.intp]) -> Float64s:
-    """λ of each group with Σ n_j·e^{−λt_j}/N = e^{−r}, n_j/N the ``share``: between r/t_max and r/t_min."""
+    """Return the λ of each group that solves Σ share_j·e^{−λt_j} = e^{−r}; share_j is n_j/N, span_j is t_j.
+
+    The root lies between r/t_max and r/t_min. r = 0 and r = ∞ are returned unchanged.
+    """
     if r.size == 0:
         return r
     solvable = (r > 0) & np.isfinite(r)

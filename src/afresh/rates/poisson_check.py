@@ -1,11 +1,11 @@
 """A test of the Poisson model: are the gaps between changes exponentially distributed?
 
-Lilliefors' statistic is the largest distance D between the distribution of the gaps and the exponential with
-their own mean; its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution
-hardly depends on n. Dispersion is variance/mean² of the gaps: 1 for Poisson, more for bursts, less for steady
-changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11 look at the histogram of gaps on a logarithmic axis.
+Lilliefors' statistic D is the largest distance between the distribution of n gaps and the exponential
+distribution with the same mean. Its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose
+distribution hardly depends on n. The dispersion is variance/mean² of the gaps: 1 for Poisson changes, more
+for bursts, less for regular changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps.
 
-Seen through polls, gaps are whole poll intervals: judge only items that change much less often than that.
+Polls see gaps only as multiples of the poll interval. So judge only items that change much less often.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 
-# Upper tail of D*, simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and 200, which agree within 0.02 and
-# below p = 0.3 within 0.01.
+# P(D* > _D) = _P, simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and 200. The simulations agree within
+# 0.02, and below p = 0.3 within 0.01.
 _P = (0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.15, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 _D = (0.366, 0.434, 0.478, 0.563, 0.683, 0.831, 0.921, 0.986, 1.088, 1.182, 1.292, 1.371, 1.532, 1.748)
 
 FEWEST_GAPS = 5
-COARSE = 20  # polls per change: with 20, true Poisson is rejected 7 times in 100, with 5 nearly always
+COARSE = 20  # polls per change: with 20, true Poisson items are rejected 7 times in 100, with 5 nearly always
 
 
 @dataclass(frozen=True, slots=True)
 class PoissonChecks:
-    """Every item with ``least`` gaps against the Poisson model; ``few`` counts the others that changed."""
+    """The check of each item with at least ``least`` gaps; ``few`` counts the other items that changed."""
 
     item: Ints
     gaps: Ints
@@ -50,7 +50,7 @@ class PoissonChecks:
         fit = int(np.sum(self.p_value >= 0.05))
         words = f"Of {judged} items with at least {self.least} gaps, {fit} ({fit / judged:.0%}) look Poisson"
         words += " (95% would if all were)"
-        if fit >= 0.9 * judged:  # the rest are hardly more than the false alarms of a true model
+        if fit >= 0.9 * judged:  # so few rejections are nearly what chance gives if the model is true
             return f"{words}."
         wrong = self.dispersion[self.p_value < 0.05]
         bursts = float(np.mean(wrong > 1))
@@ -60,10 +60,9 @@ class PoissonChecks:
 
 
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
-    """The check of every item that has at least ``least`` gaps, all at once.
+    """Check every item that has at least ``least`` gaps between its changes.
 
-    ``item`` numbers the items, one entry per change at ``times``, in any order; changes of an item at the
-    same instant count as one.
+    ``item`` and ``times`` have one entry per change, in any order. Simultaneous changes count as one.
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence
@@ -84,10 +83,10 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
 
 
 def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
-    """Item and time of the changes that are known well enough to judge.
+    """Return item and time of the changes that are known precisely enough for the check.
 
-    These are the changes of items polled ``COARSE`` times as often as they change (seen through coarser polls
-    perfect Poisson changes look regular), and of items whose every change has a credible stamp.
+    These are the changes of items polled at least ``COARSE`` times as often as they change, and of items
+    whose every change has a credible stamp. With fewer polls even perfect Poisson changes look regular.
     """
     if polls.end is None:
         raise InputError("polls without times cannot be judged")
@@ -103,7 +102,7 @@ def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
 
 
 def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
-    """The gaps between an item's consecutive changes, and whose they are, by item.
+    """Return the item of each gap between two consecutive changes and the gap, sorted by item.
 
     >>> gaps_of([0, 1, 0, 1, 0], [5.0, 1.0, 2.0, 3.0, 5.0])
     (array([0, 1]), array([3., 2.]))
@@ -124,10 +123,10 @@ def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
 def gaps_near(
     item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
 ) -> Float64s:
-    """The gaps of all items whose mean gap is within ``tolerance`` (a share) of ``interval``: Cho's Fig. 11.
+    """Return the gaps of items whose mean gap is ``interval`` ± ``tolerance`` (a share), as in Cho's Fig. 11.
 
-    Only items with ``least`` gaps count: n gaps with a given mean are more alike than exponential ones, by
-    (n−1)/(n+1) in variance. For a picture that is nothing; to judge the items use ``check_items``.
+    Only items with at least ``least`` gaps are used, because n gaps with a given mean vary less than
+    exponential ones, by (n−1)/(n+1) in variance. That suffices for a picture; use ``check_items`` for a test.
 
     >>> gaps_near([0, 0, 0, 1, 1], [0.0, 9.0, 20.0, 0.0, 3.0], interval=10.0, least=2).tolist()
     [9.0, 11.0]
@@ -143,7 +142,7 @@ def gaps_near(
 
 @dataclass(frozen=True, slots=True)
 class GapHistogram:
-    """Shares of gaps per bin [a, b), and what the Poisson model says: e^{−a/m} − e^{−b/m}."""
+    """The share of gaps in each bin [a, b), and that expected for a mean gap m: e^{−a/m} − e^{−b/m}."""
 
     edges: Float64s
     share: Float64s
@@ -151,9 +150,9 @@ class GapHistogram:
 
 
 def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None) -> GapHistogram:
-    """Gaps in ``bins`` equal bins from 0, by default up to where the model leaves one gap in a thousand.
+    """Return the shares of gaps in ``bins`` bins from 0, by default so wide that 1/1000 is expected beyond.
 
-    Shares are of all gaps, also of those beyond the last bin.
+    A share is that of all gaps, including those beyond the last bin.
 
     >>> found = gap_histogram([1.0, 1.0, 2.0, 4.0], bins=2, width=2.0)
     >>> found.share.tolist(), found.expected.round(3).tolist()
@@ -176,7 +175,7 @@ def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None
 def _by_segment(
     gaps: Float64s, owner: Ints, first: npt.NDArray[np.intp] | Ints
 ) -> tuple[Float64s, Float64s, Float64s, Float64s]:
-    """Mean, Lilliefors' D, p value and dispersion of the gaps of each owner, which start at ``first``."""
+    """Return mean, Lilliefors' D, p value and dispersion of each owner's gaps, which start at ``first``."""
     if gaps.size == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
     counts = np.diff(first, append=gaps.size)

@@ -1,18 +1,17 @@
-"""Polls of many items as checked arrays: what each poll found, and what the source says itself.
+"""Polls of many items as checked arrays: what each poll found, and what the source reported with it.
 
-Each poll of an item ends an interval of length ``elapsed`` since the poll before it. It has
+Each poll of an item ends an interval of length ``elapsed`` since the poll before it. It contains
 
 - always one bit: whether the content differs from the copy (``changed``);
-- perhaps the time since the source says that it was last modified (``since``), where that is credible;
+- perhaps the time since the last modification, as the source states it and if credible (``since``);
 - perhaps the number of changes in the interval (``count``), from a counter, a log or a feed.
 
-A poll that failed (unreachable) has no information: it is left out, and the next interval starts at the last
-poll that succeeded, because the copy is still of that time. The first poll of an item only starts the clock.
+A poll that failed (unreachable) gives no information and is left out. The next interval starts at the last
+successful poll, because the copy is of that time. The first poll of an item only starts the clock.
 
 Some servers send wrong Last-Modified times. A stamp is wrong if it is in the future, is the moment of the
 poll ("always now"), claims no modification although the content changed ("older than the copy"), or claims
-one although it did not. A wrong stamp is not used; if more than one in ten stamps of an item are wrong, none
-is.
+one although it did not. Wrong stamps are not used; if over a tenth of an item's stamps are wrong, none is.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from afresh.values.errors import InputError
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 WRONG_STAMPS_TOLERATED = 0.1  # share of an item's stamps
-SHORTEST, LONGEST = 1e-150, 1e150  # intervals whose squares are still numbers
-MOST_CHANGES = 1e12  # in one interval: more is no count but a mistake
+SHORTEST, LONGEST = 1e-150, 1e150  # the square of an interval must neither underflow nor overflow
+MOST_CHANGES = 1e12  # in one interval; a larger number is taken for a mistake
 _COUNT = f"a whole number of changes from 0 to {MOST_CHANGES:g}"
-NOW = 1e-4  # a stamp within this share of the interval before the poll says "now", not when
+NOW = 1e-4  # a stamp within this share of the interval before the poll is the poll's time, not a modification
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,11 @@ class PollTable:
     """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
 
     ``item``     row of the item, 0 … items−1, never falling.
-    ``elapsed``  time since the previous look at the item, > 0 (``SHORTEST`` to ``LONGEST``).
-    ``changed``  whether the copy had become different.
-    ``since``    time from the last modification to the poll, NaN where not (credibly) known; else None.
-    ``count``    changes in the interval, NaN where not known; else None.
-    ``end``      time of the poll; None where it is not needed (seasons and forgetting need it).
+    ``elapsed``  time since the previous poll of the item, > 0 (``SHORTEST`` to ``LONGEST``).
+    ``changed``  whether the content differed from the copy.
+    ``since``    time from the last modification to the poll, NaN if not credibly known; None if all unknown.
+    ``count``    changes in the interval, NaN if not known; None if all unknown.
+    ``end``      time of the poll; None if not needed (only seasons and forgetting need it).
     ``weight``   weight of the poll, 0 to 1; None means 1 for all (only forgetting sets it).
 
     >>> p = PollTable(np.array([0, 0, 1]), np.array([1.0, 2.0, 5.0]), np.array([True, False, True]), items=3)
@@ -86,28 +85,28 @@ class PollTable:
         return int(self.item.size)
 
     def polls_per_item(self) -> Ints:
-        """n of every item."""
+        """Return n, the number of polls, of every item."""
         return np.bincount(self.item, minlength=self.items)
 
     def changes_per_item(self) -> Ints:
-        """X of every item: polls that found a change (or, where counted, the changes)."""
+        """Return X of every item: the changes where they were counted, else the polls that found a change."""
         if self.count is None:
             return np.bincount(self.item[self.changed], minlength=self.items)
         counted = np.where(np.isnan(self.count), self.changed, self.count)
         return np.bincount(self.item, counted, minlength=self.items).astype(np.int64)
 
     def time_per_item(self) -> Float64s:
-        """Σt of every item."""
+        """Return Σt, the sum of the intervals, of every item."""
         return np.asarray(np.bincount(self.item, self.elapsed, minlength=self.items), dtype=np.float64)
 
     def of_items(self, chosen: Bools) -> PollTable:
-        """The polls of the chosen items alone, renumbered from 0."""
+        """Return only the polls of the items marked in ``chosen``, with the items renumbered from 0."""
         rows = np.cumsum(chosen) - 1
         keep = chosen[self.item]
         return self._take(keep, rows[self.item[keep]], int(np.count_nonzero(chosen)))
 
     def between(self, first: int, end: int) -> PollTable:
-        """The polls of items ``first`` up to ``end`` alone, renumbered from 0: views, nothing is copied.
+        """Return only the polls of items ``first`` to ``end`` − 1, renumbered from 0, without copying arrays.
 
         >>> polls_from_intervals(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
         [True, False]
@@ -130,7 +129,7 @@ def polls_from_intervals(
     since: ArrayLike | None = None,
     count: ArrayLike | None = None,
 ) -> PollTable:
-    """Polls from intervals: one poll of each item in turn, or of the rows in ``item`` (sorted).
+    """Return the polls that ended these intervals: one poll of each item, or of the sorted rows ``item``.
 
     >>> polls_from_intervals(2.0, True).size
     1
@@ -153,10 +152,11 @@ def polls_from_times(
     reached: ArrayLike | None = None,
     now: float | None = None,
 ) -> PollTable:
-    """Polls from their times, in any order: sorted, polls at one instant merged, first polls dropped.
+    """Return the intervals between polls that were recorded by their times, in any order.
 
-    ``modified`` are the source's own modification times and ``count`` the changes since the last poll (NaN
-    where unknown); ``reached`` is false where the poll failed. A poll after ``now`` is refused.
+    Polls of an item at the same instant count as one. The first poll of each item is left out, because no
+    interval ends there. ``modified`` are modification times stated by the source, ``count`` the changes since
+    the last poll (NaN if unknown); ``reached`` is false if the poll failed. A poll after ``now`` is refused.
 
     >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
     [4.0, 6.0]
@@ -184,7 +184,7 @@ def polls_from_times(
 def credible_since(
     item: Ints, end: Float64s, elapsed: Float64s, changed: Bools, modified: Float64s, items: int
 ) -> Float64s:
-    """Time since the last modification where the stamp can be believed, NaN elsewhere.
+    """Return the time since the last modification of each poll, NaN where the stamp is not credible.
 
     >>> row = np.zeros(2, dtype=np.int64)
     >>> credible_since(row, np.array([5.0, 9.0]), np.array([5.0, 4.0]), np.array([True, True]),
@@ -240,7 +240,7 @@ class _RecordedPolls:
         return _RecordedPolls(self.item[which], self.time[which], self.changed[which], *optional)
 
     def sort(self) -> _RecordedPolls:
-        """Sorted by item and time. Most logs have each item in order: only others are sorted by time."""
+        """Return the polls sorted by item and time; items whose polls are already in order cost no sort."""
         if bool(np.all(self.is_in_order())):
             return self
         polls = self.sorted_by_item()
@@ -255,10 +255,10 @@ class _RecordedPolls:
         return polls.take(order)
 
     def sorted_by_item(self) -> _RecordedPolls:
-        """Sorted by item; those of an item stay in their order.
+        """Return the polls sorted by item; the polls of an item stay in their order.
 
-        NumPy sorts plain integers several times faster than it sorts stably, so the position is made part of
-        the number that is sorted.
+        NumPy's plain sort of integers is several times faster than its stable sort, so the position of each
+        poll becomes the low bits of the number that is sorted.
         """
         bits = max(self.item.size - 1, 1).bit_length()
         if int(self.item.max(initial=0)) >> (63 - bits):
@@ -271,12 +271,12 @@ class _RecordedPolls:
         return replace(self.take(order), item=keys)
 
     def is_in_order(self) -> Bools:
-        """For each look but the first: is it of a later item, or no earlier than the look before?"""
+        """Mark, from the second poll on, each that is of a later item or not before the preceding poll."""
         later, same = self.item[1:] > self.item[:-1], self.item[1:] == self.item[:-1]
         return np.asarray(later | (same & (self.time[1:] >= self.time[:-1])))
 
     def merge_same_instants(self) -> _RecordedPolls:
-        """Polls of an item at one instant become one poll, which found a change if any of them did."""
+        """Merge polls of an item at the same instant into one, which found a change if any of them did."""
         first = np.ones(self.item.size, dtype=bool)
         first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
         if bool(np.all(first)):
@@ -292,7 +292,7 @@ class _RecordedPolls:
 
 
 def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
-    """``given`` as whole numbers of 0 or more, such as rows of items or of groups.
+    """Return ``given`` as integers of 0 or more, such as rows of items or of groups.
 
     >>> as_whole_numbers("item", [0, 2]).tolist()
     [0, 2]
@@ -306,7 +306,7 @@ def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
 
 
 def as_flags(name: str, given: ArrayLike) -> Bools:
-    """``given`` as true and false; numbers must be 0 or 1, other values are refused as ambiguous.
+    """Return ``given`` as booleans; numbers must be 0 or 1, and other values are refused as ambiguous.
 
     >>> as_flags("changed", [1, 0]).tolist()
     [True, False]
@@ -333,7 +333,7 @@ def _same_length(name: str, column: npt.NDArray[Any], rows: Ints) -> npt.NDArray
 
 
 def _no_counts(count: Float64s) -> Bools:
-    """Which values are no valid counts; NaN (unknown) is valid."""
+    """Mark the values that are not valid counts; NaN (unknown) is valid."""
     some = np.nan_to_num(count, nan=0.0)
     wrong: Bools = (some != np.floor(some)) | (some < 0) | (some > MOST_CHANGES)
     return wrong

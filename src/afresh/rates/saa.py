@@ -1,18 +1,18 @@
-"""SAA, Zhang's self-adaptive estimation: it chooses the next poll as well as the estimate.
+"""SAA, the self-adaptive algorithm of Zhang, Tang, Yang & Li 2007, §3: it also chooses when to poll.
 
-Start from a guess λ₀ and poll at f = λ₀. After every round of seven polls the estimate
-r̂ = −ln((n−X+0.4)/(n+0.4)) says what to do:
+It starts from a guess λ₀ of the rate and polls with the frequency f = λ₀. After every round of seven polls,
+of which X of n found a change, the estimate r̂ = −ln((n−X+0.4)/(n+0.4)) decides the next step:
 
-    r̂ < 0.5         polls too often: f ← f/3, the seven polls become three, four more are added
-    0.5 ≤ r̂ ≤ 0.9   done, with a = 0.7, which suits this range
-    0.9 < r̂ ≤ 2     done, with a = 0.4
-    r̂ > 2           polls too rarely: f ← 2f and seven new polls; if f may not grow, eight more once
+    r̂ < 0.5         polls are too frequent: f ← f/3, the seven polls are merged into three, four are added
+    0.5 ≤ r̂ ≤ 0.9   done; r̂ is computed again with 0.7 instead of 0.4, which suits this range
+    0.9 < r̂ ≤ 2     done
+    r̂ > 2           polls are too rare: f ← 2f and seven new polls; if f may not grow, eight more, once
 
-λ̂ = r̂·f. After 7 doublings or 5 divisions it stops and says "at least" or "at most": an item that never
-changes would otherwise be polled for ever. Zhang, Tang, Yang & Li 2007, §3, with the ranges made disjoint.
+The estimated rate is λ̂ = r̂·f. After 7 doublings or 5 divisions SAA stops and reports "at least" or "at most",
+because it would poll an item that never changes for ever. Unlike those of the paper, the ranges are disjoint.
 
-On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, 0.75 from 3;
-by the paper's own rules (``paper=True``) it is 1.06–1.13 below 0.5 and the same above.
+On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, 0.75 from 3 (f₀
+is the first frequency). By the paper's rules (``paper=True``) it is 1.06–1.13 below 0.5, the same above.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ADDED_WHEN_SLOWER = 4
 ADDED_WHEN_STUCK = 8
 DOUBLINGS = 7
 DIVISIONS = 5
-MERGED = ((0, 1), (1, 4), (4, 7))  # which of the seven polls each of the three stands for
+MERGED = ((0, 1), (1, 4), (4, 7))  # first and end index of the old polls merged into each of the three
 
 
 class Move(Enum):
-    """What a finished round leads to."""
+    """The step that SAA, the self-adaptive algorithm, takes after a round: stop, or change the frequency."""
 
     STOP_LOW = "estimated, a = 0.7"
     STOP = "estimated"
@@ -49,7 +49,7 @@ class Move(Enum):
 
 
 class RoundOrigin(Enum):
-    """What led to the present round; only the paper's own rules depend on it."""
+    """The step before the present round of polls; only the paper's own rules depend on it."""
 
     START = "start"
     FASTER = "after a doubling or more polls"
@@ -58,7 +58,7 @@ class RoundOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A finished round: what the rules need to know of it."""
+    """A finished round of polls, as input of ``next_move``; ``growable`` says if the frequency may double."""
 
     polls: int
     changes: int
@@ -70,10 +70,10 @@ class Round:
 
 
 def next_move(done: Round) -> Move:
-    """The rule for a finished round: disjoint and capped, or to the paper's letter.
+    """Return the step that follows a finished round, by our rules or (``paper``) by the paper's own.
 
-    The paper leaves a round after a doubling as soon as r̂ < 2 and one after a division as soon as r̂ > 0.5,
-    both with a = 0.4 and without looking at the other ranges, and has no caps.
+    The paper stops after a doubling as soon as r̂ < 2, and after a division as soon as r̂ > 0.5. It does not
+    check the other ranges, uses a = 0.4 in both cases, and does not limit the doublings and divisions.
 
     >>> finished = Round(7, 7, doublings=0, divisions=0, growable=True, origin=RoundOrigin.START, paper=False)
     >>> next_move(finished).value
@@ -94,14 +94,14 @@ def next_move(done: Round) -> Move:
 def _faster(done: Round) -> Move:
     if done.growable and (done.paper or done.doublings < DOUBLINGS):
         return Move.DOUBLE
-    # Eight more polls help once; the paper repeats them, and two runs in three never end at r = 3.
+    # Eight more polls help once. The paper repeats them, and then two runs in three never end at r = 3.
     if done.paper or (not done.growable and done.polls == ROUND):
         return Move.EXTEND
     return Move.AT_LEAST
 
 
 def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
-    """r̂ of the last round under the a that its range asks for; half a change stands in for none.
+    """Return r̂ of the last round, with a = 0.7 or 0.4 as ``move`` requires; no change counts as half of one.
 
     >>> round(final_ratio(Move.STOP_LOW, 7, 4), 3), round(final_ratio(Move.AT_MOST, 7, 0), 3)
     (0.733, 0.07)
@@ -112,11 +112,11 @@ def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SelfAdaptive:
-    """One item's search for its rate: poll at ``next_poll()`` and call ``observe`` until ``done``.
+    """The state of SAA for one item: poll at ``next_poll()`` and call ``observe`` until it is ``done``.
 
-    Frozen: ``observe`` returns the next state, so it can be stored and replayed. Times and ``frequency``
-    are in any one unit of time. ``changed`` holds the bits of the present round, ``late`` by how much each
-    poll came after its time; a late round is estimated with its true mean interval.
+    The state is frozen: ``observe`` returns the next state, so that states can be stored and replayed. Times
+    and ``frequency`` use the same unit of time. ``changed`` contains the result of each poll of the present
+    round, ``late`` its delay. A round with delays is estimated with its true mean interval.
 
     >>> saa = SelfAdaptive.start(guess=1.0)
     >>> for bit in (1, 0, 1, 1, 0, 1, 1):
@@ -142,7 +142,7 @@ class SelfAdaptive:
     def start(
         cls, guess: float, *, at: float = 0.0, fastest: float = math.inf, paper: bool = False
     ) -> SelfAdaptive:
-        """The state after the baseline visit at time ``at``; ``fastest`` is the highest frequency allowed."""
+        """Return the state after a first poll at ``at``; ``fastest`` is the highest frequency allowed."""
         if not (0 < guess < math.inf and fastest > 0 and math.isfinite(at)):
             raise InputError(
                 f"guess {guess}, fastest {fastest}, at {at}: give rates above 0 and a finite time"
@@ -162,33 +162,33 @@ class SelfAdaptive:
 
     @property
     def interval(self) -> float:
-        """True mean interval of the round's polls: nominally 1/f, more if they came late."""
+        """The true mean interval of the polls of this round: 1/f, plus their mean delay."""
         return 1 / self.frequency + (sum(self.late) / len(self.late) if self.late else 0.0)
 
     @property
     def rate(self) -> float:
-        """λ̂ from the present round, above 0 and finite; the guess before any poll of it."""
+        """λ̂ from the present round, above 0 and finite; the frequency if the round has no poll yet."""
         if not self.changed:
             return self.frequency
         move = self.end or Move.AT_MOST
         return float(final_ratio(move, len(self.changed), sum(self.changed)) / self.interval)
 
     def bounds(self, level: float = 0.9) -> tuple[float, float]:
-        """Clopper–Pearson bounds on the rate from the present round; (0, inf) before any poll of it."""
+        """Return Clopper–Pearson bounds on the rate; (0, inf) if the present round has no poll yet."""
         if not self.changed:
             return 0.0, math.inf
         low, high = ratio_interval(len(self.changed), sum(self.changed), level)
         return low / self.interval, high / self.interval
 
     def next_poll(self) -> float | None:
-        """When to poll next, or None when done."""
+        """Return the time of the next poll, or None when done."""
         return None if self.done else self.last_poll + 1 / self.frequency
 
     def observe(self, changed: bool, at: float | None = None) -> SelfAdaptive:
-        """The state after a poll that found a change or not, at its time or at ``at``."""
+        """Return the state after a poll at ``at`` (default: ``next_poll()``) that found a change or none."""
         due = self.next_poll()
         if due is None:
-            raise InputError("this search is done: start another one")
+            raise InputError("this estimation is done: start another one")
         now = due if at is None else at
         if not self.last_poll < now < math.inf:
             raise InputError(f"a poll at {now} must come after the one at {self.last_poll}")
@@ -213,9 +213,9 @@ def _after_round(state: SelfAdaptive) -> SelfAdaptive:
 
 
 def _divide_frequency(state: SelfAdaptive) -> SelfAdaptive:
-    """Polls 1, 4 and 7 stay, each with what was found since the one before it.
+    """Divide the frequency by 3: polls 1, 4 and 7 remain, changed if one of the polls merged into them was.
 
-    The first of the three covers one old interval only; inside SAA it counts as three like the others.
+    The first of the three covers only one old interval, but SAA counts it as three, like the others.
     """
     kept = tuple(any(state.changed[lo:hi]) for lo, hi in MERGED)
     late = tuple(sum(state.late[lo:hi]) for lo, hi in MERGED)

@@ -1,16 +1,17 @@
-"""Seasons: a pooled hour-of-week profile s of mean 1 that turns clock time into operational time Λ(t) = ∫s.
+"""Seasons: one hour-of-week profile s of mean 1 for all items, which turns clock time t into Λ(t) = ∫₀ᵗ s.
 
-In operational time a busy hour is long and a quiet one short, and changes are Poisson again: every estimator
-works unchanged on Λ(times). The profile comes from EM over the intervals in which changes were found: given
-its rate λ and one change or more, an interval's expected number of changes λΛ/(1−e^{−λΛ}) is shared over its
-hours as the profile has it; the new profile is expected changes over expected exposure, with ``PSEUDO``
-changes of a flat one added to each hour.
+In this operational time Λ a busy hour is long and a quiet hour is short. Changes are Poisson again, so every
+estimator works on Λ(times). The profile is fitted by EM over the intervals in which changes were found. Given
+the rate λ and at least one change, an interval of operational length Λ has λΛ/(1−e^{−λΛ}) expected changes,
+which are distributed over its hours in proportion to the profile. The new profile is expected changes divided
+by expected exposure, after adding ``PSEUDO`` changes of a flat profile per hour.
 
-Used only if it predicts: fitted on the polls of every other week it must raise the log score of those of the
-weeks between, both ways together, by ``MARGIN`` standard errors over the items. Weeks and not items are held
-out, because what happened once to all items is no season. The profile is scaled so that each item is expected
-to change as often with it as without: it may gain by predicting when, not by correcting the rates of items
-that are polled at certain hours only. Else the flat profile is returned.
+The profile is used only if it predicts better than a flat one. It is fitted on the even weeks and scored on
+the odd ones, and the other way round. Together the log score must rise by ``MARGIN`` standard errors over the
+items. Weeks and not items are held out, because an event that hits all items once is not a season. For the
+score, the profile is scaled so that each item is expected to change as often as with the flat profile. So it
+gains only by predicting when changes happen, and not by correcting the rates of items that are polled only at
+certain hours. Otherwise the flat profile is returned.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ _NO_CLOCK = "a season needs the times of the polls, not only the intervals"
 
 @dataclass(frozen=True, slots=True)
 class Season:
-    """The profile: relative rate in each hour of the week, of mean 1; hour 0 begins at time 0.
+    """The relative rate in each hour of the week (``profile``, of mean 1); hour 0 begins at time 0.
 
     With Unix times hour 0 is Thursday, 00:00 UTC. ``hour`` is the length of an hour in the unit of the times.
-    ``gain`` says how much better it predicts polls than a flat profile does: the mean gain in log-likelihood
-    per poll, in weeks that were left out of the fit.
+    ``gain`` is the mean gain in log-likelihood per poll over a flat profile, in weeks left out of the fit.
 
     >>> flat = Season(np.ones(168), hour=3600.0)
     >>> flat.operational([0.0, 7200.0, 1e9]).round(6).tolist(), flat.is_supported
@@ -46,7 +46,7 @@ class Season:
     profile: Float64s
     hour: float
     gain: float = 0.0
-    # Whether it is anything but flat: found once, since the policy asks at every poll.
+    # Whether the profile is not flat. It is computed once, because the policy reads it at every poll.
     is_supported: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,12 +62,12 @@ class Season:
         return float(self.profile.std())
 
     def apply_to(self, polls: PollTable) -> PollTable:
-        """The same polls in operational time; they need their ``end``."""
+        """Return the same polls in operational time; raise ``InputError`` if they have no ``end``."""
         if polls.end is None:
             raise InputError(_NO_CLOCK)
         end = self.operational(polls.end)
         elapsed = end - self.operational(polls.end - polls.elapsed)
-        # In hours that never saw a change hardly any time passes, but some does.
+        # In hours without any change operational time nearly stands still, but an interval must be above 0.
         elapsed = np.maximum(elapsed, 1e-9 * polls.elapsed)
         since = polls.since
         if since is not None:
@@ -76,7 +76,7 @@ class Season:
         return replace(polls, elapsed=elapsed, since=since, end=end)
 
     def operational(self, times: ArrayLike) -> Float64s:
-        """Λ(t): equal to t at every full week."""
+        """Return the operational time Λ(t), which equals t at the end of every full week."""
         hours = np.asarray(times, dtype=np.float64) / self.hour
         week = np.floor(hours / HOURS) * HOURS
         rest = hours - week
@@ -85,10 +85,10 @@ class Season:
 
 
 def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
-    """The hour-of-week profile of these polls, or the flat one where it does not predict better.
+    """Return the hour-of-week profile of these polls, or the flat profile if it does not predict better.
 
-    ``rates`` are the items' estimated rates in clock time; ``polls`` need their ``end``. With ``always`` the
-    profile is returned whether it predicts better or not.
+    ``rates`` are the items' estimated rates in clock time; ``polls`` must have their ``end``. With ``always``
+    the profile is returned even if it does not predict better.
     """
     if polls.end is None:
         raise InputError(_NO_CLOCK)
@@ -111,7 +111,7 @@ def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always:
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """Begin and end in hours from a common week, the item's changes per hour, and whether one was found."""
+    """Begin and end of each interval in hours, its item's changes per hour, and whether it had a change."""
 
     begin: Float64s
     end: Float64s
@@ -123,7 +123,7 @@ class _Intervals:
         first = float((end - polls.elapsed).min()) if end.size else 0.0
         origin = np.floor(first / (hour * HOURS)) * HOURS
         last = end / hour - origin
-        # A static item (rate 0) tells nothing about seasons; any tiny rate stands for it.
+        # A static item (rate 0) gives no information about seasons; a tiny rate avoids ln 0 for it.
         own = np.maximum(rates[polls.item] * hour, 1e-300)
         return cls(last - polls.elapsed / hour, last, own, polls.changed)
 
@@ -131,13 +131,16 @@ class _Intervals:
         return _Intervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
 
     def expected(self, profile: Float64s) -> Float64s:
-        """λΛ of each interval."""
+        """Return λΛ, the expected changes of each interval."""
         season = Season(profile, 1.0)
         length = season.operational(self.end) - season.operational(self.begin)
         return self.rate * np.maximum(length, 1e-12 * (self.end - self.begin))
 
     def gain(self, profile: Float64s, item: Ints) -> Float64s:
-        """Log score of each poll, the profile scaled to as many changes of its item, less the flat one's."""
+        """Return the gain in log score of each poll over a flat profile.
+
+        ``profile`` is scaled so that the expected changes of each item are those of the flat profile.
+        """
         with_profile, flat = self.expected(profile), self.rate * (self.end - self.begin)
         scale = np.bincount(item, flat) / np.maximum(np.bincount(item, with_profile), 1e-300)
         with_profile = with_profile * scale[item]
@@ -145,22 +148,21 @@ class _Intervals:
         return np.where(self.changed, found, flat - with_profile)
 
     def exposure(self, weight: Float64s) -> Float64s:
-        """Σ weight × time spent, in each hour of the week."""
+        """Return Σ weight·time of the intervals in each hour of the week."""
         return _spent(self.end, weight) - _spent(self.begin, weight)
 
 
 def _spent(until: Float64s, weight: Float64s) -> Float64s:
-    """Σ weight × time spent in each hour of the week from 0 to ``until``."""
+    """Return Σ weight·time in each hour of the week, over the times from 0 to ``until``."""
     weeks, rest = np.divmod(until, HOURS)
     cell = np.minimum(rest.astype(np.int64), HOURS - 1)
     whole = np.bincount(cell, weight, minlength=HOURS)
     part = np.bincount(cell, weight * (rest - cell), minlength=HOURS)
-    later = whole.sum() - np.cumsum(whole)  # those that end in a later hour spent all of this one
+    later = whole.sum() - np.cumsum(whole)  # times that end in a later hour include all of this hour
     return np.asarray(float(weight @ weeks) + later + part)
 
 
 def _fit(intervals: _Intervals) -> Float64s:
-    """EM for the profile."""
     profile = np.ones(HOURS)
     if intervals.begin.size == 0:
         return profile

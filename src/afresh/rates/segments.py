@@ -11,8 +11,8 @@ import numpy as np
 from afresh.values.arrays import Bools, Float64s, Ints
 
 TOLERANCE = 1e-13  # of ln λ
-LAST_STEP = 3e-8  # Newton squares the error: after a step like this the rest is rounding
-GROUPED = 4096
+LAST_STEP = 3e-8  # Newton's method squares the error, so after such a step only rounding errors are left
+GROUPED = 4096  # rows in a range of ``whole_groups``
 MOST_STEPS = 200  # bisection of the widest bracket of doubles needs fewer
 
 
@@ -25,23 +25,23 @@ class Segments:
 
     @classmethod
     def of(cls, item: Ints, values: Float64s) -> tuple[Segments, Ints]:
-        """Runs of equal ``item`` (sorted), and the item of every run."""
+        """Return the runs of equal ``item``, which must be sorted, and the item of every run."""
         starts = np.flatnonzero(run_starts(item))
         return cls(values, starts), item[starts]
 
     def lengths(self) -> Ints:
-        """How many values each run has."""
+        """Return the number of values of each run."""
         return np.diff(np.append(self.starts, self.values.size))
 
     def spread(self, per_run: Float64s) -> Float64s:
-        """One number per run, repeated for its values."""
+        """Repeat the number of each run for all values of the run."""
         return np.repeat(per_run, self.lengths())
 
     def sums(self, values: Float64s) -> Float64s:
         return np.add.reduceat(values, self.starts)
 
     def range(self) -> tuple[Float64s, Float64s]:
-        """Least and greatest value of each run."""
+        """Return the least and the greatest value of each run."""
         return np.minimum.reduceat(self.values, self.starts), np.maximum.reduceat(self.values, self.starts)
 
     def of_runs(self, chosen: Bools) -> Segments:
@@ -51,7 +51,7 @@ class Segments:
 
 
 def run_starts(item: Ints) -> Bools:
-    """Which values of ``item`` (sorted) differ from the one before: where the runs begin.
+    """Mark the first value of each run of equal values in ``item``, which must be sorted.
 
     >>> run_starts(np.array([2, 2, 5])).tolist()
     [True, False, True]
@@ -62,7 +62,7 @@ def run_starts(item: Ints) -> Bools:
 
 
 def whole_groups(starts: Ints, rows: int) -> Iterator[tuple[int, int]]:
-    """Ranges of whole groups (by their first rows) that make some thousand of the ``rows`` each."""
+    """Yield ranges (first, end) of groups with about ``GROUPED`` rows; groups begin at rows ``starts``."""
     ends, begin = np.append(starts[1:], rows), 0
     while begin < starts.size:
         end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + GROUPED, side="right")))
@@ -71,7 +71,7 @@ def whole_groups(starts: Ints, rows: int) -> Iterator[tuple[int, int]]:
 
 
 def rank_within(first: Bools) -> Ints:
-    """Position of each value in its run, from where the runs begin.
+    """Return the position of each value in its run; ``first`` marks the first value of each run.
 
     >>> rank_within(np.array([True, False, False, True, False])).tolist()
     [0, 1, 2, 0, 1]
@@ -81,12 +81,12 @@ def rank_within(first: Bools) -> Ints:
 
 
 def rounds(rank: Ints) -> Iterator[Ints]:
-    """Positions of the values of rank 0, then of rank 1, and so on: one per run, to be processed together.
+    """Yield the indices of the values of rank 0, then of rank 1, and so on: at most one per run each time.
 
     >>> [these.tolist() for these in rounds(np.array([0, 1, 2, 0, 1]))]
     [[0, 3], [1, 4], [2]]
     """
-    # NumPy sorts 16 bits by radix, ten times faster than 64.
+    # NumPy sorts 16-bit integers by radix sort, ten times faster than 64-bit integers.
     small = rank if rank.max(initial=0) > 65535 else rank.astype(np.uint16)
     order = np.argsort(small, kind="stable")
     begin = 0
@@ -95,19 +95,19 @@ def rounds(rank: Ints) -> Iterator[Ints]:
         begin = end
 
 
-# For runs, their numbers and a rate each: a falling function of ln λ and its slope.
+# Called with runs, their indices and a rate λ for each; returns a decreasing function of ln λ and its slope.
 Falling: TypeAlias = Callable[[Segments, Ints, Float64s], tuple[Float64s, Float64s]]
 
 
 def find_roots(
     segments: Segments, falling: Falling, low: Float64s, high: Float64s, start: Float64s
 ) -> Float64s:
-    """The rate in [low, high] at which ``falling`` is 0, for every run: Newton in ln λ within a bracket.
+    """Return for every run the rate in [low, high] at which ``falling`` is 0, by Newton steps in ln λ.
 
-    Where slopes are known, Newton steps are faster than a search by values alone: the maximum likelihood of
+    Newton steps, kept within a bracket, are faster than a search without slopes: the maximum likelihood of
     20 000 items with 20 polls each took 77 ms, with ``scipy.optimize.elementwise.find_root`` 360 ms.
 
-    Runs whose steps have become small enough, or their brackets, are left out of later passes.
+    Runs whose step or bracket has become small enough are left out of later passes.
     """
     found = np.empty(low.size)
     runs = np.arange(low.size)

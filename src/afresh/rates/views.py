@@ -1,14 +1,15 @@
-"""Views over base items: a view's rate is the sum over its distinct bases, and it is stale if any of them is.
+"""Views over base items: a view changes when one of its bases does, so its rate is the sum of their rates.
 
-Independent Poisson changes add up: λ_view = Σ λ_base (Zhang et al. 2007, §4 and Fig. 3). A view may stand on
-other views to any depth; a base reached along several ways counts once, so rates cannot simply be added
-up the graph. Sets of bases are bit masks, one block of bases at a time. Only the views above the
-block are visited, parts before wholes, without recursion.
+Independent Poisson changes add up: λ_view = Σ λ_base over the distinct bases (Zhang et al. 2007, §4 and Fig.
+3). A view may depend on other views to any depth. A base that is reached along several paths counts once, so
+rates cannot simply be added along the graph. Sets of bases are bit masks, one block of bases at a time. Only
+the views above the block are visited, each after the views that it depends on, without recursion.
 
-The variances of what is known of the bases add up as well, and the interval of a view is that of the Gamma
-distribution with this mean and variance. The variance of a base is read off its own interval: of width 2z
-standard deviations, or that of the Gamma of this mean and lower end, whichever is more, because beliefs lean
-to the right and either alone is too narrow for some. A view of bases that may all be static may be so too.
+The variances of the bases' rates add up as well. The interval of a view is that of the Gamma distribution
+with this mean and variance. The variance of a base is the larger of two values, because posteriors are skewed
+and either value alone is too small for some items: the one that follows from an interval of 2z standard
+deviations (z the normal quantile of the level), and that of the Gamma distribution with the same mean and
+lower end. If all bases of a view may be static (their lower ends are 0), so may the view.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _BLOCK = 4096  # bases in a mask of 512 bytes: few passes, and a mask for each o
 
 @dataclass(frozen=True, slots=True)
 class ViewGraph:
-    """Views and what they stand on; made by ``ViewGraph.of``.
+    """Views and the items and views that they depend on; built by ``ViewGraph.of``.
 
-    ``views`` and ``bases`` are names in order of first appearance. Nodes are numbered: the bases, then
-    the views with every part before its whole. ``parts`` has the nodes below each view so numbered,
-    ``above`` the nodes above each node, ``place`` the position in ``views``.
+    ``views`` and ``bases`` are names in order of first appearance. Nodes are numbered: first the bases, then
+    the views, each after the views that it depends on. ``parts`` lists the nodes directly below each view in
+    this numbering, ``above`` the nodes directly above each node, ``place`` the position of each in ``views``.
     """
 
     views: tuple[str, ...]
@@ -45,7 +46,7 @@ class ViewGraph:
 
     @classmethod
     def of(cls, view: Iterable[str], base: Iterable[str]) -> ViewGraph:
-        """The graph of the pairs (view, base); a base that is itself a view is looked through.
+        """Return the graph of the pairs (view, base); a base that is itself a view stands for its own bases.
 
         >>> graph = ViewGraph.of(["V1", "V1", "V2", "V2"], ["R", "S", "V1", "S"])
         >>> graph.views, graph.bases
@@ -70,7 +71,7 @@ class ViewGraph:
         return cls(tuple(parts_of), bases, parts, tuple(map(tuple, above)), place)
 
     def rates(self, base_rates: Mapping[str, float]) -> Float64s:
-        """The rate of each view, in the order of ``views``. A rate given for a view itself is not looked at.
+        """Return the rate of each view, in the order of ``views``; rates given for views are ignored.
 
         >>> ViewGraph.of(["V1", "V1", "V2", "V2"], ["R", "S", "V1", "S"]).rates({"R": 1, "S": 2}).tolist()
         [3.0, 3.0]
@@ -78,7 +79,7 @@ class ViewGraph:
         missing = next((name for name in self.bases if name not in base_rates), None)
         if missing is not None:
             hint = did_you_mean(missing, base_rates)
-            raise InputError(f"a view stands on {missing!r}, which is neither an item nor a view{hint}")
+            raise InputError(f"a view depends on {missing!r}, which is neither an item nor a view{hint}")
         given = np.asarray(nonnegative("base rate", [base_rates[name] for name in self.bases]), np.float64)
         total = np.zeros(len(self.views))
         for start in range(0, len(self.bases), _BLOCK):
@@ -86,7 +87,7 @@ class ViewGraph:
         return total
 
     def _add_block(self, start: int, rates: Float64s, total: Float64s) -> None:
-        """Add to ``total`` what the bases from ``start`` on give to every view above them."""
+        """Add the rates of one block of bases, from ``start`` on, to ``total`` of every view above them."""
         first = len(self.bases)
         masks = {start + bit: 1 << bit for bit in range(rates.size)}
         sums = dict(zip(masks, rates.tolist(), strict=True))
@@ -97,9 +98,9 @@ class ViewGraph:
             for part in self.parts[node - first]:
                 other = masks.get(part, 0)
                 new = other & ~mask
-                if new == other:  # nothing shared
+                if new == other:  # no base of the part was counted before
                     rate += sums.get(part, 0.0)
-                elif mask & other == mask:  # nothing but what the part has too
+                elif mask & other == mask:  # the part contains all bases counted so far
                     rate = sums[part]
                 elif new:
                     packed = np.frombuffer(new.to_bytes(_BLOCK // 8, "little"), np.uint8)
@@ -112,7 +113,7 @@ class ViewGraph:
 def with_views(
     names: Sequence[str], found: RateEstimates, view: Sequence[str], base: Sequence[str], level: float = 0.9
 ) -> tuple[tuple[str, ...], RateEstimates]:
-    """The names of the views, and the estimates with a row for each view after those of the items.
+    """Return the names of the views, and the estimates with a row for each view after those of the items.
 
     >>> ends = np.array([0.5, 1.0])
     >>> bases = RateEstimates(ends, ends / 2, ends * 2, np.array([4, 4]), np.array([2, 3]), "grid")
@@ -128,7 +129,7 @@ def with_views(
     if twice is not None:
         raise InputError(f"{twice!r} is a view and was polled itself: give the view another name")
     if not np.all(np.isfinite(found.rate)):
-        raise InputError(f"method {found.method!r} gives infinite rates, of which no view is made: use grid")
+        raise InputError(f"method {found.method!r} gives infinite rates, which cannot be summed: use grid")
     deviation = (found.high - found.low) / (2 * ndtri((1 + level) / 2))
 
     def summed(column: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -150,19 +151,18 @@ def with_views(
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
-    """The views with every part before its whole; a cycle is an error that names it."""
+    """Return the views, each after those that it depends on; raise ``InputError`` if there is a cycle."""
     try:
         order = list(TopologicalSorter(parts_of).static_order())
     except CycleError as error:
-        circle = error.args[1][::-1]  # from each view to one that it stands on
+        circle = error.args[1][::-1]  # from each view to one that it depends on
         if len(circle) > 12:
             circle = [*circle[:6], f"… {len(circle) - 11} more …", *circle[-5:]]
-        raise InputError(f"views stand on each other in a circle: {' → '.join(circle)}") from None
+        raise InputError(f"views depend on each other in a circle: {' → '.join(circle)}") from None
     return [name for name in order if name in parts_of]
 
 
 def _reachable(start: Sequence[int], edges: Sequence[Sequence[int]]) -> set[int]:
-    """``start`` and every node that can be reached from it."""
     reached, waiting = set(start), list(start)
     while waiting:
         for node in edges[waiting.pop()]:

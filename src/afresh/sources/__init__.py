@@ -1,1 +1,1 @@
-"""Where data comes from: each kind of source turns a remote system into values; none knows the store."""
+"""Sources: each kind reads a remote system and returns values. Sources do not use the store."""

@@ -1,18 +1,18 @@
-"""What a source can do beyond polling one item: a record that is made once, when the source is opened.
+"""What a source can do beyond polling one item, as a record that is built once, when the source is opened.
 
-A source states its abilities in an attribute ``capabilities``. For a source of another package that does not,
+A source states its abilities in its attribute ``capabilities``. If a source of another package does not,
 ``find_capabilities`` looks at its methods.
 
 Staleness can be observed without polls: a view source reads the change counters of all base tables every few
-seconds. The difference between two readings is one observation: something below the item changed, or nothing
-did. Counts are not taken as numbers of changes, because one transaction may write many rows. The engine uses
-a report of an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``) in this way:
+seconds. The difference between two readings is one observation: a table below the item changed, or none did.
+The counters are not taken as numbers of changes, because one transaction may write many rows. The poll value
+of an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``) follows from its report:
 
-    fresh   a poll gains nothing: its value is 0 until a change is observed
-    stale   a refresh gains 1/λ of fresh time on average: its value is w/(cλ) per unit of cost
+    fresh   0, because a poll gains nothing until a change is observed
+    stale   w/(cλ), because a refresh gains a fresh time of 1/λ on average
 
-This is the rule for change notices with recall 1 and false-positive rate 0: refresh at once every item whose
-value is above the shadow price μ of the budget, and leave the others alone.
+This is the rule for change notices that miss no change and are never false: refresh every item whose poll
+value is above the shadow price μ of the budget at once, and do not refresh the others.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True)
 class StalenessReport:
-    """What the last reading says about one item. The field names are stored by the engine as JSON.
+    """What the last reading shows about one item. The engine stores the fields as JSON, under these names.
 
-    ``elapsed_s``      time since the previous reading; 0 if this reading only sets a new baseline.
-    ``changed``        whether anything below the item changed during that time.
-    ``stale_since_s``  the first reading that found the copy out of date; None while it is up to date.
-    ``known``          False if staleness cannot be observed: something below the item is not counted (a
-                       foreign table), or the item has not been refreshed by us yet.
-    ``below``          the items that this item is made from. A stale one is refreshed first.
-    ``dispersion``     variance over mean of the rows written between readings; 1 for a Poisson number.
-    ``rate_per_s`` (with its interval) and ``cost_s``, the mean of recent refreshes, are None while unknown.
+    ``elapsed_s``      seconds since the previous reading; 0 if there is no reading to compare with.
+    ``changed``        whether a table below the item changed during that time.
+    ``stale_since_s``  time of the first reading that found the copy out of date; None if it is up to date.
+    ``known``          False if staleness cannot be observed: a table below the item has no counter (a foreign
+                       table), or this source has not refreshed the item yet.
+    ``rate_per_s``     the change rate, from ``low_per_s`` to ``high_per_s``; None while unknown.
+    ``cost_s``         the mean duration of recent refreshes in seconds; None while unknown.
+    ``below``          the keys of the items that this item is computed from; stale ones are refreshed first.
+    ``dispersion``     variance over mean of the database rows written between readings; 1 if Poisson.
     """
 
     elapsed_s: float
@@ -60,10 +61,8 @@ class StalenessReport:
 
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
-    """A group that may not be asked until ``until_s`` (Unix seconds), after ``failures`` in a row.
-
-    ``why`` is the reason in one line, without secrets.
-    """
+    """A group that must not be asked before ``until_s`` (Unix seconds), after ``failures`` consecutive
+    failures. ``why`` is the reason in one line, without secrets."""
 
     group: str
     until_s: float
@@ -73,10 +72,8 @@ class GroupBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The next request of a ``BatchSource``: the keys that it is expected to refresh, and the request itself.
-
-    ``request`` belongs to the source that made the batch; nobody else reads it.
-    """
+    """The next request of a ``BatchSource``, and the keys of the items that it is expected to refresh. Only
+    the source that made the batch reads ``request``."""
 
     keys: tuple[str, ...]
     request: object = None
@@ -86,79 +83,77 @@ class BulkSource(Source, Protocol):
     """A source that can poll several items of one group with one request.
 
     The engine gathers up to ``bulk_limit`` items of a group that are due, or nearly due, and polls them
-    together. Each item has its own outcome, as if it had been polled alone. The fixed cost of a request is
-    shared, so items get cheaper the more of them it serves (Razniewski 2016, §6: bulks).
+    together. Each item has its own outcome, as if it had been polled alone. The items share the fixed cost of
+    the request, so the cost per item falls with their number (Razniewski 2016, §6: bulks).
     """
 
     def bulk_limit(self, group: str) -> int:
-        """Return how many items one request to ``group`` may serve, 1 or more; may change at any time."""
+        """Return how many items one request to ``group`` may poll, at least 1; may change at any time."""
 
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
-        """Poll these items of one group with one request; return one ``Fetched`` per lease, in their order.
+        """Poll items of one group with one request; return one ``Fetched`` per lease, in the order of
+        ``leases``.
 
-        The contract of ``Source.poll`` holds. ``admit`` is awaited once, because there is one request (more
-        only to find the key that makes it fail). The engine passes at most ``bulk_limit`` leases. Requests,
-        bytes and seconds of the results add up to what was spent. No leases: no request.
+        The contract of ``Source.poll`` applies. ``admit`` is awaited once, because there is one request; if
+        it fails because of one key, more requests may follow to find that key. The engine passes at most
+        ``bulk_limit`` leases. The requests, bytes and seconds of the results add up to the total cost.
+        Without leases, no request is sent.
         """
 
 
 class BatchSource(Source, Protocol):
-    """A source that decides itself which items its next request refreshes: a query returns a page of records.
-
-    The engine offers the item with the highest poll value, the *lead*. The source answers with a batch. The
-    engine leases those items and hands the batch back with the leases. One request at a time.
-    """
+    """A source that chooses the items of its next request itself, because one query returns many records. The
+    engine offers the item with the highest poll value, the *lead*. The source returns a batch. The engine
+    leases the items of the batch, and passes batch and leases to ``poll_batch``. Requests do not overlap."""
 
     def keys(self) -> Sequence[str]:
-        """Return the keys of all items; the same list object until the set of items changes."""
+        """Return the keys of all items; return the same list object as long as the items are the same."""
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """Choose the next request. ``lead`` is the key of an item that is worth a poll.
+        """Choose the next request. ``lead`` is the key of the item with the highest poll value.
 
-        The lead need not be part of the batch, but it will be if it is offered again and again.
-        ``weights`` says what each of ``keys`` counts for, 0 for items that must not be polled; None means
-        that the weights are those of the previous call.
+        The batch need not contain the lead, unless the same lead was offered several times. ``weights`` are
+        the weights of the items in ``keys``, 0 for items that must not be polled; None means that the weights
+        of the previous call still apply.
         """
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """Send the request of a batch; return one result per lease, None for items that did not come.
+        """Send the request of a batch; return one result per lease, None for items that the answer lacks.
 
-        The contract of ``Source.poll`` holds. Keys of the batch that are not leased are in use elsewhere or
-        must not be polled; the source does not choose them again for a while. No leases: no request.
+        The contract of ``Source.poll`` applies. Keys of the batch without a lease are leased by another
+        worker, or must not be polled; they are not chosen again for a while. Without leases, nothing is sent.
         """
 
 
 class StalenessSource(Source, Protocol):
-    """A source that can observe staleness without polling: every pass of ``listings`` takes a reading."""
+    """A source that can observe staleness without polling: every call of ``listings`` makes a reading."""
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        """Return what is known of each item since the last reading and the polls after it; sends nothing."""
+        """Return a report on each item, from the last reading and the polls after it, without a request."""
 
 
 class StatefulSource(Protocol):
-    """A source that has learned something that must outlive its process.
+    """A source whose knowledge must survive a restart of the process.
 
-    The state is opaque to the engine, which stores it and gives it to the successor before its first request.
-    Back-offs are separate because they are stored within a second, and because workers exchange them group
-    by group.
+    The engine stores the state without reading it, and passes it to the source after a restart, before the
+    first request. Back-offs are separate because they are stored within a second, and because workers
+    exchange them group by group.
     """
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the groups that wait longer than their usual delay, or that failed last; bounded."""
+        """Return a limited number of groups that failed last, or must wait longer than their usual delay."""
 
     def save_state(self) -> bytes:
-        """Return everything else that was learned; bounded."""
+        """Return everything that the source has learned, except back-offs, as bytes of limited size."""
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """Take over what an earlier process or another worker saved.
-
-        What is already known stays, unless the saved state is newer. State of another version is ignored.
-        """
+        """Load the state and back-offs that an earlier process or another worker saved. Saved knowledge is
+        used only if it is newer. State in the format of another version is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The source under the protocol of each of its abilities; None for an ability that it does not have."""
+    """The source, once for each protocol that it implements; None for the other protocols."""
 
     bulk: BulkSource | None = None
     batches: BatchSource | None = None
@@ -167,7 +162,7 @@ class Capabilities:
 
 
 def find_capabilities(source: Source) -> Capabilities:
-    """Return what ``source`` states in ``capabilities``, or what its methods show if it states nothing."""
+    """Return the capabilities that ``source`` states, or else those that its methods show."""
     stated = getattr(source, "capabilities", None)
     if isinstance(stated, Capabilities):
         return stated
@@ -187,7 +182,7 @@ def _has(source: object, *methods: str) -> bool:
 
 
 def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> list[Fetched]:
-    """Share the cost of one request among its results: the first carries the requests, each part of the time.
+    """Share the cost of a request among its results: all requests to the first, the time in equal parts.
 
     >>> shared = share_cost([Fetched("unchanged")] * 2, requests=1, seconds=0.5)
     >>> [(one.requests, one.seconds) for one in shared]
@@ -198,10 +193,8 @@ def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> 
 
 
 class OldSource:
-    """A source of another package that follows the optional protocols of version 0.1.0.
-
-    The methods of today call the old ones; everything else is the source's own.
-    """
+    """Adapter for a source of another package that implements the optional protocols of version 0.1.0.
+    Methods of the present protocols call the old ones; all other attributes are those of the source."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -210,11 +203,11 @@ class OldSource:
         return getattr(self._source, name)
 
     def keys(self) -> Sequence[str]:
-        """See ``BatchSource``; a source that takes no weights need not tell its keys."""
+        """See ``BatchSource``. A source that ignores weights need not list its keys."""
         return self._source.keys() if _has(self._source, "keys", "weigh") else ()
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """See ``BatchSource``. The old source itself remembers the request."""
+        """See ``BatchSource``. The old source remembers the request itself, so the batch contains none."""
         if weights is not None and _has(self._source, "keys", "weigh"):
             self._source.weigh(weights)
         return Batch(tuple(await self._source.choose(lead)))
@@ -233,7 +226,7 @@ class OldSource:
         return bytes(self._source.memory() if _has(self._source, "memory") else self._source.notes())
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``. ``recall`` had two meanings."""
+        """See ``StatefulSource``. In 0.1.0, ``recall`` had other parameters in sources with ``memory``."""
         if _has(self._source, "memory"):
             self._source.recall(state)
         else:

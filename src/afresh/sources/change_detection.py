@@ -1,13 +1,13 @@
-"""Whether content is a change of the copy held: it is normalised by the source's recipe, hashed and compared.
+"""Decide whether content differs from the copy held: normalise it by the source's recipe, hash it, compare.
 
-Without a recipe every byte counts. Selectors, JSON paths and ignored patterns remove what changes without
-meaning anything (a clock, a token, an advertisement). Everything here is pure.
+Without a recipe every byte counts. Selectors, JSON paths and ignored patterns remove parts that change but
+have no meaning (a clock, a token, an advertisement). All functions are pure.
 
-Near-duplicates are recognised by the Jaccard similarity of the sets of three-word shingles (Broder 1997),
-estimated from small sketches, so that the old text need not be kept. A sketch holds, for each of k hash
-functions, the low byte of the smallest shingle hash (b-bit minwise hashing, Li & König 2010): two sketches
-agree in a share p of positions, and the estimate is (p − 2⁻⁸)/(1 − 2⁻⁸) with the standard deviation
-√(J(1−J)/k): 0.02 at J = 0.9 for k = 256.
+Near-duplicates are recognised by the Jaccard similarity J of their sets of three-word shingles (Broder 1997).
+It is estimated from small sketches, so that the old text need not be stored. A sketch contains, for each of
+k = 256 hash functions, the low byte of the smallest shingle hash (b-bit minwise hashing, Li & König 2010). If
+two sketches agree in a share p of their positions, the estimate of J is (p − 2⁻⁸)/(1 − 2⁻⁸). Its standard
+deviation is √(J(1−J)/k), which is 0.02 at J = 0.9.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ _SHINGLE_WORDS = 3
 _CHUNK = 1024  # shingles at a time: 2 MB of hashes
 _LOW = 2.0**-8
 _WORDS = re.compile(rb"[^\s]+")
-# These must never change: sketches are stored with the copies.
+# These numbers must never change, because sketches are stored with the copies.
 _STREAM = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
 _PAIRS = np.frombuffer(_STREAM, dtype="<u8").reshape(_HASHES, 2)
+# Odd factors, so that each hash function x ↦ a·x + b is a bijection modulo 2⁶⁴.
 _TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How content is normalised before it is compared, in this order; the default keeps every byte.
+    """How content is normalised before it is compared, in the order of the fields; by default not at all.
 
-    ``json_path``      a JMESPath expression: only its result counts, with keys sorted.
-    ``selectors``      CSS selectors: only these parts of an HTML page count; ``drop`` removes parts first.
+    ``json_path``      a JMESPath expression; only its result counts, with sorted keys.
+    ``selectors``      CSS selectors; only these parts of an HTML page count. ``drop`` removes parts first.
     ``text_only``      only the text of an HTML page counts, not its tags, scripts and attributes.
-    ``ignore``         regular expressions: what they match does not count.
+    ``ignore``         regular expressions; text that matches one is removed.
     ``ignore_blanks``  a run of white space counts as one blank.
     """
 
@@ -82,7 +83,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """A short name of the recipe. Hashes made by different recipes cannot be compared.
+        """A short hash that identifies the recipe. Content hashes of different recipes cannot be compared.
 
         >>> Recipe().fingerprint, Recipe(text_only=True).fingerprint == Recipe().fingerprint
         ('', False)
@@ -95,7 +96,7 @@ EVERY_BYTE = Recipe()
 
 
 def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
-    """Return the content that counts. Never fails: content that is not JSON or HTML is taken as plain text.
+    """Return the content that is compared. Never fails: content that is not JSON or HTML is read as text.
 
     >>> page = b"<p>Rate: 3</p><footer>12:31:07</footer>"
     >>> normalise(page, "text/html", Recipe(drop=("footer",), text_only=True))
@@ -118,7 +119,7 @@ def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
 
 
 def content_hash(normal: bytes) -> bytes:
-    """Return the BLAKE2b hash, 16 bytes: among 10⁹ contents, two collide with probability 10⁻²¹.
+    """Return the BLAKE2b hash in 16 bytes. Among 10⁹ contents, two have the same hash with probability 10⁻²¹.
 
     >>> content_hash(b"").hex()
     'cae66941d9efbd404e4d88758ea67670'
@@ -130,10 +131,10 @@ def content_hash(normal: bytes) -> bytes:
 class Comparison:
     """How content compares with the copy held.
 
-    ``changed``     the content counts as a change, or is the first copy.
-    ``differs``     the content is not the same as a copy held, however small the difference.
-    ``comparable``  the copy was normalised by the same recipe.
-    ``notes``       what to store with the validators for the next comparison.
+    ``changed``     whether the content is a change, or the first copy.
+    ``differs``     whether there is a copy and the content differs from it, even if it is a near-duplicate.
+    ``comparable``  whether the copy was normalised by the same recipe, or there is no copy.
+    ``notes``       values to store with the validators, for the next comparison.
     """
 
     normal_hash: bytes
@@ -143,7 +144,7 @@ class Comparison:
     notes: Mapping[str, str]
 
     def to_fetched(self, content: bytes, media_type: str) -> Fetched:
-        """Return the result of a poll that brought this content; it is stored if it is a change."""
+        """Return the result of a poll that found this content; the result contains it only if it changed."""
         return Fetched(
             "content" if self.changed else "unchanged",
             content=content if self.changed else None,
@@ -163,10 +164,10 @@ def compare_content(
     held_notes: Mapping[str, str],
     near_duplicate: float | None = None,
 ) -> Comparison:
-    """Compare content with the copy held, of which the hash and the notes are known.
+    """Compare content with the copy held, which is given by its hash and the notes of its comparison.
 
-    A near-duplicate is no change, and its sketch is not kept: many small steps away from the copy still add
-    up to a change.
+    Content whose similarity is at least ``near_duplicate`` is no change. The notes then keep the sketch of
+    the copy, so that many small changes add up to a change.
 
     >>> first = compare_content(b"a b c", "text/plain", Recipe(), None, {})
     >>> compare_content(b"a b c", "text/plain", Recipe(), first.normal_hash, {}).changed
@@ -245,7 +246,7 @@ def _check_selector(selector: str) -> None:
 
 
 def sketch(normal: bytes) -> str:
-    """Return the sketch of normalised content, 320 printable characters; empty content has an empty sketch.
+    """Return the sketch of normalised content as 320 printable characters; empty content has an empty sketch.
 
     >>> len(sketch(b"to be or not to be")), sketch(b"  ")
     (320, '')
@@ -257,13 +258,13 @@ def sketch(normal: bytes) -> str:
     for start in range(0, hashes.size, _CHUNK):
         part = hashes[start : start + _CHUNK, None] * _TIMES + _PLUS  # modulo 2⁶⁴
         np.minimum(smallest, part.min(axis=0), out=smallest)
-    # The smallest hashes have small high bits: mix them before one byte is taken.
+    # The high bits of the smallest hashes are nearly always 0, so mix the bits before taking one byte.
     mixed = (smallest * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56)
     return b85encode(mixed.astype(np.uint8).tobytes()).decode("ascii")
 
 
 def similarity(one: str, other: str) -> float:
-    """Estimate the Jaccard similarity, 0 … 1, of the texts behind two sketches.
+    """Estimate the Jaccard similarity, from 0 to 1, of two texts from their sketches.
 
     >>> words = [f"word{i}" for i in range(1000)]
     >>> one, other = " ".join(words), " ".join(words[:500] + ["clock"] + words[501:])

@@ -1,4 +1,4 @@
-"""What a source needs from the program that runs it: clock, budget, secrets, and what is known of hosts."""
+"""What a source receives from the program that runs it: clock, budget, secrets and the states of hosts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 
 Admit: TypeAlias = Callable[[str], Awaitable[None]]
-"""Awaited with the group before every single request; returns when the budget allows one more."""
+"""Is awaited with the group before every request; returns when the budget allows the request."""
 
 ReportCost: TypeAlias = Callable[[int, float], None]
-"""Receives the bytes and seconds of a finished request when more requests of the same poll may follow."""
+"""Is called with the bytes and seconds of each finished request, before its poll has ended."""
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 NewFetcher: TypeAlias = Callable[[bool, Secret | None, Clock], Fetcher]
-"""Builds a fetcher: whether it may ask private addresses, its proxy, and the clock that measures requests."""
+"""Builds a fetcher from: whether private addresses are allowed, the proxy, and the clock for durations."""
 
 
 async def admit_all(group: str) -> None:
-    """Allow every request: there is no budget."""
+    """Allow every request at once, as if the budget were unlimited."""
     del group
 
 
@@ -42,8 +42,8 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """The environment of a source, passed in: no code in ``sources`` reads a clock, environment or global.
-    Sources with the same context share what is known of ``hosts``."""
+    """The environment of a source. No code in ``sources`` reads a clock, environment variables or globals.
+    Sources with the same context share the states of ``hosts``."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all

@@ -1,4 +1,4 @@
-"""The import path under which packages with sources of their own know ``SourceKind``; see ``registry``."""
+"""The import path of ``SourceKind`` for packages that define sources; see ``registry``."""
 
 from afresh.sources.registry import BUILT_IN, SourceKind
 

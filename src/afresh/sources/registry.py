@@ -1,6 +1,6 @@
-"""The kinds of source that afresh has, and how a source is built from its ``[[source]]`` table.
+"""The built-in kinds of source, and how a source is built from its ``[[source]]`` table.
 
-A kind of another package is found by its entry point; ``engine.plugins`` combines both in one table.
+Kinds of other packages are found by their entry points; ``engine.plugins`` combines both in one table.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from afresh.sources.views.settings import ViewSettings
 
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
-    """A kind of source: the model of its settings, the function that builds a source, and its grouping.
-    ``group(settings, key)`` returns the politeness group of an item, the same as ``Source.group``, without a
-    source; it refuses keys that can never be polled."""
+    """A kind of source: the class of its settings, and two functions.
+
+    ``build(settings, context)`` returns a source. ``group(settings, key)`` returns the group of an item as
+    ``Source.group`` does, but needs no source; it raises ``UsageError`` for keys that can never be polled."""
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]
@@ -34,7 +35,7 @@ class SourceKind(Generic[Settings]):
 
 
 def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:
-    """Return a builder that imports its module when it is first called: most runs need one kind only."""
+    """Return a builder that imports its module only when it is called, because most runs use one kind."""
 
     def build(settings: Any, context: SourceContext) -> Source:
         source: Source = getattr(import_module(f"afresh.sources.{module}"), builder)(settings, context)

@@ -1,4 +1,4 @@
-"""Secrets: headers, tokens, cookies and proxies that must not appear in logs, errors or exports.
+"""Secrets, such as headers, tokens, cookies and proxies, that must not appear in logs, errors or exports.
 
 A setting ``env:NAME`` names a secret. The resolver that turns the name into a value is passed in, because
 only the command line reads the environment.
@@ -22,7 +22,7 @@ _SHORTEST = 4  # hiding a shorter secret would hide parts of ordinary words
 
 
 class Secret:
-    """A text that is shown only by ``reveal``.
+    """A text that only ``reveal`` returns; every other representation hides it.
 
     >>> token = Secret("hunter2")
     >>> token, str(token), f"{token}"
@@ -56,7 +56,7 @@ class Secret:
 
 
 def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
-    """Return the secret that ``value`` gives: the text, with an ``env:NAME`` at its end replaced.
+    """Return ``value`` as a secret; ``env:NAME`` at its end is replaced by the secret of that name.
 
     >>> resolve("token", "Bearer env:TOKEN", {"TOKEN": "hunter2"}.get).reveal()
     'Bearer hunter2'
@@ -69,7 +69,7 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
     """
     named = _NAMED.search(value)
     if named is None:
-        if _ANYWHERE.search(value):  # it would be sent literally
+        if _ANYWHERE.search(value):  # the text env:NAME itself would be sent
             raise UsageError(f"{setting}: env:NAME is understood only as the whole value or its last word")
         return Secret(value)
     found = resolver(named["name"])
@@ -79,7 +79,7 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
-    """Return a function that replaces every secret, and every word of one, in a text by dots.
+    """Return a function that replaces every secret, and every word of a secret, by dots in a text.
 
     >>> redactor([Secret("Bearer hunter2")])("server said: no user hunter2")
     'server said: no user •••'

@@ -1,4 +1,4 @@
-"""Settings that every source has, from its ``[[source]]`` table: checked, frozen, unknown keys refused."""
+"""Settings of every source, from its ``[[source]]`` table; unknown settings and wrong values are refused."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
 
 
-def _duration(given: object) -> object:
+def _parse_duration(given: object) -> object:
     return parse_duration(given) if isinstance(given, str) else given
 
 
-def _size(given: object) -> object:
+def _parse_size(given: object) -> object:
     if not isinstance(given, str):
         return given
     match = _SIZE.fullmatch(given.strip())
@@ -33,28 +33,28 @@ def _size(given: object) -> object:
     return int(float(match["number"]) * SIZE_BYTES[match["unit"]])
 
 
-def _several(given: object) -> object:
+def _as_tuple(given: object) -> object:
     return (given,) if isinstance(given, str) else given
 
 
-Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
-SomeSeconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
+Seconds = Annotated[float, BeforeValidator(_parse_duration), Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0, allow_inf_nan=False)]
+Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 @dataclass(frozen=True, slots=True)
 class MissingRule:
-    """When a missing item counts as gone: after ``polls`` misses in a row over at least ``time_s`` seconds.
-    Pages come back, and deployments break sites for an hour. Two responses 410, "gone for good", are
-    enough."""
+    """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds.
+    The time matters because a faulty deployment can break a site for an hour. If the server answers 410
+    ("gone for good"), two polls are enough."""
 
     polls: int = 3
     time_s: float = 86400.0
 
 
 def is_gone(status: int | None, misses: int, silent_s: float, rule: MissingRule) -> bool:
-    """Tell whether an item is gone after ``misses`` in a row, ``silent_s`` seconds after it was last there.
+    """Return whether an item is gone after ``misses`` consecutive misses; it was last found ``silent_s`` ago.
 
     >>> is_gone(404, 3, 3600.0, MissingRule()), is_gone(404, 3, 2 * 86400.0, MissingRule())
     (False, True)
@@ -67,12 +67,12 @@ def is_gone(status: int | None, misses: int, silent_s: float, rule: MissingRule)
 
 
 class SourceSettings(BaseModel):
-    """The settings of every source: its kind, its name, when it may be polled, and what counts as content.
+    """The settings of every source: its kind, its name, when it may be polled, and which content is compared.
 
-    ``windows`` are in ``time_zone``; no windows mean that polls are always allowed. ``selectors``, ``drop``,
-    ``json_path``, ``text_only``, ``ignore`` and ``ignore_blanks`` form the ``Recipe``. ``near_duplicate`` 0.9
-    means that content which is at least that similar is no change. ``timeout`` is the longest time, in
-    seconds, that the answer to a poll may take.
+    ``windows`` are in ``time_zone``; without windows, polls are always allowed. ``selectors``, ``drop``,
+    ``json_path``, ``text_only``, ``ignore`` and ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate``
+    is 0.9, content whose similarity to the copy is 0.9 or more is no change. ``timeout`` is the longest
+    duration of a poll, in seconds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
@@ -88,7 +88,7 @@ class SourceSettings(BaseModel):
     ignore: Texts = ()
     ignore_blanks: bool = False
     near_duplicate: float | None = Field(default=None, gt=0, lt=1)
-    timeout: SomeSeconds = 60.0
+    timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
 
@@ -113,12 +113,12 @@ class SourceSettings(BaseModel):
 
     @property
     def longest_retry_s(self) -> float:
-        """The longest wait after a failure in seconds; it limits what the settings of the run say."""
+        """The longest wait after a failure in seconds; the settings of the run may give a shorter one."""
         return float("inf")
 
     @property
     def delay_s(self) -> float | None:
-        """The shortest time between two requests to one host; None for sources without such a rule."""
+        """The shortest time between two requests to one host in seconds; None for sources without a delay."""
         return None
 
     @property
@@ -128,22 +128,22 @@ class SourceSettings(BaseModel):
 
     @property
     def first_rest_s(self) -> float:
-        """How long to wait after the first failure; each further one doubles it."""
+        """How many seconds to wait after the first failure; each further failure doubles the wait."""
         return 1.0
 
     @property
     def listings_every_s(self) -> float | None:
-        """How often the listings are read; None for the interval in the settings of the run."""
+        """The seconds between two readings of the listings; None for the interval of the run."""
         return None
 
     @property
     def access_fingerprint(self) -> str:
-        """The settings that decide which requests are allowed, without secrets. Items that failed are polled
-        again as soon as it changes."""
+        """A text that changes if the settings allow other requests; it contains no secrets. When it changes,
+        items that failed are polled again at once."""
         return ""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Parse recipe and windows on load, so that mistakes show early."""
+        """Parse the recipe and the windows, so that mistakes in them are reported when settings are read."""
         del context
         _ = self.recipe, self.open_windows
 
@@ -172,5 +172,5 @@ def read_settings(model: type[Settings], table: Mapping[str, Any]) -> Settings:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         words = first["msg"].removeprefix("Value error, ")
-        place = f"{where}: " if where else ""  # checks over several settings have no place
+        place = f"{where}: " if where else ""  # a check of several settings together has no location
         raise UsageError(f"{who}: {place}{words[:1].lower()}{words[1:]}") from None

@@ -1,4 +1,4 @@
-"""The contract of a source: a place that has items to copy.
+"""The contract of a source: a remote system that has items to copy.
 
 What a source can do beyond this contract is described in ``capabilities``.
 """
@@ -16,17 +16,17 @@ from afresh.values.listing import Listing
 
 
 class Source(Protocol):
-    """A place that items come from.
+    """A remote system that has items.
 
-    All methods run on one event loop and are called from no other thread. Any number of polls may be under
-    way at the same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
+    All methods run on one event loop and are called from no other thread. Any number of polls may run at the
+    same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
 
     Errors: ``group`` and the constructor raise ``UsageError`` for mistakes in settings and keys. ``poll`` and
-    ``listings`` raise nothing for what a remote system does; they describe it in ``problem``. A cancelled
-    poll closes its connection, and requests that were already sent are counted.
+    ``listings`` raise no exception for problems of the remote system, but describe them in ``problem``. A
+    cancelled poll closes its connection, and requests that were already sent are counted.
 
-    Every request of any kind awaits ``SourceContext.admit`` exactly once before it is sent; the budget
-    depends on it. A source keeps its own politeness rules. The engine asks ``ready_s`` before it picks an
+    Before every request, of any kind, the source awaits ``SourceContext.admit`` exactly once; the budget
+    depends on it. A source enforces its own politeness rules. The engine calls ``ready_s`` before it picks an
     item, so that polls do not queue inside the source.
     """
 
@@ -35,32 +35,29 @@ class Source(Protocol):
         """The source's name in the settings."""
 
     def group(self, key: str) -> str:
-        """Return the politeness group of an item (its host, for HTTP); refuse keys that cannot be polled."""
+        """Return the group of an item (its host, for HTTP); refuse a key that can never be polled."""
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return the earliest time at which the next request to ``group`` may start; ``now_s`` if at once.
-
-        The answer accounts for windows, delays, back-off and requests in flight. It is infinite while all
-        slots are taken.
-        """
+        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start. It
+        depends on windows, delays, back-offs and requests in flight. It is ``now_s`` if the request may start
+        at once, and infinite while as many requests as allowed are in flight."""
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Poll one item once. ``conditional=False`` asks for the content whatever the validators say.
+        """Poll one item. With ``conditional=False``, request the content without sending validators.
 
-        The poll waits for its turn, but not for long: if the group backs off for longer than the source is
-        willing to wait, the result is ``failed`` with ``retry_after_s``, and nothing is sent. The poll ends
-        within the time limits of the source.
+        The poll waits until its group may be asked. If that takes longer than the source allows, the result
+        is ``failed`` with ``retry_after_s``, and no request is sent. The poll observes the time limits.
         """
 
     def listings(self) -> AsyncIterator[Listing]:
-        """Read what the source says exists, one document (a sitemap, a feed, a query) at a time; bounded."""
+        """Read and yield a limited number of documents (sitemaps, feeds, queries) that list items."""
 
     async def close(self) -> None:
-        """Close all connections. Polls under way end as ``failed``. May be called twice."""
+        """Close all connections; polls in progress end as ``failed``. May be called twice."""
 
 
 class SingleGroupSource:
-    """Base class of sources whose items form one group, which has the source's name.
+    """Base class of sources whose items form one group, with the name of the source.
 
     >>> shop = SingleGroupSource(SourceSettings(kind="sql", name="shop"))
     >>> shop.name, shop.group("any key")
@@ -75,6 +72,5 @@ class SingleGroupSource:
         return self._name
 
     def group(self, key: str) -> str:
-        """Return the name of the source, whatever the key."""
         del key
         return self._name

@@ -1,4 +1,4 @@
-"""Decodes bytes of unknown encoding into text; decoding never fails."""
+"""Decode bytes of unknown encoding into text; decoding never fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_BODY = re.compile(
     rb"<(?:meta|\?xml)[^>]{0,256}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE
 )
 _HEAD_BYTES = 2048
-# Text codecs that no page is written in; some of them take quadratic time.
+# Python's text codecs that no page uses; some of them take quadratic time.
 _NEVER = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"})
 # What the web calls Latin-1 is Windows-1252 (WHATWG Encoding Standard).
 _WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030"}
@@ -25,8 +25,8 @@ _WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
 def decode(content: bytes, content_type: str = "") -> str:
     """Return the text in ``content``; bytes that cannot be decoded become U+FFFD.
 
-    The encoding is that of the byte-order mark, else of the header, else the one that the content declares,
-    else UTF-8, and Windows-1252 if it is not valid UTF-8.
+    The encoding is given by the byte-order mark, else by the header, else by a declaration in the content.
+    Without any of these it is UTF-8, or Windows-1252 if the content is not valid UTF-8.
 
     >>> decode("dérivée".encode("latin-1"), "text/html; charset=ISO-8859-1"), decode(b"caf\\xe9")
     ('dérivée', 'café')
@@ -47,7 +47,7 @@ def decode(content: bytes, content_type: str = "") -> str:
 
 
 def known_codec(label: str) -> str | None:
-    """Return the codec for the name of a charset, None if it is unknown or not a text encoding.
+    """Return the codec for the name of a charset; None if the name is unknown or not a text encoding.
 
     >>> known_codec("UTF8"), known_codec("zlib"), known_codec("x-klingon")
     ('utf-8', None, None)

@@ -1,9 +1,9 @@
 """When a source may be polled: windows of the week such as ``22:00-06:00 Mon-Fri``, in a time zone.
 
 A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday.
-When clocks are put forward, a window that reaches into the missing hour ends at the change: ``01:30-02:30``
-closes when 03:00 follows 01:59. When clocks are put back, a window opens and closes the first time that they
-show its times. Cho & Garcia-Molina (2000, §3) call such windows synchronization points.
+When clocks are put forward, a window that ends in the skipped hour ends at the change: ``01:30-02:30`` closes
+when 03:00 follows 01:59. When clocks are put back, the times of a window are those before the change. Cho &
+Garcia-Molina (2000, §3) call such windows synchronization points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAST_MINUTE = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class WeeklyWindow:
-    """Opens ``opens_min`` minutes after midnight of its days (0 = Monday), for ``length_min`` minutes."""
+    """A window of ``length_min`` minutes, ``opens_min`` minutes after midnight on ``days`` (0 = Monday)."""
 
     opens_min: int
     length_min: int
@@ -34,7 +34,7 @@ class WeeklyWindow:
 
 
 def parse_window(text: str) -> WeeklyWindow:
-    """Parse one window. No days mean every day; an end at or before the start lies on the next day.
+    """Parse one window. Without days it opens every day; an end at or before the start is on the next day.
 
     >>> parse_window("22:00-06:00 Fri-Sun").length_min, sorted(parse_window("22:00-06:00 Fri-Sun").days)
     (480, [4, 5, 6])
@@ -51,7 +51,7 @@ def parse_window(text: str) -> WeeklyWindow:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All windows of a source in its time zone; without windows it is always open.
+    """All windows of a source in its time zone. A source without windows is always open.
 
     >>> nights = Windows.parse(["22:00-06:00 Mon-Fri"], "UTC")
     >>> monday = 4 * 86400.0                       # Monday, 5 January 1970, 00:00 UTC
@@ -77,14 +77,14 @@ class Windows:
         return not self.windows or any(opens <= now_s < closes for opens, closes in self._openings(now_s))
 
     def next_opening_s(self, now_s: float) -> float:
-        """Return ``now_s`` if a window is open, else the time at which the next one opens."""
+        """Return ``now_s`` if a window is open, else the time at which the next window opens."""
         if self.is_open(now_s):
             return now_s
         # A window that lies inside the hour skipped by a clock change opens a week later at the latest.
         return min(opens for opens, closes in self._openings(now_s) if opens > now_s and closes > opens)
 
     def closes_s(self, now_s: float) -> float:
-        """Return when the current opening ends, adjacent windows joined; ``now_s`` if none is open."""
+        """Return when the windows open now have closed, adjacent ones joined; ``now_s`` if none is open."""
         if not self.windows:
             return float("inf")
         end_s = now_s
@@ -94,7 +94,7 @@ class Windows:
         return end_s
 
     def _openings(self, now_s: float) -> Iterator[tuple[float, float]]:
-        """Yield when the windows open and close, in Unix seconds, from yesterday to a fortnight ahead."""
+        """Yield when each window opens and closes (Unix seconds), from yesterday to 14 days from now."""
         today = datetime.fromtimestamp(now_s, self.zone).date()
         for offset in range(-1, 15):
             day = today + timedelta(days=offset)
@@ -111,7 +111,7 @@ class Windows:
         return self._jump_s(wall.replace(fold=1).astimezone(UTC).timestamp(), when_s)
 
     def _jump_s(self, before_s: float, after_s: float) -> float:
-        """Return the moment at which clocks are put forward; it replaces a local time that does not exist."""
+        """Return when clocks are put forward between two times; it replaces a skipped local time."""
         offset = datetime.fromtimestamp(before_s, self.zone).utcoffset()
         while after_s - before_s > 1:
             middle_s = (before_s + after_s) // 2
@@ -123,9 +123,9 @@ class Windows:
 
 
 class CachedWindows:
-    """``Windows.next_opening_s`` for callers that ask thousands of times per second.
+    """A cache of ``Windows.next_opening_s`` for callers that call it thousands of times per second.
 
-    The answer is computed again only when the last one has expired.
+    The opening is computed again only when the last one is over.
 
     >>> windows = CachedWindows(Windows.parse(["01:00-02:00"]))
     >>> windows.next_opening_s(0.0), windows.next_opening_s(4000.0)
@@ -137,7 +137,7 @@ class CachedWindows:
         self._from_s = self._opens_s = self._until_s = float("nan")
 
     def next_opening_s(self, now_s: float) -> float:
-        """Return ``now_s`` if a window is open, else the time at which the next one opens."""
+        """Return ``now_s`` if a window is open, else the time at which the next window opens."""
         if not self._windows.windows or now_s == float("inf"):
             return now_s
         if not self._from_s <= now_s < self._until_s:

@@ -1,16 +1,15 @@
-"""The store's protocol, awaited: ``await store.items.by_id(ids)`` runs in the store's one thread.
+"""The awaitable form of the store's protocol: ``await store.items.by_id(ids)`` runs in the store's thread.
 
     calls = StoreCalls(executor)                         # an executor with a single thread
     store = AsyncStore(opened, calls.call_with_retry)    # or calls.call: no retry
 
-The executor has one thread, so calls run one after the other in the order in which they were begun. Between
-two attempts of a call that is retried, other calls may run. Cancelling an awaited call does not stop what the
-thread is doing: a call that has begun is completed, one that still waits for the thread is never run, and
-nothing is tried again.
+The executor has one thread, so calls run one after the other, in the order in which they were made. Between
+two attempts of a call that is retried, other calls may run. Cancelling an awaited call does not stop the
+thread: a call that runs is completed, a call that waits for the thread is never run, and no call is retried.
 
-The types of the methods are those of the store's own (``ParamSpec``), so that each is named here only once.
-Methods that return an iterator are not awaited step by step: an iterator belongs to one thread, and a failure
-half-way could not be retried. ``call`` runs a function that reads all of it.
+Each method has the type of the store's method (``ParamSpec``), so that its parameters are not repeated here.
+Methods that return an iterator are left out, because an iterator belongs to one thread, and a failure in the
+middle could not be retried. Pass ``call`` a function that reads the whole iterator instead.
 """
 
 from __future__ import annotations
@@ -31,15 +30,17 @@ RETRIES = Backoff(first_s=0.1, longest_s=5.0)
 
 
 class RunCall(Protocol):
-    """Runs a function in the store's thread and returns what it returns."""
+    """Runs a function in the store's thread and returns its result."""
 
     def __call__(self, work: Callable[[], T]) -> Result[T]: ...
 
 
 class StoreCalls:
-    """Runs functions in the store's thread, once or until the store lets them. ``trouble`` is why the store
-    cannot be used at the moment, in words, empty while it can. ``report`` is called with each new trouble,
-    and with an empty text when the store works again."""
+    """Runs functions in the store's thread, once or until they succeed.
+
+    ``trouble`` says why the store cannot be used at the moment; it is empty while the store works. ``report``
+    is called with each new trouble, and with an empty text when the store works again.
+    """
 
     def __init__(
         self,
@@ -54,8 +55,10 @@ class StoreCalls:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def call_with_retry(self, work: Callable[[], T]) -> T:
-        """Run ``work`` until the store lets it: locks are released, disks are cleared, servers come back. A
-        damaged store, or one of a newer version, does not get better: these errors are raised at once."""
+        """Run ``work`` until it succeeds, because locks are released, disks are cleared and servers restart.
+
+        The errors of a damaged store, or of a store of a newer version, are raised at once.
+        """
         failures = 0
         while True:
             try:
@@ -67,7 +70,7 @@ class StoreCalls:
                 self._set_trouble(str(error))
                 await self._sleep(RETRIES.wait_s(failures))
             else:
-                # A call that never failed proves nothing: a full disk can be read from.
+                # Success at the first attempt proves nothing: a full disk can still be read.
                 if failures:
                     self._set_trouble("")
                 return result
@@ -79,7 +82,7 @@ class StoreCalls:
 
 
 def _awaited(run: RunCall, method: Callable[P, T]) -> Callable[P, Result[T]]:
-    """Return a function with the parameters of ``method`` that runs it by ``run``."""
+    """Return a function with the parameters of ``method`` that calls ``method`` by ``run``."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Result[T]:
         return run(lambda: method(*args, **kwargs))
@@ -181,7 +184,7 @@ class AsyncUpkeep:
 
 
 class AsyncStore:
-    """The groups of a ``Store``, each of whose methods is awaited; ``run`` says how a call is run."""
+    """The parts of a ``Store``, with methods that are awaited. ``run`` runs each call."""
 
     def __init__(self, store: contract.Store, run: RunCall) -> None:
         self.items = AsyncItems(store.items, run)

@@ -1,14 +1,16 @@
-"""The stored forms of contents, compressed under their hash, and of observations, nine bytes a poll.
+"""How contents and observations are encoded: contents compressed, observations in about nine bytes each.
 
-A *run* is the last time (int64, µs) and four variable-length integers per observation:
+A *run* is a sequence of observations of one item. It is encoded as the time of the last observation (int64,
+µs), then four integers of variable length per observation:
 
     zigzag(time − previous time) · 4 + audited · 2 + changed
     zigzag(elapsed − (time − previous time))      almost always 0
     0 or 1 + zigzag(time − modified)
     0 or 1 + count
 
-The first time of a run is relative to 0. An integer has seven bits per byte, the lowest first, and the eighth
-bit is set where more bytes follow; so one pass over millions of runs finds where all numbers end.
+The first time of a run is relative to 0, and its elapsed time too. An integer has seven bits per byte, the
+lowest first, and the eighth bit is set if more bytes follow. So one pass over the bytes of millions of runs
+finds where all integers end. ``zigzag`` maps integers of either sign to integers of 0 or more.
 
 >>> first = [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)]
 >>> run = append_observations(None, first)
@@ -40,7 +42,7 @@ _CONTINUED = bytes(range(128, 256))
 
 
 def content_hash(content: bytes) -> bytes:
-    """Return the hash that a content is stored under: BLAKE2b, 256 bits.
+    """Return the hash under which a content is stored (BLAKE2b, 256 bits).
 
     >>> content_hash(b"").hex()[:16]
     '0e5751c026e543b2'
@@ -49,7 +51,7 @@ def content_hash(content: bytes) -> bytes:
 
 
 def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> bytes:
-    """Return the content, and refuse one that does not have its hash; ``store`` is a name for messages."""
+    """Return the content; raise ``StoreCorruptError``, naming ``store``, if it does not have its hash."""
     short_hash = expected_hash.hex()[:16]
     try:
         content = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
@@ -66,13 +68,15 @@ def append_observations(run: bytes | None, observations: Iterable[Observation]) 
     (last,) = _LAST.unpack_from(packed)
     for seen in observations:
         time = _microseconds(seen.time_s)
-        # A run counts from 0 and so does its first elapsed time: neither has a predecessor here.
+        # The first observation of a run has no predecessor: its time and elapsed time are relative to 0.
         step = time - last
         expected = step if len(packed) > _LAST.size else 0
-        _put(packed, _zigzag(step) << 2 | seen.audit << 1 | seen.changed)
-        _put(packed, _zigzag(_microseconds(seen.elapsed_s) - expected))
-        _put(packed, 0 if seen.modified_s is None else 1 + _zigzag(time - _microseconds(seen.modified_s)))
-        _put(packed, 0 if seen.count is None else 1 + seen.count)
+        _append_integer(packed, _zigzag(step) << 2 | seen.audit << 1 | seen.changed)
+        _append_integer(packed, _zigzag(_microseconds(seen.elapsed_s) - expected))
+        _append_integer(
+            packed, 0 if seen.modified_s is None else 1 + _zigzag(time - _microseconds(seen.modified_s))
+        )
+        _append_integer(packed, 0 if seen.count is None else 1 + seen.count)
         last = time
     _LAST.pack_into(packed, 0, last)
     return bytes(packed)
@@ -88,9 +92,12 @@ def last_time_us(run: bytes) -> int:
 
 
 def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
-    """Return the observations of many runs, sorted by item and time; an item may have several runs."""
+    """Return the observations of ``runs[i]`` of item ``item_ids[i]``, sorted by item and time.
+
+    An item may have several runs.
+    """
     bodies = [run[_LAST.size :] for run in runs]
-    numbers, ends = _numbers(b"".join(bodies))
+    numbers, ends = _decode_integers(b"".join(bodies))
     bounds = np.cumsum([len(body) for body in bodies], dtype=np.int64)
     per_run = np.diff(np.searchsorted(ends, bounds - 1, side="right"), prepend=0) // _FIELDS
     field = numbers.reshape(-1, _FIELDS)
@@ -98,8 +105,8 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
     full = per_run[per_run > 0]
     first = np.zeros(step.size, dtype=bool)
     first[np.cumsum(full) - full] = True
-    # The sums go on over all runs and may overflow; the part before each run is subtracted again, which
-    # overflows in the same way.
+    # The sum runs over all runs and may overflow. Subtracting the sum before each run overflows in the same
+    # way, so the difference is exact.
     total = np.cumsum(step)
     time = total - np.repeat((total - step)[first], full)
     elapsed = _unzigzag(field[:, 1]) + np.where(first, 0, step)
@@ -126,8 +133,8 @@ def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> Observatio
     return ObservationColumns(*(getattr(columns, name)[order] for name in ObservationColumns.__slots__))
 
 
-def _numbers(data: bytes) -> tuple[Unsigned, Ids]:
-    """Return all numbers in ``data``, and the place of the last byte of each."""
+def _decode_integers(data: bytes) -> tuple[Unsigned, Ids]:
+    """Return all integers in ``data``, and the index of the last byte of each."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets < 128).astype(np.int64)
     if ends.size == 0:
@@ -138,7 +145,7 @@ def _numbers(data: bytes) -> tuple[Unsigned, Ids]:
     return np.add.reduceat(parts, starts), ends
 
 
-def _put(packed: bytearray, number: int) -> None:
+def _append_integer(packed: bytearray, number: int) -> None:
     while number > 127:
         packed.append(number & 127 | 128)
         number >>= 7
@@ -146,7 +153,7 @@ def _put(packed: bytearray, number: int) -> None:
 
 
 def _zigzag(number: int) -> int:
-    """Return a number that is small for small numbers of either sign: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
+    """Map an integer of either sign to one of 0 or more: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
     return number << 1 if number >= 0 else (-number << 1) - 1
 
 

@@ -1,8 +1,8 @@
-"""Copies one store to another, whatever SQL databases they are in.
+"""Copies one store to another, in the same or in another SQL database.
 
-Rows go in batches, and with each batch the target remembers how far it came. So a copy that was killed goes
-on where it stopped, and starts again if the source has been used in the meantime. Until the copy is complete
-nobody else can open the target.
+Rows are copied in batches, and each batch also saves the progress in the target. So a copy that was killed
+continues where it stopped, or starts again if the source was used in the meantime. Until the copy is
+complete, the target cannot be opened as a store.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from afresh.stores.sql.transfer import TABLES, Counters, SqlTables
 from afresh.values.errors import InputError, UsageError
 
 PROGRESS = "store.copy"
-"""The named value that a target has while it is being filled: how far the copy has come."""
+"""The name under which an unfinished target saves its ``_Progress``."""
 
 OnRows = Callable[[int, int], None]
-"""Called with the number of rows copied and the number of all rows."""
+"""A function that is called with the number of rows copied so far and the number of all rows."""
 
 
 class _Progress(NamedTuple):
-    """``table`` is filled up to the key ``after``, the tables before it completely: ``done`` rows in all."""
+    """How far a copy is: ``done`` rows in all, the last of them in ``table`` with the key ``after``.
+
+    ``fingerprint`` identifies the state of the source.
+    """
 
     source: str
     fingerprint: str
@@ -42,7 +45,7 @@ class _Progress(NamedTuple):
 
 
 def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows = lambda _, __: None) -> int:
-    """Copy ``source``, as it is at this moment, to an empty ``target``, and return the number of rows."""
+    """Copy the current state of ``source`` to an empty ``target``, and return the number of rows."""
     if source.name == target.name:
         raise UsageError(f"{source.name} cannot be copied to itself")
     with source.snapshot() as connection:
@@ -63,7 +66,10 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
 
 
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
-    """Return the error to raise for a store that is an unfinished copy, or None."""
+    """Return the error for opening an unfinished copy, or None if the store ``name`` is not one.
+
+    ``data`` is the value of ``PROGRESS`` in the store.
+    """
     if data is None:
         return None
     source = _Progress.unpack(data).source
@@ -73,11 +79,11 @@ def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
 def _start(
     source: SqlTables[Any], target: SqlTables[Any], own: dict[str, bytes], counters: Counters
 ) -> _Progress:
-    """Return where to start; the target must be empty, or an unfinished copy of the same source."""
+    """Return the progress to start from; raise unless the target is empty or a copy of this source."""
     problem = unfinished_copy_error(own.get(PROGRESS), source.name)
     if problem is not None:
         raise problem
-    # What changes when a store is used: numbers given, polls made, values set.
+    # Every use of a store changes one of these: the numbers given, the polls made or the values set.
     digest = blake2b(json.dumps(dict(counters), sort_keys=True).encode(), digest_size=16)
     for name, data in own.items():
         digest.update(f"{name} {len(data)} ".encode() + data)

@@ -1,4 +1,4 @@
-"""Cursors: where a page of items ended, as a text for the caller to hand back."""
+"""Cursors: a text that says after which item the next page begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE, _SHOWN = 2**63, 100
 
 
 def sort_value(item: Item, sort: Sort) -> SortValue:
-    """Return what an item is sorted by; items that never changed come before all times."""
+    """Return the value by which an item is sorted; an item that never changed sorts before all others."""
     values: dict[Sort, SortValue | None] = {
         "id": item.id,
         "key": item.key,
@@ -32,12 +32,12 @@ def write_cursor(item: Item, query: ItemQuery) -> str:
 
 
 def cursor_at(value: SortValue, item_id: int) -> str:
-    """Return the cursor after the item with this id, which is sorted by this value."""
+    """Return the cursor after the item with this sort value and id."""
     return json.dumps([value, item_id])
 
 
 def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
-    """Return the sort value and the id that a cursor stands for.
+    """Return the sort value and the item id of a cursor.
 
     >>> read_cursor('["b", 2]', ItemQuery(sort="key"))
     ('b', 2)
@@ -50,7 +50,7 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
         value, item_id = json.loads(cursor)
     except (TypeError, ValueError, RecursionError):
         value = item_id = None
-    # A whole number may be too large for a database.
+    # The integers of both databases have 64 bits.
     beyond = any(isinstance(number, int) and abs(number) >= _WHOLE for number in (value, item_id))
     if not isinstance(value, kind) or not isinstance(item_id, int) or beyond:
         shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"
@@ -59,6 +59,6 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse an empty page: paging with it would never end."""
+    """Raise ``InputError`` for a limit of 0 or less, with which paging would never end."""
     if limit < 1:
         raise InputError(f"a page of {limit} items: must be 1 or more")

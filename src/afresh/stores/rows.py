@@ -1,4 +1,4 @@
-"""Rows of a database as values: what the columns of items, leases and observations mean in Python."""
+"""Converts database rows of items, leases and observations to values of Python, and back."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
 
 
 def item_from_row(row: Row) -> Item:
-    """Return the item of a row of ``full_item``: its fields in order, labels as text, status as code."""
+    """Return the item of a database row of ``full_item``, in which labels are a text and status a code."""
     fields: Row = (*row[:9], mapping_from_text(row[9]), STATUSES[row[10]], *row[11:])
     return Item(*fields)
 
 
 def lease_from_row(row: Row) -> Lease:
-    """Return the lease of a row of ``leased``: its fields in order, mappings as text, status as code."""
+    """Return the lease of a row of ``leased``, in which mappings are texts and status is a code."""
     fields = list(row)
     for place in (7, 15):
         fields[place] = mapping_from_text(row[place])
@@ -48,12 +48,12 @@ def text_from_mapping(mapping: Mapping[str, str]) -> str:
 
 
 def mapping_from_text(text: str | None) -> dict[str, str]:
-    """Return the mapping of a JSON text; no text is an empty mapping."""
+    """Return the mapping of a JSON text, or an empty one for None."""
     return json.loads(text) if text else {}
 
 
 def check_due_times(ids: Ids, due_s: Float64s) -> None:
-    """Refuse due times that cannot be put in order, naming the first item.
+    """Raise ``InputError``, naming the first item, if a due time is NaN, which cannot be sorted.
 
     >>> check_due_times(np.array([7]), np.array([np.nan]))
     Traceback (most recent call last):
@@ -65,20 +65,22 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
 
 
 def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
-    """Return rows with the fields of ``PolicyColumns``, the belief last, as arrays."""
+    """Return the arrays of database rows that have the fields of ``PolicyColumns``, the belief last."""
     return PolicyColumns(*arrays_and_beliefs(rows, _POLICY_TYPES))
 
 
 def arrays_and_beliefs(rows: Sequence[Row], types: Sequence[type]) -> Row:
-    """Return the numbers of rows as arrays of these types, where None becomes NaN, then the sizes of the
-    beliefs, which come last in a row, and all beliefs one after the other."""
+    """Return one array per column, of these types, then the sizes and the joined bytes of the beliefs.
+
+    A belief is the last value of a row. None becomes NaN.
+    """
     *columns, beliefs = zip(*rows, strict=True) if rows else [()] * (len(types) + 1)
     numbers: list[Any] = [np.array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
     return (*numbers, np.fromiter(map(len, beliefs), np.int64, len(beliefs)), b"".join(beliefs))
 
 
 def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Observation]]]:
-    """Yield each item, by id, with its observations in order of time."""
+    """Yield each item id, in ascending order, with the item's observations in the order of time."""
     order = np.lexsort((columns.time_s, columns.item_id))
     item_ids, starts = np.unique(columns.item_id[order], return_index=True)
     ends = [*starts[1:].tolist(), order.size]
@@ -89,7 +91,7 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
 
 
 def observation_columns(rows: Sequence[Row]) -> ObservationColumns:
-    """Return rows with the fields of ``Observation`` as arrays."""
+    """Return the arrays of database rows that have the fields of ``Observation``."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
     fields: Row = tuple(map(np.array, columns, _OBSERVATION_TYPES))
     return ObservationColumns(*fields)

@@ -1,11 +1,11 @@
-"""The time that all workers of a fleet share: one clock, and reservations of request starts.
+"""What the workers of a fleet share about time: one clock, and the reservations of request windows.
 
-Reservations are windows that never overlap, and debts that are paid first.
+Windows never overlap, and a new window begins only after all debts are paid.
 
-A window is for one worker. Within it that worker starts its requests at least ``spacing`` apart, and the next
-window begins ``spacing`` after its end. So the starts of all workers together are at least ``spacing`` apart:
-at most rate·T + 1 in any time T, however late a worker is. If the clock is set back, windows and debts move
-back with it: they are as far ahead of it as they were at the last reservation.
+A window is for one worker. In its window a worker starts requests at least ``spacing`` seconds apart, and the
+next window begins ``spacing`` after the end of the window. So the requests of all workers start at least
+``spacing`` apart: at most T/spacing + 1 requests start in any T seconds, even if a worker is late. If the
+clock is set back, windows and debts are moved back by the same time.
 
 >>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
 >>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
@@ -22,13 +22,18 @@ from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.stored import RequestWindow
 
-_STEP_S = 600.0  # an older time by less than this was read before another worker's reservation
+# If a worker's time is older than the last reservation by less than this, the worker read its clock before
+# that reservation. A larger difference means that the clock was set back.
+_STEP_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationState:
-    """``last_s`` is the end of the last window, ``debt_s`` when all debts are paid, ``asked_s`` the latest
-    time at which anybody made a reservation."""
+    """The reservations so far, as times in Unix seconds.
+
+    ``last_s`` is the end of the last window, ``debt_s`` the time when all debts are paid, and ``asked_s`` the
+    latest time at which a worker reserved a window or added a debt.
+    """
 
     last_s: float = -math.inf
     debt_s: float = -math.inf
@@ -37,7 +42,7 @@ class ReservationState:
     def reserve(
         self, count: int, spacing_s: float, slack_s: float, now_s: float
     ) -> tuple[RequestWindow, ReservationState]:
-        """Return the next window, and the state after it; see ``Fleet.reserve`` for the parameters."""
+        """Return the next window, and the state after it; ``Fleet.reserve`` explains the parameters."""
         if count < 1:
             raise InputError(f"a window for {count} requests: must be 1 or more")
         for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
@@ -45,21 +50,25 @@ class ReservationState:
                 raise InputError(f"{name} is {value}: must be 0 or more, and finite")
         before = self._at(now_s)
         first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
-        # The sum rounds, and the difference of the rounded times must not fall short.
+        # The sum is rounded, but the difference of the rounded times must not be less than ``spacing_s``.
         if first_s - before.last_s < spacing_s:
             first_s = math.nextafter(first_s, math.inf)
         window = RequestWindow(first_s, first_s + (count - 1) * spacing_s + slack_s)
         return window, replace(before, last_s=window.until_s)
 
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
-        """Return the state with one more debt; debts are paid one after the other, from now on."""
+        """Return the state after a debt of ``owed_s`` seconds is added.
+
+        Paying a debt takes its ``owed_s`` seconds, in which no window begins. A new debt is paid after the
+        debts before it.
+        """
         if not 0 <= owed_s < math.inf:
             raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
         before = self._at(now_s)
         return replace(before, debt_s=max(before.debt_s, now_s) + owed_s) if owed_s else before
 
     def _at(self, now_s: float) -> ReservationState:
-        """Return the state at ``now_s``, moved back if the clock was set back."""
+        """Return the state with ``asked_s`` at ``now_s``; if the clock was set back, all times move back."""
         back_s = self.asked_s - now_s
         if back_s < _STEP_S:
             return replace(self, asked_s=max(self.asked_s, now_s))
@@ -67,7 +76,7 @@ class ReservationState:
 
 
 class SharedClock:
-    """A clock that shows the store's time. Call ``measure`` again now and then, since clocks drift.
+    """A clock that shows the store's time. Call ``measure`` from time to time, because clocks drift.
 
     >>> from afresh.stores.sqlite.memory_store import MemoryStore
     >>> from afresh.values.clock import SystemClock

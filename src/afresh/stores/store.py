@@ -1,22 +1,23 @@
-"""The contract of every store. One suite of tests holds all backends to it.
+"""The contract of every store. One suite of tests checks that all backends keep it.
 
 **Atomic.** Every call is one transaction unless it says otherwise: it happens completely or, if it raises,
-not at all. ``commit`` joins everything that a group of polls changes. ``StoredItems.add``, ``Plan.save`` and
-``Observations.add`` take millions of rows and write them in batches.
+not at all. ``commit`` writes all changes of the outcomes that it is given. ``StoredItems.add``, ``Plan.save``
+and ``Observations.add`` accept millions of rows and write them in batches.
 
-**Durable.** When a writing call returns, its effect survives kill -9; except for leases it survives power
-loss too. If a lease is lost to a power loss, a poll may be repeated, as any poll that was in flight.
+**Durable.** When a writing call returns, its effect survives kill -9. It also survives power loss, except
+that a store in SQLite may lose leases and claims. If a lease is lost, its poll may be repeated, like any poll
+that runs during a power loss.
 
-**Errors.** Calls raise only ``StoreError`` and its subclasses for what may happen to a store (locked, full,
-read-only, damaged), and ``InputError`` for wrong values. After any of them the store is as it was before the
-call, stays open, and works again when the cause is gone. Iterators may raise them at every step.
+**Errors.** Calls raise ``StoreError`` or a subclass if the store cannot be used (locked, full, read-only,
+damaged), ``InputError`` for wrong values, and nothing else. After an error the store is as it was before the
+call, stays open, and works again when the cause is gone. Iterators may raise these errors at every step.
 
-**Time** is always an argument, in Unix seconds; a store has no clock. Times of observations are kept to the
-microsecond, all others exactly. A due time of infinity means never.
+**Time** is always an argument, in Unix seconds, because a store has no clock. Times of observations are
+stored to the microsecond, all others exactly. A due time of infinity means never.
 
-**Threads and processes.** Any thread may call; writers take turns, readers do not wait for them. Any number
-of processes may open one store (except the one in memory). An iterator is for one thread, and each batch that
-it yields is a snapshot of its own.
+**Threads and processes.** Any thread may call. Writers wait for each other, but readers do not wait for
+writers. Any number of processes may open one store, except a store in memory. An iterator is for one thread,
+and each batch that it yields is a snapshot of its own.
 """
 
 from __future__ import annotations
@@ -50,35 +51,35 @@ from afresh.values.stored import (
 )
 
 PLANNER = "role:planner"
-"""The claim whose holder plans for all workers; ``group_claim`` names the claims on politeness groups."""
+"""The claim whose holder plans for all workers; ``group_claim`` returns the names of claims on groups."""
 
 EDITS_KEPT = 100_000
-"""How many edits a store remembers; a reader that is further behind must read all items again."""
+"""How many edits a store remembers. A reader that missed more of them must read all items again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much is kept: ``versions`` and at least ``observations`` per item, at least ``audits`` in all."""
+    """What a store keeps: ``versions`` and at least ``observations`` per item, at least ``audits`` in all."""
 
     versions: int = 5
     observations: int = 1000
     audits: int = 100_000
 
     def __post_init__(self) -> None:
-        """Refuse a store that would drop what was just written."""
+        """Raise ``InputError`` for 0, with which a store would drop what was just written."""
         for name in ("versions", "observations", "audits"):
             if getattr(self, name) < 1:
                 raise InputError(f"retention of {name} is {getattr(self, name)}: must be 1 or more")
 
 
 class StoredItems(Protocol):
-    """Which items there are. Ids grow and are never used twice; a key names one item."""
+    """The items of the store. Ids grow and are never used twice; a key names one item."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Add the items whose key is unknown, due at once, and return how many. Each batch is atomic."""
+        """Add the items whose key is unknown, due at ``now_s``, and return how many. Each batch is atomic."""
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply one change to these items, to all or none, and return the keys that are unknown."""
+        """Apply one change to these items, to all or to none, and return the keys that are unknown."""
 
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
         """Remove these items and their copies, and return the keys that are unknown.
@@ -96,24 +97,27 @@ class StoredItems(Protocol):
         """Return the ids of the keys that are known."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """Return a page of items; ``cursor`` is that of the page before, of the same query.
+        """Return a page of items; ``cursor`` comes from the previous page of the same query.
 
-        A store may bound how many items it looks at. Then a page of a search or filter may have fewer items
-        than ``limit``, even none, and still a cursor for the next page.
+        A store may limit how many items it reads for a page. So a page of a search or filter may have fewer
+        items than ``limit``, even none, and still have a cursor for the next page.
         """
 
     def due(self, now_s: float, limit: int) -> list[int]:
-        """Return the ids of active items that are due and not leased, the longest due first."""
+        """Return the ids of active items that are due and not leased, the earliest due time first."""
 
     def counts(self) -> list[ItemCount]:
-        """Return the number of items per source, group and status, quickly however many there are."""
+        """Return the number of items per source, group and status, without counting the items."""
 
     def edits(self, after: int) -> Edits:
-        """Return what ``change`` and ``remove`` did after edit ``after``; start with ``edits(0).number``."""
+        """Return the items that ``change`` and ``remove`` edited after edit ``after``.
+
+        A reader starts with ``edits(0).number``.
+        """
 
 
 class Leases(Protocol):
-    """Who polls what. An item has at most one lease that has not expired."""
+    """Which worker polls which item. An item has at most one lease that has not expired."""
 
     def take(
         self,
@@ -124,10 +128,10 @@ class Leases(Protocol):
         any_status: bool = False,
         worker: str = "",
     ) -> list[Lease]:
-        """Lease these items, except those leased, unknown or (unless ``any_status``) not active.
+        """Lease these items, except items that are leased, unknown or (unless ``any_status``) not active.
 
-        The longest due comes first. A lease expires at its ``until_s``, by the ``now_s`` of other calls, or
-        when the ``worker`` that holds it leaves the fleet.
+        Leases are returned in the order of due times. A lease expires when another call's ``now_s`` reaches
+        its ``until_s``, or when the ``worker`` that holds it leaves the fleet.
         """
 
     def take_due(
@@ -136,130 +140,132 @@ class Leases(Protocol):
         """Lease the active items that have been due longest, at most ``limit``."""
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """Give leases back unused; those that others have taken since stay theirs."""
+        """End these leases without a poll, unless another worker has leased the item since."""
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
-        """Return the leases that have not expired: the item and when it was leased, oldest first."""
+        """Return (item id, time of the lease) of the leases that have not expired, the oldest first."""
 
     def until_s(self, item_id: int, now_s: float) -> float | None:
-        """Return when the lease of an item expires; None if it has no lease."""
+        """Return the time when the lease of an item expires, or None if the item is not leased."""
 
 
 class Copies(Protocol):
-    """The copies. Equal bytes are stored once, under their hash."""
+    """The copies of items. Equal bytes are stored once, under their hash."""
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
-        """Return the newest copy, or one version; None if there is none or it was not retained."""
+        """Return the newest copy, or version ``number``; None if it does not exist or is no longer kept."""
 
     def versions(self, item_id: int) -> list[Version]:
         """Return the versions that are kept, newest first."""
 
 
 class Plan(Protocol):
-    """What a policy remembers between runs."""
+    """The state of a policy between runs: due times and beliefs of items."""
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+        self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
         """Yield all items with an id above ``after_id``, in batches, by id.
 
-        ``aside`` says that other threads are busy, and the caller should not have to wait for the interpreter
-        at every row.
+        With ``whole_batches``, a store reads a batch in one step, so that in a process with busy threads the
+        caller does not wait for the interpreter lock at every database row.
         """
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
-        """Return the same of some items, by id, without the unknown ones."""
+        """Return the columns of these items, in the order of their ids, without the unknown ones."""
 
     def names(self) -> dict[int, str]:
-        """Return the names that the codes of sources and groups stand for."""
+        """Return the names of sources and groups by their codes in ``PolicyColumns``."""
 
     def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
-        """Keep due times (and beliefs) of many items, in batches; unknown ids are ignored."""
+        """Save the due times (and beliefs) of many items, in batches; unknown ids are ignored."""
 
 
 class Observations(Protocol):
-    """Every poll that told something, so that a policy can learn from all of them again."""
+    """The observations of all polls, from which a policy can learn again."""
 
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
-        """Yield the observations of these items (or all), by item and time; a batch has whole items."""
+        """Yield the observations of these items (or of all), sorted by item and time.
+
+        All observations of an item are in one batch.
+        """
 
     def add(self, observations: ObservationColumns) -> None:
-        """Add polls that were made elsewhere or long ago, in batches of whole items.
+        """Add observations that were made elsewhere or long ago, in batches of whole items.
 
-        Counts, ``polled_s`` and ``changed_s`` only grow; due time and belief stay. A repeated call adds its
-        rows again. Unknown ids are refused before anything is added.
+        The items' counts, ``polled_s`` and ``changed_s`` only grow; due time and belief stay. A repeated call
+        adds its rows again. Raise ``InputError`` for unknown ids before anything is added.
         """
 
     def audits(self, since_s: float) -> ObservationColumns:
-        """Return the audits since a time, of all items (removed ones too), in the order of their commits."""
+        """Return the audits since a time, also of removed items, in the order of their commits."""
 
 
 class Events(Protocol):
     """Changes to be delivered to hooks, each at least once, in the order of their commits."""
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        """Return the next events due; each comes again after ``retry_s`` unless it is done before."""
+        """Return the next events that are due. An event is due again after ``retry_s`` unless it is done."""
 
     def done(self, ids: Sequence[int]) -> None:
-        """Drop events that were delivered."""
+        """Remove events that were delivered."""
 
     def defer(self, ids: Sequence[int], until_s: float) -> None:
-        """Try these events again at ``until_s``; infinity keeps them without another attempt."""
+        """Make these events due at ``until_s``. With infinity they are kept and never delivered."""
 
     def waiting(self) -> int:
         """Return how many events are not done."""
 
 
 class StoredNotices(Protocol):
-    """Hints that items changed, one row per item, open until a poll that was leased later is committed."""
+    """Hints that items changed, at most one per item, open until a poll leased later is committed."""
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
-        """Add a hint about each of these items; unknown ones are ignored."""
+        """Add a notice for each of these items; unknown ids are ignored."""
 
     def open(self, after: int = 0) -> list[Notice]:
-        """Return the notices with a number above ``after``, in order."""
+        """Return the open notices with a number above ``after``, in the order of their numbers."""
 
 
 class Ledger(Protocol):
-    """What polling cost, per minute and source. ``commit`` writes here too."""
+    """The cost of polling, per minute and source. ``commit`` writes to the ledger too."""
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
-        """Add what was spent outside polls: robots.txt, sitemaps."""
+        """Add spending outside polls, such as for robots.txt and sitemaps."""
 
     def total(self, since_s: float, until_s: float) -> Spent:
-        """Return the sum over the minutes that start in [since, until)."""
+        """Return the spending of all sources in the minutes that start in [since_s, until_s)."""
 
     def rows(self, since_s: float, until_s: float) -> list[LedgerRow]:
-        """Return the same row by row, by time and source."""
+        """Return the spending per minute and source in [since_s, until_s), by time and source."""
 
     def forget(self, before_s: float) -> None:
-        """Drop the minutes that start before this time."""
+        """Remove the minutes that start before this time."""
 
 
 class State(Protocol):
     """Small named values: the engine's state, priors, settings."""
 
     def get(self, name: str) -> bytes | None:
-        """Return a value, or None."""
+        """Return the value of ``name``, or None if there is none."""
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        """Set these values in one transaction; None drops a name."""
+        """Set these values in one transaction; None removes a name."""
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
 
 
 class Fleet(Protocol):
-    """What workers on one store share: who they are, what each has claimed, when requests may start.
+    """What the workers on one store share: their names, their claims, and when each may start requests.
 
-    **Whose clock.** The clocks of machines differ, and claims, leases and windows are compared between
-    machines. So all times that the workers of a fleet pass to a store are of one clock, that of
-    ``SharedClock``: the machine's own, shifted by ``ahead_s``, which asks the database. A store on one
-    machine is 0 s ahead.
+    **The clock.** The clocks of machines differ, but claims, leases and request windows are compared between
+    machines. Therefore all times that the workers of a fleet pass to a store are read from a ``SharedClock``:
+    the machine's own clock plus ``ahead_s``. If the store is on the same machine, ``ahead_s`` is 0.
     """
 
     def beat(self, worker: Worker) -> None:
-        """Note that this worker is alive; ``started_s`` and ``host`` are kept from its first call."""
+        """Record that this worker is alive. ``started_s`` and ``host`` of its first call are kept."""
 
     def leave(self, worker: str) -> None:
         """Remove a worker, its claims and its leases."""
@@ -268,18 +274,18 @@ class Fleet(Protocol):
         """Return the workers seen since a time, by name."""
 
     def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Claim each of these names that nobody else holds, and return those held now, in the order given.
+        """Claim each of these names that no other worker holds; return those held now, in the given order.
 
-        A claim expires at ``now_s + duration_s``, by the ``now_s`` of other calls; claiming a name again
-        renews it. A worker that takes over a politeness group must wait its delay before the first request:
-        the last holder may have sent one just before.
+        A claim expires when another call's ``now_s`` reaches ``now_s + duration_s``. Claiming a name again
+        renews its claim. A worker that claims a group must wait for the group's delay before its first
+        request, because the previous holder may have just sent one.
         """
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Renew all claims that others have not taken since, and return what is still held, sorted."""
+        """Renew all claims of this worker that no other worker has taken, and return their names, sorted."""
 
     def release(self, names: Sequence[str], worker: str) -> None:
-        """Give up these claims, where they are the worker's own."""
+        """End those of these claims that the worker holds."""
 
     def claims(self, now_s: float) -> list[Claim]:
         """Return the claims that have not expired, by name."""
@@ -287,23 +293,23 @@ class Fleet(Protocol):
     def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
         """Return the next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
 
-        The windows of all workers follow each other, each at least ``spacing_s`` after the end of the one
-        before and after all debts are paid, none before ``now_s``. If every worker starts requests only in
-        its windows, ``spacing_s`` apart, all together keep the budget, however late one of them is: what it
-        cannot start before the window's end it must reserve again. ``slack_s`` makes the window longer than
-        its requests need, for those that start late. Time that nobody reserved is lost, and so is a window
-        whose worker died.
+        The windows of all workers follow each other: a window begins at least ``spacing_s`` after the end of
+        the previous one, after all debts are paid, and not before ``now_s``. If every worker starts requests
+        only in its windows and ``spacing_s`` apart, all workers together keep the budget. A worker must
+        reserve again for requests that it could not start before the end of the window. ``slack_s`` makes the
+        window longer than its requests need, so that requests may start late. Time that no worker reserved is
+        lost, and so is the window of a worker that died.
         """
 
     def owe(self, owed_s: float, now_s: float) -> float:
-        """Add a debt: no window begins before it is paid. Return when all debts will be paid."""
+        """Add a debt of ``owed_s`` seconds, in which no window begins. Return when all debts will be paid."""
 
     def ahead_s(self, clock: Clock) -> float:
-        """Return how far the store's clock is ahead of ``clock``; 0 if it is too little to be measured."""
+        """Return the seconds that the store's clock is ahead of ``clock``; 0 if too few to be measured."""
 
 
 def group_claim(group: str) -> str:
-    """Return the name of the claim on a politeness group.
+    """Return the name of the claim on a group.
 
     >>> group_claim("example.org")
     'group:example.org'
@@ -312,23 +318,23 @@ def group_claim(group: str) -> str:
 
 
 class Upkeep(Protocol):
-    """Care for the store as a whole. All methods may run while an engine works."""
+    """Maintenance of the whole store. All methods may run while an engine runs."""
 
     def check(self, sample: int | None = None) -> list[str]:
-        """Return what is wrong, one line each. Hashes all contents again, or about ``sample`` of them."""
+        """Return one line per problem. All contents are hashed again, or about ``sample`` of them."""
 
     def vacuum(self) -> None:
-        """Give free space back to the operating system."""
+        """Return free space to the operating system."""
 
     def backup(self, target: Path) -> None:
-        """Write a consistent copy as a file that can be opened as a store; an older file is replaced."""
+        """Write a consistent copy to a file that can be opened as a store; replace an older file."""
 
     def stats(self) -> StoreStats:
         """Return the sizes of the store."""
 
 
 class Store(Protocol):
-    """A store, open until ``close``; the module says what it promises."""
+    """A store, open until ``close``. The docstring of this module is its contract."""
 
     @property
     def items(self) -> StoredItems: ...
@@ -358,15 +364,16 @@ class Store(Protocol):
     ) -> list[Refusal]:
         """Commit these outcomes, all in one transaction, and set the values ``state`` as ``State.set`` does.
 
-        An outcome counts if its lease is still the item's newest, even if it has expired. One whose lease was
-        lost to another worker, or whose item was removed, is returned as refused. Nothing of it is kept,
-        since the other worker's observation covers the same time, except what it spent, which has been paid.
+        An outcome is accepted if its lease is still the item's newest, even if the lease has expired. An
+        outcome whose lease was lost to another worker, or whose item was removed, is returned as refused.
+        Only its spending is saved, because that has been paid. Its observation is not saved, because the
+        other worker's observation covers the same time.
 
-        Per item: the lease ends; ``polls`` grows by one; with an observation ``polled_s`` (and ``changed_s``,
-        ``changes``) move and it is remembered; a new copy becomes the newest version unless its bytes are
-        the newest already; versions beyond the retention go, and contents that nothing refers to; an item
-        that a user paused meanwhile stays paused; notices older than the lease are answered; the event is
-        queued.
+        For each accepted outcome: the lease ends. ``polls`` grows by one. An observation is added and updates
+        ``polled_s``, and after a change ``changed_s`` and ``changes``. A new copy becomes the newest version,
+        unless its bytes equal the newest version. Versions beyond the retention are removed, and contents
+        that no version uses. An item that a user paused in the meantime stays paused. Notices older than the
+        lease are closed. The event is queued.
         """
 
     def close(self) -> None:
@@ -377,7 +384,7 @@ class Store(Protocol):
 
 
 class ClosedOnExit(ABC):
-    """Closes the store when a ``with`` block ends."""
+    """A base class of stores that closes the store when a ``with`` block ends."""
 
     @abstractmethod
     def close(self) -> None:

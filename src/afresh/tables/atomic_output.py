@@ -1,7 +1,7 @@
-"""Files that are written completely or not at all: under another name first, synced to disk, then renamed.
+"""Write files completely or not at all: under a temporary name first, synced to disk, then renamed.
 
-If anything goes wrong in between (an exception, a full disk, Ctrl-C), the new file is removed and an older
-target stays as it was. Devices and pipes are written in place: renaming onto ``/dev/null`` would replace it.
+If anything goes wrong before the rename (an exception, a full disk, Ctrl-C), the temporary file is removed
+and an existing target is not changed. Devices and pipes are written directly: a rename would replace them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file to write to, which becomes ``path`` when the block ends well; ``-`` is standard output. If
-    the reader of a pipe has gone (``| head``), the block ends early and without an error."""
+    """Open a file for writing that becomes ``path`` when the block ends without an error; ``-`` is standard
+    output. If the reader of a pipe has closed it (``| head``), the block ends early, without an error."""
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _translate_errors(name, path):
         if str(path) == STANDARD_STREAM:
@@ -57,7 +57,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse a path at once that could not be written at the end of a long computation."""
+    """Raise ``OutputError`` now if ``path`` could not be written after a long computation."""
     if str(path) == STANDARD_STREAM:
         return
     with _translate_errors(str(path), path):
@@ -73,11 +73,9 @@ def check_writable(path: str | Path) -> None:
 
 @contextmanager
 def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
-    """Give the path of a new file beside ``target``, which replaces it when the block ends well.
-
-    The block makes the file. If it fails, or the process is ended by a signal, nothing of the file stays, nor
-    of files with its name and one of ``endings``.
-    """
+    """Yield a path in the folder of ``target``. The block creates a file there, which replaces ``target``. If
+    the block fails, or a signal ends the process, the new file is removed. So are files whose names consist
+    of the name of the new file and one of ``endings``."""
     part = _name_beside(target)
     with LEFTOVERS.path(part, *endings):
         try:
@@ -92,12 +90,12 @@ def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
 
 
 def _name_beside(target: Path) -> Path:
-    # Not tempfile: its files are private to the user, ours follow the umask as any output does.
+    # Not tempfile: only the user could read its files, while the permissions of an output follow the umask.
     return target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync the rename itself; some file systems cannot, and the file is complete either way."""
+    """Sync the rename. Ignore errors: some file systems cannot do it, and the file is complete anyway."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -126,7 +124,7 @@ def _standard_output() -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     except OSError:
-        # What is still buffered would fail once more, with a traceback, when the process ends.
+        # Buffered data would cause the same error again, with a traceback, when the process ends.
         _discard_standard_output()
         raise
 

@@ -1,7 +1,7 @@
-"""Checks the cells of a column, as they were read from a file, and turns them into values.
+"""Check the cells of a column that were read from a file, and convert them into values.
 
-pyarrow casts whole columns at once; only where that fails is the first wrong cell looked for. A wrong cell
-raises ``BadCell``, which knows its index in the batch; the caller adds the file and the row.
+pyarrow converts a whole column at once. Only if that fails, the first wrong cell is searched for. A wrong
+cell raises ``BadCell``, which contains the cell's index in the batch; the caller adds the file and the row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Values: TypeAlias = Any  # a NumPy array, or for text a pyarrow LargeStringArray
 
 _MICRO = 1e6
 _LONGEST_SHOWN = 60
-_LARGEST_EXACT = 2.0**53  # above it a double does not hold every whole number
+_LARGEST_EXACT = 2.0**53  # above this number, a double cannot hold every whole number
 _FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
 
 class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
-    """Cell ``index`` of a batch is wrong; the text says how, and what it must be."""
+    """Cell ``index`` of a batch is wrong; ``problem`` says what the cell is and what it must be."""
 
     def __init__(self, index: int, problem: str) -> None:
         super().__init__(problem)
@@ -36,7 +36,7 @@ class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
 
 
 def check_cells(column: Column, cells: pa.Array) -> Values:
-    """Return the values of ``cells``: float, int64 or bool arrays, or text; empty cells take the default.
+    """Return the values of ``cells`` as a float, int64, bool or text array; empty cells become the default.
 
     >>> check_cells(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
     array([0.5, 2.5, 1. ])
@@ -62,7 +62,7 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
 
 
 def format_value(value: object) -> str:
-    """Format a wrong value for a message: texts in quotes, cut when long.
+    """Format a wrong value for a message: text is quoted, and cut if it is long.
 
     >>> format_value("abc"), format_value(-3.0), format_value(float("nan"))
     ("'abc'", '-3', 'nan')
@@ -78,7 +78,7 @@ def _bad_cell(column: Column, cells: pa.Array, index: int) -> BadCell:
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
-    """Refuse an empty cell of a column with ``if_set`` where that flag is set (``needed``).
+    """Raise ``BadCell`` if a cell is empty in a row in which the flag ``column.if_set`` is set (``needed``).
 
     >>> both = pa.array(["1", ""]), np.array([True, False])
     >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
@@ -94,7 +94,7 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
 
 
 def _refuse_bytes(cells: pa.Array) -> None:
-    """Refuse text that is not UTF-8; of the readers only the one for CSV checks this itself."""
+    """Raise ``BadCell`` if text is not UTF-8; of the readers, only the CSV reader checks this itself."""
     try:
         cells.validate(full=True)
     except pa.ArrowInvalid:
@@ -141,7 +141,7 @@ def _cast_numbers(column: Column, cells: pa.Array) -> pa.Array:
 
 
 def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return ``cast(cells)``; if that fails, name the first cell on which it fails alone."""
+    """Return ``cast(cells)``; if it fails, raise ``BadCell`` for the first cell that cannot be cast."""
     try:
         return cast(cells)
     except pa.ArrowInvalid:
@@ -162,7 +162,7 @@ def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> in
 
 
 def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
-    """Return Unix seconds from numbers, timestamps, dates or texts; texts of one form are cast at once."""
+    """Return Unix seconds from numbers, timestamps, dates or texts; texts of one format are cast at once."""
     if pa.types.is_temporal(cells.type):
         return _to_seconds(cells)
     if not is_text(cells.type):
@@ -187,7 +187,7 @@ def _to_seconds(stamps: pa.Array) -> pa.Array:
 
 
 def _unix_seconds(text: str) -> float:
-    """Return the Unix seconds of one cell, NaN if it is not a time."""
+    """Return the time in a cell in Unix seconds, or NaN if the cell is not a time."""
     try:
         return float(text)
     except ValueError:
@@ -200,7 +200,7 @@ def _unix_seconds(text: str) -> float:
 
 
 def _check_bounds(column: Column, numbers: pa.Array) -> Values:
-    """Return the numbers as a NumPy array, once all are within their bounds; empty cells take the default."""
+    """Return the numbers as a NumPy array, after checking their bounds; empty cells become the default."""
     every = numbers.to_numpy(zero_copy_only=False)
     wrong = ~_is_allowed(column, every)
     if numbers.null_count:

@@ -1,8 +1,8 @@
-"""The columns that a kind of file must have, declared, and matched with those that a file has.
+"""Declare the columns of a kind of file, and match them with the header of a file.
 
-Unknown columns are ignored, since tables carry columns for other programs, unless the name looks like a
-misspelt name of a column that is absent: ``wieght`` would otherwise silently mean that all weights are 1.
-This file does not import NumPy or pyarrow, so that commands which only declare their files start quickly.
+Unknown columns are ignored, because tables may contain columns for other programs, unless the name is
+probably a misspelling of an absent column: with the column ``wieght``, all weights would silently be 1. This
+file does not import NumPy or pyarrow, so that commands start quickly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from afresh.values.errors import InputError, did_you_mean
 
 Kind: TypeAlias = Literal["text", "any", "number", "count", "time", "flag"]
-"""``any`` is a value of any type, taken as text; its cells may be many megabytes long."""
+"""``any`` is a value of any type, read as text; its cells may be many megabytes long."""
 
 TEXT: Kind = "text"
 NUMBER: Kind = "number"
@@ -28,7 +28,7 @@ _PLAIN = {
     "time": "Unix seconds or an ISO 8601 time such as 2026-01-31T12:00:00Z",
     "flag": "0 or 1 (or true, false, yes, no)",
 }
-_SHORT = 5  # in names this short one other letter makes another word: site is not size
+_SHORT = 5  # in names this short, one different letter usually makes another word: site, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Column:
     ``required``  the file must have the column, and no cell of it may be empty.
     ``default``   the value of an empty cell of an optional column; None means NaN, "", 0 or False by kind.
     ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower one.
-    ``finite``    whether ``inf`` is refused (NaN always is).
-    ``whole``     whether a number must be whole although empty cells are NaN.
-    ``if_set``    the name of a flag column: where that is 0, a required cell may be empty after all.
-    ``what``      what the column means, in a few words, for messages and documentation.
+    ``finite``    whether infinity is refused; NaN is always refused.
+    ``whole``     whether numbers must be whole. Unlike kind ``count``, empty cells are NaN.
+    ``if_set``    the name of a flag column: in rows in which the flag is 0, a required cell may be empty.
+    ``what``      the meaning of the column in a few words, for messages and documentation.
 
     >>> Column("rate", "number", required=True, minimum=0, what="changes per day").requirement
     'a finite number of 0 or more (changes per day)'
@@ -63,7 +63,7 @@ class Column:
 
     @property
     def requirement(self) -> str:
-        """What a value must be, in words."""
+        """The requirement for a value, as text for an error message."""
         plain = _PLAIN[self.kind]
         if self.kind == "number" and self.finite:
             plain = "a whole number" if self.whole else "a finite number"
@@ -83,7 +83,7 @@ class Column:
 
     @property
     def empty_value(self) -> float | str | bool:
-        """The value of an empty cell: the default, or the empty value of its kind."""
+        """The value of an empty cell: the default of the column, or else of its kind."""
         if self.default is not None:
             return self.default
         if self.is_text:
@@ -94,7 +94,7 @@ class Column:
 
 
 def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
-    """Return the declared columns that the file has; refuse double, missing and probably misspelt ones.
+    """Return the declared columns that the file has; refuse repeated, missing and probably misspelt columns.
 
     >>> match_header("x.csv", ["item", "site"], [Column("item", "text"), Column("size", "number")])[0].name
     'item'
@@ -107,7 +107,7 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
     known = {column.name for column in columns}
     double = next((name for name in names if name in known and names.count(name) > 1), None)
     if double is not None:
-        raise InputError("stands twice in the header: keep one", path=path, column=double)
+        raise InputError("occurs twice in the header: keep one", path=path, column=double)
     absent = [column.name for column in columns if column.name not in names]
     unknown = [name for name in names if name not in known]
     for column in columns:
@@ -121,11 +121,11 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
 
 
 def is_misspelling(given: str, wanted: str) -> bool:
-    """Return whether ``given`` is probably ``wanted`` mistyped: same first letter, one slip, two in long
-    names.
+    """Return whether ``given`` is probably a misspelling of ``wanted``.
 
-    A slip is a letter too many, too few, swapped with its neighbour, or, in names of more than
-    five letters, another letter. Case, spaces, hyphens and underscores do not count.
+    The first letters must be equal. One error is allowed, or two if ``wanted`` has more than five letters. An
+    error is an additional letter, a missing letter, two neighbours swapped or, in names of more than five
+    letters, a different letter. Case, spaces, hyphens and underscores are ignored.
 
     >>> [is_misspelling(name, "weight") for name in ("Weight", "wieght", "weigth", "height", "width")]
     [True, True, True, False, False]
@@ -138,15 +138,15 @@ def is_misspelling(given: str, wanted: str) -> bool:
     if not a or not b or a[0] != b[0]:
         return False
     short = len(b) <= _SHORT
-    return _count_slips(a, b, other_letter=2 if short else 1) <= (1 if short else 2)
+    return _count_errors(a, b, other_letter=2 if short else 1) <= (1 if short else 2)
 
 
 def _letters(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _count_slips(a: str, b: str, other_letter: int) -> int:
-    """Return the edit distance with swaps of neighbours (optimal string alignment)."""
+def _count_errors(a: str, b: str, other_letter: int) -> int:
+    """Return the edit distance; two swapped neighbours are one error (optimal string alignment)."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]
@@ -160,7 +160,7 @@ def _count_slips(a: str, b: str, other_letter: int) -> int:
 
 
 def _missing(name: str, unknown: Sequence[str], names: Sequence[str]) -> str:
-    # Case is the commonest slip of all, and difflib does not see RATE as near to rate.
+    # The most common error is wrong case, and difflib does not find RATE similar to rate.
     near = next((other for other in unknown if is_misspelling(other, name)), None)
     hint = f": did you mean {near!r}?" if near else did_you_mean(name, unknown)
     shown = ", ".join(repr(other) if other.strip() != other or not other else other for other in names[:12])

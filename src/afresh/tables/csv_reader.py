@@ -1,8 +1,8 @@
-"""Reads the rows of a CSV file, every cell as text.
+"""Read the rows of a CSV file, every cell as text.
 
-pyarrow splits the file; Python's own (slow) reader is used only to name what is wrong, and where. A
-byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the header's names are
-accepted; so are semicolons or tabs between cells, if the header then names more known columns.
+pyarrow parses the file. Python's csv module, which is slow, is used only to find what is wrong, and where. A
+byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the names in the header are
+accepted. Semicolons or tabs are taken as separators if the header then contains more known columns.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
 from afresh.values.formatting import one_line
 
-_BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # a row must fit into a block
-_HEADER_CHARACTERS = 120_000  # just under what Python's reader takes in one cell
-_CSV_PROBLEMS = {  # by the message of Python's reader
+_BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # pyarrow refuses rows that are larger than a block
+_HEADER_CHARACTERS = 120_000  # below the longest cell that Python's csv module accepts
+_CSV_PROBLEMS = {  # keys: the messages of Python's csv module
     "unexpected end of data": "a quote opened here is never closed",
     "field larger than field limit": "a cell is very long, or a quote opened here is never closed",
 }
@@ -30,7 +30,7 @@ _SEPARATORS = (",", ";", "\t")
 
 
 class CsvReader:
-    """Reads the header of a CSV file at once, and its rows on demand."""
+    """Reads the header of a CSV file when it is created, and the rows in ``batches``."""
 
     def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
         self._source = source
@@ -49,7 +49,7 @@ class CsvReader:
         self.names = [name.strip() for name in self._raw_names]
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of text cells under the names of ``wanted``, with the share of the file read."""
+        """Yield batches of the ``wanted`` columns as text, with the share of the file read so far (0 … 1)."""
         raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
         try:
             with translate_errors(self._source.name):
@@ -61,12 +61,12 @@ class CsvReader:
             raise self._find_fault() or error from None
 
     def line_of(self, row: int) -> int:
-        """Return the line of the file on which data row ``row`` starts (both from 1), 0 if it is unknown."""
+        """Return the line on which data row ``row`` starts (both count from 1), or 0 if it is unknown."""
         if self._has_one_line_per_row():
             return row + 1
         try:
             return next((line for number, line, _ in self._slow_rows() if number == row), 0)
-        except InputError:  # the file is broken before that row, so its line is unknown
+        except InputError:  # the file is malformed before that row
             return 0
 
     def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -97,7 +97,7 @@ class CsvReader:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield number (0: the header), first line and cells of each row; bytes that are not UTF-8 too."""
+        """Yield row number (0: header), first line and cells of each row, even if they are not UTF-8."""
         with translate_errors(self._source.name), self._text("surrogateescape") as text:
             rows = csv.reader(text, delimiter=self._separator, strict=True)
             number, line = 0, 1
@@ -112,7 +112,7 @@ class CsvReader:
                 raise InputError(problem, path=self._source.name, row=number, line=line) from None
 
     def _find_fault(self) -> InputError | None:
-        """Return what is wrong with the file, if Python's reader finds it too."""
+        """Return the first error that Python's csv module finds in the file, or None."""
         expected = len(self.names)
         try:
             for number, line, cells in self._slow_rows():
@@ -128,13 +128,13 @@ class CsvReader:
         return None
 
     def _is_header_only(self) -> bool:
-        # pyarrow refuses a header without a newline; as a table it is complete, and has no rows.
+        # pyarrow refuses a header without a newline, although it is a complete table without rows.
         with translate_errors(self._source.name), self._source.stream() as stream:
             head = stream.read(4 * _HEADER_CHARACTERS + 3)
             return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
 
     def _has_one_line_per_row(self) -> bool:
-        """Return whether there are no quotes and blank lines, so that row and line numbers go together."""
+        """Return whether the file has no quotes and no blank lines, so that row n is on line n + 1."""
         last = b""
         with translate_errors(self._source.name), self._source.stream() as stream:
             while block := stream.read(_BLOCK_BYTES):

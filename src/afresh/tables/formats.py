@@ -1,4 +1,4 @@
-"""The format of a file: by the ending of its name, or by its first bytes where a stream has no name."""
+"""Find the format of a file from its extension, or from its first bytes if it is a stream without a name."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How rows are laid out, and how that is compressed, if at all."""
+    """The layout of the rows in a file, and the compression of the file, if any."""
 
     layout: Layout
     compression: Compression | None = None
 
 
 def format_of(path: str) -> Format:
-    """Return the format that the ending of a file's name says.
+    """Return the format of a file according to its extension, for example ``.csv.gz``.
 
     >>> format_of("items.csv.gz")
     Format(layout='csv', compression='gzip')
@@ -49,7 +49,7 @@ Use .csv, .parquet or .jsonl, also with .gz or .zst
 
 
 def named_format(name: str) -> Format:
-    """Return the format that an option names, with or without a dot: ``csv``, ``jsonl.gz``.
+    """Return the format with the name ``csv``, ``jsonl.gz``, …; the name may begin with a dot.
 
     >>> named_format("jsonl.zst")
     Format(layout='jsonl', compression='zstd')
@@ -63,7 +63,7 @@ def named_format(name: str) -> Format:
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """Return the compression that the first bytes of a file show.
+    """Return the compression of a file, detected from its first bytes (``head``), or None.
 
     >>> compression_of(b"item,rate") is None
     True
@@ -72,7 +72,7 @@ def compression_of(head: bytes) -> Compression | None:
 
 
 def layout_of(head: bytes) -> Layout:
-    """Return the layout that the first (decompressed) bytes show: Parquet, JSON objects, or else CSV.
+    """Return the layout of a file, detected from its first decompressed bytes: Parquet, JSONL, or else CSV.
 
     >>> layout_of(b'{"item": "a"}'), layout_of(b"PAR1..."), layout_of(b"item,rate")
     ('jsonl', 'parquet', 'csv')
@@ -86,7 +86,7 @@ def layout_of(head: bytes) -> Layout:
 def _unknown_ending(path: str, suffix: str) -> str:
     usable = "Use .csv, .parquet or .jsonl, also with .gz or .zst"
     if not suffix:
-        return f"{path}: the name has no ending that tells its format. {usable}"
+        return f"{path}: the name has no ending that shows its format. {usable}"
     guess = _ALSO_CALLED.get(suffix.lower())
     known = [guess] if guess else [*ENDINGS, *COMPRESSIONS]
     hint = f": did you mean {guess!r}?" if guess else did_you_mean(suffix, known)

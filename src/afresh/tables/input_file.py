@@ -1,7 +1,7 @@
-"""Inputs that can be read as often as needed: a file, standard input, or a pipe.
+"""Inputs that can be read several times: a file, standard input, or a pipe.
 
-What cannot be read twice (standard input, pipes) or not in place (Parquet inside gzip) is first copied to a
-temporary file. Errors of libraries become ``InputError`` here and nowhere else.
+Inputs that cannot be read twice (standard input, pipes) or need random access (Parquet inside gzip) are first
+copied to a temporary file. Only this module translates errors of libraries into ``InputError``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ _HEAD_BYTES = 4096
 
 
 class InputFile:
-    """An input opened for reading; use it in a ``with`` block, so that a temporary copy is removed.
-
-    ``name`` is its name in messages, ``layout`` how its rows are laid out. ``format`` (``csv``,
-    ``jsonl.gz``, …) overrides what the ending or the first bytes say.
-    """
+    """An input opened for reading. Use it in a ``with`` block, so that its temporary copy is removed.
+    ``name`` is the name of the input in messages. The format is ``format`` (``csv``, ``jsonl.gz``, …); if
+    that is None, it is taken from the extension or from the first bytes."""
 
     def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
         self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
@@ -57,7 +55,6 @@ class InputFile:
 
     @property
     def layout(self) -> Layout:
-        """How the rows are laid out: csv, parquet or jsonl."""
         return self._format.layout
 
     def __enter__(self) -> Self:
@@ -67,17 +64,16 @@ class InputFile:
         self.close()
 
     def close(self) -> None:
-        """Remove the temporary copy if there is one; then the input cannot be read again."""
+        """Remove the temporary copy, if there is one. The input can then not be read again."""
         if self._spool is not None:
             self._spool.close()
 
     @property
     def is_readable(self) -> bool:
-        """Whether the input can be read once more."""
         return self._spool is None or not self._spool.closed
 
     def stream(self) -> Any:
-        """Return a new pyarrow stream over the decompressed bytes, from the start."""
+        """Return a new pyarrow stream of the decompressed bytes, from the start of the input."""
         with translate_errors(self.name):
             self._raw = pa.OSFile(self._path, "rb")
             if self._format.compression is None:
@@ -89,10 +85,10 @@ class InputFile:
             return pa.OSFile(self._path, "rb")
 
     def share_read(self) -> float:
-        """Return which share of the bytes the latest stream has read, from 0 to 1."""
+        """Return the share of the bytes that the latest stream has read, from 0 to 1."""
         try:
             return min(1.0, float(self._raw.tell()) / max(self._size, 1))
-        except ValueError:  # closed by the reader: all of it is read
+        except ValueError:  # the reader has closed the stream, because it has read everything
             return 1.0
 
     def _choose_format(self, given: str | None) -> None:
@@ -116,7 +112,7 @@ class InputFile:
             try:
                 named = format_of(self.name)
             except UsageError:
-                if self._spool is None:  # the name of a file must tell its format; a pipe has none
+                if self._spool is None:  # a file must have an extension; a pipe has no name
                     raise
                 return Format(layout_of(head), seen)
         if self._spool is None or given is not None:
@@ -154,7 +150,7 @@ class InputFile:
 
 @contextmanager
 def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
-    """Translate errors of the system and of pyarrow that are raised inside into ``InputError``."""
+    """Translate errors of the operating system and of pyarrow into ``InputError``; ``name`` is the input."""
     try:
         yield
     except InputError:
@@ -186,7 +182,7 @@ def _problem(error: OSError | EOFError, name: str, compression: Compression | No
 
 
 def _copy_to_temporary_file(name: str, stream: Any) -> _TemporaryCopy:
-    """Return a temporary copy of what is left in ``stream``; it is removed when it is closed."""
+    """Copy the rest of ``stream`` to a temporary file, which is removed when it is closed."""
     spool = _TemporaryCopy()
     try:
         with translate_errors(name), spool.open() as copy:
@@ -199,7 +195,7 @@ def _copy_to_temporary_file(name: str, stream: Any) -> _TemporaryCopy:
 
 
 class _TemporaryCopy:
-    """A temporary file, which exists from ``open`` until ``close``; it is removed if the process is ended."""
+    """A temporary file that exists from ``open`` to ``close``, or until a signal ends the process."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.gettempdir()) / f"afresh-{uuid.uuid4().hex}"
@@ -208,7 +204,7 @@ class _TemporaryCopy:
         self._listed.enter_context(LEFTOVERS.path(self.path))
 
     def open(self) -> IO[bytes]:
-        """Create the file, readable for this user alone: what comes from a pipe may be secret."""
+        """Create the file, readable only for this user, because the data in a pipe may be secret."""
         return os.fdopen(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
     def close(self) -> None:

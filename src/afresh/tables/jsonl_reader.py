@@ -1,8 +1,7 @@
-"""Reads the rows of a JSONL file: one object per line.
+"""Read the rows of a JSONL file: one JSON object per line.
 
-pyarrow reads it with the types that the first object shows. Where a later line differs (an item that is once
-a number and once a text) or is broken, Python's own reader takes over and reads each line, or says what is
-wrong.
+pyarrow reads the file with the types of the first object. If a later line has other types (a text instead of
+a number) or is malformed, Python's json module reads the remaining lines, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SLOW_ROWS = 50_000
 
 
 class JsonlReader:
-    """Reads the first object of a JSONL file at once, and its rows on demand."""
+    """Reads the first object of a JSONL file when it is created, and the rows in ``batches``."""
 
     def __init__(self, source: InputFile) -> None:
         self._source = source
@@ -38,7 +37,7 @@ class JsonlReader:
         self.names = list(self._first)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of typed or text cells under the names of ``wanted``, with the share read so far."""
+        """Yield batches of the ``wanted`` columns, each with the share of the file read so far (0 to 1)."""
         done = 0
         try:
             for batch in self._reader(wanted):
@@ -51,7 +50,7 @@ class JsonlReader:
                 raise
 
     def line_of(self, row: int) -> int:
-        """Return the line of the file that holds row ``row`` (both from 1)."""
+        """Return the line of the file that contains row ``row``; both count from 1."""
         return next((line for number, line, _ in self._lines() if number == row), row)
 
     def _reader(self, wanted: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -76,7 +75,7 @@ class JsonlReader:
             yield pa.RecordBatch.from_arrays(cells, names=names), self._source.share_read()
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield row number, line number and text of each line that is not blank."""
+        """Yield the row number, line number and bytes of each line that is not blank."""
         row = 0
         with translate_errors(self._source.name), io.BufferedReader(self._source.stream()) as stream:
             for number, line in enumerate(stream, 1):
@@ -122,15 +121,15 @@ def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         double = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise _DoubleKeyError(f"{double!r} stands twice")
+        raise _DoubleKeyError(f"{double!r} occurs twice")
     return found
 
 
 def _type_of(column: Column, first: object) -> pa.DataType:
-    """Return the pyarrow type to expect of a column, from its value in the first object."""
+    """Return the pyarrow type of a column, according to its value in the first object."""
     if isinstance(first, bool) and column.kind == "flag":
         return pa.bool_()
-    if isinstance(first, str) or column.kind == "any":  # a number is then read as it is written, by Python
+    if isinstance(first, str) or column.kind == "any":  # pyarrow then refuses numbers; Python reads them
         return pa.string()
     if isinstance(first, int) and not isinstance(first, bool) and column.kind in ("text", "flag"):
         return pa.int64()

@@ -1,4 +1,4 @@
-"""Reads the rows of a Parquet file, row group by row group, and only the columns wanted."""
+"""Read the rows of a Parquet file, one row group at a time, and only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from afresh.values.formatting import one_line
 
 
 class ParquetReader:
-    """Reads the names of the columns at once, and the rows on demand."""
+    """Reads the names of the columns when it is created, and the rows in ``batches``."""
 
     def __init__(self, source: InputFile, batch_rows: int) -> None:
         self._source, self._batch_rows = source, batch_rows
         try:
             self._file = pq.ParquetFile(source.random_access(), pre_buffer=True)
         except (pa.ArrowException, OSError) as error:
-            # A file cut short lacks the footer, and with it the magic bytes at its end.
+            # A truncated file lacks its footer, which ends with magic bytes.
             reason = "half-written?" if "magic" in str(error) else one_line(error)
             raise InputError(f"is not a whole Parquet file ({reason})", path=source.name) from None
         self.names: list[str] = list(self._file.schema_arrow.names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of typed cells under the names of ``wanted``, with the share of rows read so far."""
+        """Yield batches of the ``wanted`` columns, each with the share of the rows read so far (0 to 1)."""
         for column in wanted:
             self._refuse_wrong_type(column)
         done, total = 0, max(self._file.metadata.num_rows, 1)
@@ -38,7 +38,7 @@ class ParquetReader:
                 yield batch.select(names), done / total
 
     def line_of(self, row: int) -> int:  # noqa: ARG002 (the readers' common shape)
-        """Return 0: Parquet has no lines."""
+        """Return 0, because a Parquet file has no lines."""
         return 0
 
     def _refuse_wrong_type(self, column: Column) -> None:

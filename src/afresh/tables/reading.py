@@ -1,12 +1,12 @@
-"""Reads tables as a whole or in batches, with the same checks.
+"""Read a table at once or in batches, with the same checks.
 
     with InputFile("items.csv.gz") as source:
         for batch in scan_table(source, ITEMS, unique="item"):
             ...
 
-A wrong cell, a row of another length, a missing or double column, a repeated key, a half-written file: each
-raises an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch,
-by 64-bit hashes: 1e7 keys cost 80 MB, and as much again while these are sorted, however long the texts are.
+A wrong cell, a row of wrong length, a missing or repeated column, a repeated key or a truncated file raises
+an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch by their
+64-bit hashes: 1e7 keys need 80 MB of memory, and twice as much during the sort, whatever their length.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """``rows`` rows of a file from ``first_row`` (0 is the file's first), every declared column checked.
-
-    ``given`` names the columns that the file has; the others are filled with their default on request.
-    ``share`` is the share of the file read up to the end of this batch, for progress bars.
-    """
+    """A batch of ``rows`` rows of a file, starting at ``first_row`` (counted from 0), with checked values.
+    ``given`` names the declared columns that the file has; for the others, the methods return the defaults.
+    ``share`` is the share of the file, from 0 to 1, that was read after this batch, for progress bars."""
 
     path: str
     first_row: int
@@ -54,7 +52,7 @@ class CheckedTable:
         return name in self.given
 
     def numbers(self, name: str) -> Floats:
-        """Return a column of kind number: float64, or float32 where a Parquet file stores that."""
+        """Return a column of kind ``number``: float32 if a Parquet file stores float32, else float64."""
         column: Floats = self._column(name, np.float64)
         return column
 
@@ -71,13 +69,13 @@ class CheckedTable:
         return column
 
     def text(self, name: str) -> pa.LargeStringArray:
-        """Return a column of kind text, as a pyarrow array without nulls."""
+        """Return a column of kind ``text`` as a pyarrow array without nulls."""
         if name in self.values:
             return self.values[name]
         return pa.repeat(pa.scalar(self.empty_values[name], pa.large_string()), self.rows)
 
     def fault(self, index: int, column: str, problem: str) -> InputError:
-        """Return the error to raise about the cell at ``index`` of this table."""
+        """Return an error about one cell; ``index`` is the row within this batch."""
         row = self.first_row + index + 1
         return InputError(problem, path=self.path, row=row, line=self.line_of(row), column=column)
 
@@ -94,7 +92,7 @@ def read_table(
     unique: str | None = None,
     format: str | None = None,  # noqa: A002
 ) -> CheckedTable:
-    """Read a whole table. ``unique`` names a text column in which no value may repeat.
+    """Read a whole table. ``unique`` is the name of a text column in which every value must be unique.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -121,8 +119,8 @@ def scan_table(
     format: str | None = None,  # noqa: A002
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[CheckedTable]:
-    """Yield a table in batches of at most ``batch_rows`` rows; at least one batch, even if it is empty. A
-    path is opened and closed here; an ``InputFile`` stays open, so that it can be scanned again."""
+    """Yield a table in batches of at most ``batch_rows`` rows. A table without rows yields one empty batch.
+    An ``InputFile`` stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
         rows: RowReader
@@ -131,7 +129,7 @@ def scan_table(
         else:
             rows = JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
         present = match_header(source.name, rows.names, columns)
-        # Objects may bring a column later than in the first line; files with a header cannot.
+        # In JSONL a column may first appear after the first line; in files with a header it cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
         hashes: list[Ints] = []
         for batch in _check_batches(source, rows, columns, wanted, batch_rows):
@@ -192,7 +190,7 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: lis
     found = first_repeat(keys, suspects)
     if found is not None:
         value, first, second = found
-        problem = f"{format_value(value)} stands twice, first in row {first + 1}: each must be its own"
+        problem = f"{format_value(value)} occurs twice, first in row {first + 1}: it must be unique"
         line = rows.line_of(second + 1)
         raise InputError(problem, path=source.name, row=second + 1, line=line, column=key.name)
 
@@ -208,12 +206,12 @@ def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[
 
 
 def hash_keys(keys: pa.Array) -> Ints:
-    # Python's own SipHash: 64 bits, keyed per process, so that no file can be built to collide.
+    # Python's SipHash has 64 bits and a random key per process, so that nobody can construct collisions.
     return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))
 
 
 def find_repeated(parts: list[Ints]) -> Ints:
-    """Return the hashes that occur more than once, sorted, and empty the list: sorting needs its memory.
+    """Return the hashes that occur more than once, sorted. ``parts`` is emptied, to free memory for sorting.
 
     >>> batches = [pa.array(["a", "b"]), pa.array(["c", "a"])]
     >>> first_repeat(batches, find_repeated([hash_keys(keys) for keys in batches]))
@@ -226,7 +224,7 @@ def find_repeated(parts: list[Ints]) -> Ints:
 
 
 def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
-    """Return the first repeated key with both its rows (from 0); None if only hashes collided."""
+    """Return the first repeated key and its two rows (counted from 0), or None if only hashes are equal."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:

@@ -1,7 +1,7 @@
-"""Writes tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
+"""Write tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
 
-CSV and JSON lines are encoded whole columns at a time. Numbers have the shortest form that reads back the
-same; infinity is ``inf`` in CSV and null in JSON.
+CSV and JSONL are encoded column by column. A number is written in the shortest form from which the same
+number is read again. Infinity is ``inf`` in CSV and null in JSON.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 
 
 class TableWriter:
-    """Writes batches of rows; the file appears, complete, when the ``with`` block has ended well.
+    """Writes batches of rows to a file, which appears when the ``with`` block ends without an error.
 
-    ``columns`` maps the names, in order, to their kinds. ``format`` is needed only for standard output
-    (``-``) in another format than CSV. A column of float32 arrays is stored as float32.
+    ``columns`` maps the names of the columns, in order, to their kinds. ``format`` is needed only to write
+    another format than CSV to standard output (``-``). A column of float32 arrays is stored as float32.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ class TableWriter:
         self.rows = 0
 
     def __enter__(self) -> Self:
-        """Open the file; a folder that is missing or not writable is refused here."""
+        """Open the file; raise ``OutputError`` if its folder is missing or not writable."""
         self._stream = self._stack.enter_context(open_output(self._path))
         if self._format.compression:
             self._stream = _CompressedStream(self._stream, self._format.compression)
@@ -80,17 +80,17 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Finish and rename the file, or after an error leave nothing behind; a closed pipe is no error."""
+        """Finish and rename the file; after an error, remove it. A closed pipe is no error."""
         if error is not None:
             self._abandon()
             return bool(self._stack.__exit__(kind, error, trace))
-        # What is pushed last runs first: an error at the end of the table reaches the file as any error does.
+        # The callback pushed last runs first, so the output sees an error in _finish and removes the file.
         self._stack.callback(self._finish)
         self._stack.close()
         return False
 
     def write(self, batch: Mapping[str, Any]) -> None:
-        """Write the rows of ``batch``: an array or list for each column, all of one length."""
+        """Write the rows of ``batch``, which has an array or list for each column, all of the same length."""
         sink = self._opened_writer(batch)
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
@@ -111,7 +111,7 @@ class TableWriter:
             self._writer.abandon()
 
     def _opened_writer(self, batch: Mapping[str, Any]) -> _TextWriter | _ParquetSink:
-        # The first batch decides whether numbers are float32, so the header is written with it.
+        # The first batch decides whether numbers are float32, so the header cannot be written before it.
         if self._writer is None:
             fields = [pa.field(name, _stored_type(kind, batch[name])) for name, kind in self._columns.items()]
             self._writer = _make_writer(self._format.layout, self._stream, pa.schema(fields))
@@ -148,10 +148,10 @@ class _TextWriter:
             self._stream.write(self._lines(dict(zip(part.schema.names, part.columns, strict=True))))
 
     def close(self) -> None:
-        """Do nothing: all rows are written already, and the caller closes the stream."""
+        """Do nothing: all rows have been written, and the caller closes the stream."""
 
     def abandon(self) -> None:
-        """Do nothing: all rows are written already."""
+        """Do nothing: all rows have been written."""
 
 
 class _ParquetSink:
@@ -167,7 +167,7 @@ class _ParquetSink:
         self._writer.close()
 
     def abandon(self) -> None:
-        # pyarrow writes the footer even when the writer is only garbage collected: discard it.
+        # pyarrow writes the footer even if the writer is only garbage collected, so discard the footer.
         self._stream.target = None
         self._writer.close()
 
@@ -181,8 +181,7 @@ def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _TextWriter 
 
 
 class _Unclosable:
-    """A stream that pyarrow may close without closing ``target``; without a target it discards what is
-    written."""
+    """A stream that leaves ``target`` open when pyarrow closes it, and discards data if that is None."""
 
     def __init__(self, target: Any) -> None:
         self.target, self.closed = target, False
@@ -199,7 +198,7 @@ class _Unclosable:
 
 
 class _CompressedStream:
-    """A stream that compresses what is written to it; ``finish`` writes the end."""
+    """A stream that compresses the data written to it; ``finish`` writes the end of the compressed data."""
 
     def __init__(self, stream: IO[bytes], compression: Compression) -> None:
         self._stream = stream
@@ -232,7 +231,7 @@ def _as_arrow(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
-    """Return one line of cells per row, quoted only where needed; a missing value is an empty cell.
+    """Return one line of cells per row, quoted only if necessary; a missing value is an empty cell.
 
     >>> csv_lines({"item": pa.array(["a", 'b "c", d']), "interval": pa.array([0.1, float("inf")])})
     b'a,0.1\\n"b ""c"", d",inf\\n'
@@ -275,7 +274,7 @@ def _csv_cells(cells: pa.Array) -> pa.Array:
 def _json_cells(cells: pa.Array) -> pa.Array:
     texts = cells.cast(pa.large_string())
     if is_text(cells.type):
-        # Escaping leaves the plain texts alone; their quotes are put around all at once.
+        # Only the few texts with special characters are escaped one by one; quotes are added to all at once.
         inner = _escape_matching(
             texts, _JSON_SPECIAL, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]
         )
@@ -286,7 +285,7 @@ def _json_cells(cells: pa.Array) -> pa.Array:
 
 
 def _escape_matching(texts: pa.Array, special: str, escape: Callable[[str], str]) -> pa.Array:
-    """Return the texts, of which the few that match ``special`` are replaced by ``escape(text)``."""
+    """Replace each text that matches ``special`` by ``escape(text)``."""
     found = pc.fill_null(pc.match_substring_regex(texts, special), False)
     if not pc.any(found).as_py():
         return texts
@@ -295,7 +294,7 @@ def _escape_matching(texts: pa.Array, special: str, escape: Callable[[str], str]
 
 
 def _join(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
-    """Return the texts of all rows end to end, which is how the buffer of the joined column holds them."""
+    """Join ``parts`` row by row, and return the texts of all rows end to end."""
     lines = pc.binary_join_element_wise(*parts, _scalar(""))
     _, offsets, data = lines.buffers()
     if data is None:

@@ -1,1 +1,1 @@
-"""What passes between the layers: errors, units, checked arrays, frozen results. Imports nothing above it."""
+"""Values that pass between the layers: errors, units, checked arrays and results. Imports no other layer."""

@@ -1,7 +1,7 @@
-"""Turns the arrays that users pass into checked float arrays.
+"""Convert the arrays that users pass into checked float arrays.
 
-float32 columns stay float32 in storage (half the memory at 1e8 items); the code that computes converts what
-it needs to float64, chunk by chunk.
+float32 columns stay float32, which halves the memory at 1e8 items. Code that computes with a column converts
+it to float64, chunk by chunk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ArrayLike: TypeAlias = npt.ArrayLike
 
 
 def as_floats(name: str, given: ArrayLike) -> Floats:
-    """Return ``given`` as a float array (float32 stays float32, all else becomes float64), unchecked.
+    """Return ``given`` as a float array. float32 stays float32; every other type becomes float64.
 
     >>> as_floats("rate", [1, 2]).dtype, as_floats("rate", np.float32([1])).dtype
     (dtype('float64'), dtype('float32'))
@@ -34,15 +34,15 @@ def as_floats(name: str, given: ArrayLike) -> Floats:
 
 
 def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Floats:
-    """Return ``given`` as a float array of numbers ≥ 0, or name the first that is not; ``infinite`` allows
-    inf.
+    """Return ``given`` as a float array; raise ``InputError`` at the first number below 0, NaN or infinite.
+    ``infinite=True`` allows infinite numbers.
 
     >>> nonnegative("rate", [1.0, -2.0])
     Traceback (most recent call last):
     afresh.values.errors.InputError: rate[1] is -2.0: must be a number of 0 or more
     """
     array = as_floats(name, given)
-    # Two reductions decide; NaN fails the comparison as it should.
+    # The minimum and maximum are enough: NaN propagates into both, and fails every comparison.
     good = array.size == 0 or (array.min() >= 0 and (infinite or array.max() < np.inf))
     if not good:
         bad = np.isnan(array) | (array < 0)
@@ -57,8 +57,7 @@ def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Float
 
 
 def like_inputs(result: Float64s, *inputs: Floats) -> Any:
-    """Return ``result`` in the storage type of its inputs: float32 if all are, a plain float if all are
-    scalars.
+    """Return ``result`` as float32 if all ``inputs`` are float32, and as a Python float if it is a scalar.
 
     >>> like_inputs(np.array([0.5]), np.float32([1.0])).dtype
     dtype('float32')

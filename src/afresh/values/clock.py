@@ -1,6 +1,6 @@
-"""The clock as an argument. This is the one file that reads the machine's clock.
+"""The clock, which is passed as an argument. No other file reads the machine's clock.
 
-Code that needs the time takes a ``Clock``; tests pass one that they set themselves.
+Code that needs the time receives a ``Clock``. Tests pass a clock that they set themselves.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time of day (``now_s``) and the time that has passed (``elapsed_s``)."""
+    """Returns the time of day (``now_s``) and a steady time for measuring durations (``elapsed_s``)."""
 
     def now_s(self) -> float:
-        """Return Unix seconds; they may step back when the machine's clock is set."""
+        """Return the time in Unix seconds, which can go backwards when the machine's clock is set."""
 
     def elapsed_s(self) -> float:
-        """Return the seconds since some fixed moment; they never step back. For durations only."""
+        """Return the seconds since an arbitrary start; they never go backwards. Use it for durations."""
 
 
 class SystemClock:

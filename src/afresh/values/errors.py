@@ -1,21 +1,21 @@
-"""Every error afresh raises on purpose, as one tree.
+"""All errors that afresh raises on purpose, as one tree.
 
-    AfreshError                 the root of all
+    AfreshError                 the base class of all errors
     ├── UsageError              the command or call is wrong: an option, a unit, a name (exit 2)
-    ├── InputError              the data is wrong; names file, row and column where known (exit 1)
-    ├── InfeasibleError         no answer meets the bounds; says by how much (exit 1)
+    ├── InputError              the data is wrong; names file, row and column if they are known (exit 1)
+    ├── InfeasibleError         no result meets the bounds; says by how much (exit 1)
     ├── OutputError             the result cannot be written (exit 1)
     ├── ListingError            a sitemap, feed or start page cannot be read (exit 1)
-    └── StoreError              the store cannot do it (exit 1); nothing committed is lost
-        ├── StoreMissingError   there is none at this address, or it may not be opened
-        ├── StoreLockedError    another process holds it; try again
-        ├── StoreReadOnlyError  it may be read but not written
-        ├── StoreFullError      no space is left for it
-        ├── StoreCorruptError   it is damaged, or no store of afresh
-        └── StoreVersionError   a newer afresh wrote it
+    └── StoreError              the store cannot do what was asked (exit 1); committed data is safe
+        ├── StoreMissingError   there is no store at this address, or it may not be opened
+        ├── StoreLockedError    another process has locked the store; try again
+        ├── StoreReadOnlyError  the store may be read but not written
+        ├── StoreFullError      no disk space is left for the store
+        ├── StoreCorruptError   the store is damaged, or afresh did not write it
+        └── StoreVersionError   a newer version of afresh wrote the store
 
-Library exceptions (OSError, ArrowInvalid, …) are turned into these where they arise; none leaks out.
-``UsageError`` and ``InputError`` are also ``ValueError``, which is what a caller from Python expects.
+Exceptions of libraries (OSError, ArrowInvalid, …) are translated into these errors where they occur.
+``UsageError`` and ``InputError`` are also ``ValueError``, which Python callers expect for wrong arguments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from difflib import get_close_matches
 
 
 class AfreshError(Exception):
-    """The root: its text is one line for people, its ``exit_code`` what the command returns."""
+    """Base class. The text is one line for people; ``exit_code`` is the exit status of a command."""
 
     exit_code = 1
 
@@ -37,7 +37,7 @@ class UsageError(AfreshError, ValueError):
 
 
 class InputError(AfreshError, ValueError):
-    """The data is wrong.
+    """The data is wrong; the message names file, row, line and column.
 
     >>> str(InputError("is -3, a rate must be 0 or more", path="items.csv", row=4, column="rate"))
     'items.csv, row 4 (line 5), column rate: is -3, a rate must be 0 or more'
@@ -52,8 +52,7 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1; ``line`` is the line in the file, by default row + 1, 0 if it has
-        no lines."""
+        """``row`` counts data rows from 1; ``line`` is the line of the file (default row + 1), 0 for none."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:
@@ -69,11 +68,11 @@ class InfeasibleError(AfreshError):
 
 
 class OutputError(AfreshError):
-    """The result cannot be written; nothing half-written is left behind."""
+    """The result cannot be written. No partly written file is left behind."""
 
 
 class ListingError(AfreshError):
-    """Some documents that list items could not be read. ``new`` is how many items the others added.
+    """Documents that list items could not be read. ``new`` is the number of items that other documents added.
 
     >>> str(ListingError({"https://a.test/map.xml": "404 Not Found"}, 2))
     'https://a.test/map.xml cannot be read: 404 Not Found; it was not added'
@@ -86,7 +85,7 @@ class ListingError(AfreshError):
 
 
 class StoreError(AfreshError):
-    """The store cannot do what was asked; what was committed before is still there."""
+    """The store cannot do what was asked. Data that was committed before is not affected."""
 
 
 class StoreMissingError(StoreError):
@@ -94,7 +93,7 @@ class StoreMissingError(StoreError):
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the store; the same call may succeed later."""
+    """Another process has locked the store; the same call may succeed later."""
 
 
 class StoreReadOnlyError(StoreError):
@@ -102,19 +101,19 @@ class StoreReadOnlyError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No space is left; the same call succeeds once there is some."""
+    """No disk space is left; the same call can succeed when space has been freed."""
 
 
 class StoreCorruptError(StoreError):
-    """The store is damaged, or is no store of afresh."""
+    """The store is damaged, or the file is not a store of afresh."""
 
 
 class StoreVersionError(StoreError):
-    """A newer afresh wrote the store."""
+    """A newer version of afresh wrote the store."""
 
 
 def one_of(kind: str, given: str, known: Iterable[str]) -> str:
-    """Return ``given`` if it is known, else refuse it with the nearest name.
+    """Return ``given`` if it is in ``known``; else raise an error that suggests the most similar name.
 
     >>> one_of("objective", "freshness", ["freshness", "age"])
     'freshness'
@@ -129,7 +128,7 @@ def one_of(kind: str, given: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the most similar name, or a full stop.
+    """Return a question that suggests the most similar name, or a full stop if no name is similar.
 
     >>> did_you_mean("wieght", ["weight", "cost"]), did_you_mean("zzz", ["weight"])
     (": did you mean 'weight'?", '.')

@@ -1,7 +1,7 @@
-"""What one poll of an item brought back.
+"""The result of one poll of an item.
 
-A source raises no exception for what may happen outside: a page that is gone, a host that stalls, a
-decompression bomb in the body all come back as a ``Fetched`` whose ``problem`` says what happened.
+A source raises no exception for problems of the remote side. A missing page, a host that does not answer and
+a decompression bomb in the body are all returned as a ``Fetched`` whose ``problem`` describes what happened.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
-"""What a poll can bring.
+"""The kinds of result that a poll can have.
 
-``content``    a copy that differs from ours, or the first one
-``unchanged``  our copy is still right: the server said so, or the normalised content has the same hash
-``gone``       the source says that there is no such item (404, 410); several such answers end its polls
-``refused``    we may not poll it: robots.txt, a private address, 401, 403, 451, a login page
-``failed``     it did not work this time: time-outs, broken bodies, 429, 5xx; nothing is known of the item
+``content``    the content differs from the copy held, or there was no copy yet
+``unchanged``  the copy held is up to date: the server said so, or the normalised content has the same hash
+``gone``       the source says that the item does not exist (404, 410); several such answers end its polls
+``refused``    the item may not be polled: robots.txt, a private address, 401, 403, 451, a login page
+``failed``     the poll did not work: a time-out, a broken body, 429, 5xx; it says nothing about the item
 """
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -26,25 +26,25 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of one poll; only the kinds ``content`` and ``unchanged`` say something about change.
+    """The result of one poll. Only the kinds ``content`` and ``unchanged`` show whether the item changed.
 
-    ``content``        the bytes served, decompressed; only with kind ``content``.
-    ``normal_hash``    hash of the normalised content; None where no content was read.
-    ``comparable``     False where the copy held was normalised by other settings: then content that
-                       differs is a new baseline and no evidence of a change.
-    ``validators``     what to hand back, verbatim, at the next poll. Replaces the old ones wherever the
-                       kind is ``content`` or ``unchanged``; other kinds leave them as they were.
-    ``modified_s``     when the source says the item last changed (Unix seconds), and only while that
-                       source has been honest; else None.
-    ``requests``       every request this poll sent: robots.txt, redirects and retries included.
-    ``bytes``          what came over the wire; ``seconds`` how long the requests took, without waiting.
-    ``retry_after_s``  the source asks not to be polled for so long.
-    ``put_off``        the item itself was not asked for, since its host may not be asked yet.
-    ``moved_to``       where the item lives now, after permanent redirects only.
-    ``status``         the last HTTP status, where there is one.
-    ``problem``        in words, one line, nothing secret; empty for content and unchanged.
+    ``content``        the decompressed bytes; only with kind ``content``.
+    ``normal_hash``    the hash of the normalised content; None if no content was read.
+    ``comparable``     False if the copy held was normalised with other settings. Content that differs is
+                       then a new baseline and no evidence of a change.
+    ``validators``     what to pass to the next poll, verbatim. They replace the stored validators if the kind
+                       is ``content`` or ``unchanged``; other kinds leave the stored ones as they are.
+    ``modified_s``     the time of the last change as the source states it (Unix seconds). None if it states
+                       none, or if its earlier statements were found to be wrong.
+    ``requests``       the number of requests of this poll, including robots.txt, redirects and retries.
+    ``bytes``          the bytes received; ``seconds`` is the duration of the requests, without waiting.
+    ``retry_after_s``  the source asks not to be polled for this many seconds.
+    ``put_off``        True if the item was not requested because its host may not be asked yet.
+    ``moved_to``       the new address of the item after permanent redirects; None after temporary ones.
+    ``status``         the last HTTP status, if there is one.
+    ``problem``        what went wrong, in one line without secrets; empty for content and unchanged.
 
-    >>> Fetched("failed", problem="no answer within 10 s").tells
+    >>> Fetched("failed", problem="no answer within 10 s").is_successful
     False
     """
 
@@ -65,6 +65,6 @@ class Fetched:
     put_off: bool = False
 
     @property
-    def tells(self) -> bool:
-        """Whether this poll says anything about the item's content."""
+    def is_successful(self) -> bool:
+        """Whether the poll succeeded, so that it shows whether the content changed."""
         return self.kind in ("content", "unchanged")

@@ -1,4 +1,4 @@
-"""Formats counts, times and error messages for people."""
+"""Format counts, times and error messages for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST_LINE = 200
 
 
 def format_count(number: int, thing: str) -> str:
-    """Return a number and what it counts, in the singular or plural.
+    """Return a number with its noun, in the singular or plural.
 
     >>> format_count(1, "poll"), format_count(0, "copy"), format_count(1234, "item")
     ('1 poll', '0 copies', '1,234 items')
@@ -27,7 +27,7 @@ def plural(thing: str) -> str:
 
 
 def format_moment(seconds: float) -> str:
-    """Return a date and time of day in UTC.
+    """Return the date and time of day, in UTC, of a time in Unix seconds; infinity is "never".
 
     >>> format_moment(0.0), format_moment(math.inf)
     ('1970-01-01 00:00:00 UTC', 'never')
@@ -38,7 +38,7 @@ def format_moment(seconds: float) -> str:
 
 
 def format_iso_time(unix_s: float) -> str:
-    """Return a time in ISO 8601, UTC; as Unix seconds where the calendar has no such day.
+    """Return a time in ISO 8601, UTC, or the number itself if the calendar has no such date.
 
     >>> format_iso_time(1_700_000_000), format_iso_time(0.25), format_iso_time(1e15)
     ('2023-11-14T22:13:20Z', '1970-01-01T00:00:00.250000Z', '1000000000000000')
@@ -50,7 +50,7 @@ def format_iso_time(unix_s: float) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return a text, or that of an error, on one line, cut to a readable length.
+    """Return a text or an error's message as one line of at most 200 characters.
 
     >>> one_line("ERROR:  no\\n  such thing"), len(one_line("x" * 1000))
     ('ERROR: no such thing', 201)

@@ -1,4 +1,4 @@
-"""Items: as users add them, as the store knows them, and what users change and search."""
+"""Items as users add them and as the store holds them; changes of items, and queries for items."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from afresh.values.errors import InputError, one_of
 from afresh.values.storable_text import check_storable
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
-"""``active``: polled when due; ``paused`` by the user; ``gone`` from its source; ``refused``: may not be
-polled."""
+"""``active``: is polled; ``paused``: by the user; ``gone``: no longer in its source; ``refused``: its source
+or the rules of politeness forbid polls."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
-"""All statuses; stores keep the position as a code, so new ones go to the end."""
+"""All statuses. Stores save the position of a status as its code, so a new status is added at the end."""
 
 Sort: TypeAlias = Literal["id", "key", "due", "changed", "failures", "weight"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -23,9 +23,9 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
-    """One thing to keep a copy of. ``group`` is the politeness group: the host for HTTP.
+    """An item to add. ``group`` names the items that are throttled together: for HTTP, those of one host.
 
-    ``selector`` is the item's own: which part of its content counts; empty means as its source says.
+    ``selector`` selects the part of the content that is compared; if empty, the source's selectors apply.
 
     >>> NewItem("https://example.org/", "web", "example.org").weight
     1.0
@@ -55,11 +55,11 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item as the store knows it. Times are Unix seconds, ``None`` where it never happened.
+    """One item as the store holds it. Times are Unix seconds, ``None`` if the event has not happened yet.
 
-    ``polled_s`` is the last poll that told something (failures do not change it), ``polls`` counts all polls,
-    ``failures`` those that failed since the last that worked, ``problem`` is the last failure in words.
-    ``version`` is the number of the newest copy, 0 while there is none.
+    ``polled_s`` is the time of the last successful poll, ``due_s`` of the next poll. ``polls`` counts all,
+    ``failures`` those that failed since the last success. ``problem`` describes the last failure.
+    ``version`` is the number of the newest copy, 0 while there is no copy.
     """
 
     id: int
@@ -87,8 +87,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What a user may change of an item; None leaves it as it is. A ``due_s`` of now means: poll it at once.
-    Making an item ``active`` again also forgets its failures and its problem."""
+    """New values for the fields of an item that a user may change; None leaves a field as it is.
+
+    To poll an item at once, set ``due_s`` to the current time. Setting ``status`` to ``active`` also resets
+    the item's failures and its problem."""
 
     weight: float | None = None
     cost: float | None = None
@@ -112,8 +114,8 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class ItemQuery:
-    """Which items to list, in which order. ``text`` is looked for anywhere in the key, case as written. Never
-    polled or changed sorts before any time; ties go by id."""
+    """Which items to list, and in which order. ``text`` may occur anywhere in the key; its case matters.
+    In the order ``changed``, items that never changed come first. Equal items are sorted by id."""
 
     text: str = ""
     status: Status | None = None
@@ -130,7 +132,7 @@ class ItemQuery:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """A page of items and the cursor of the next, ``None`` at the end."""
+    """A page of items, and the cursor of the next page; the cursor of the last page is ``None``."""
 
     items: tuple[Item, ...]
     cursor: str | None
@@ -138,7 +140,7 @@ class ItemPage:
 
 @dataclass(frozen=True, slots=True)
 class ItemCount:
-    """How many items of one source and group have one status."""
+    """The number of items of one source and group that have one status."""
 
     source: str
     group: str

@@ -1,4 +1,4 @@
-"""A lease: the right to poll one item for a while, and what its source needs to poll it."""
+"""A lease: the right to poll one item until a time, with everything that its source needs for the poll."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from afresh.values.items import Status
 class Lease:
     """One item, leased to one worker until ``until_s``.
 
-    ``token`` is a fencing token: a later lease of the item has a larger one, and only the newest can commit.
+    ``token`` is a fencing token: a later lease of the item has a larger token; only the newest can commit.
     ``validators`` are those of the last poll, verbatim (``etag``, ``last-modified``, …).
-    ``content_hash`` is the hash of the newest copy's normalised content, ``None`` while there is none.
-    ``polled_s`` is the last poll that told something, ``failures`` counts those in a row that did not.
-    ``belief`` is the policy's rate state, empty before the first poll.
-    ``selector`` is the item's own, empty where that of its source holds.
-    ``worker`` is the engine that holds the lease, empty for programs that fetch themselves.
+    ``content_hash`` is the hash of the newest copy's normalised content, ``None`` while there is no copy.
+    ``polled_s`` is the time of the last successful poll, ``failures`` the number of failed polls since then.
+    ``belief`` is what the policy has learned about the item's change rate; empty before the first poll.
+    ``selector`` is the item's own selector; if it is empty, those of its source apply.
+    ``worker`` is the engine that holds the lease; empty for programs that fetch the item themselves.
     """
 
     item_id: int

@@ -1,7 +1,7 @@
-"""The temporary files and child processes of this program, listed while they exist.
+"""A list of the temporary files and child processes of this program, while they exist.
 
-Whoever makes one removes it. The list is for a program that has to end at once: it can then clear away what
-the code that was interrupted no longer can.
+The code that creates a file or process also removes it. The list is for a program that must end at once: it
+removes everything in the list, because the interrupted code cannot do so any more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Leftovers:
-    """What has to be removed if the program ends now. Any thread may read the sets."""
+    """What must be removed if the program ends now. Any thread may read the sets."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
@@ -20,9 +20,9 @@ class Leftovers:
 
     @contextmanager
     def path(self, name: object, *endings: str) -> Iterator[None]:
-        """A file or folder of this name may exist while the context lasts; with ``endings`` others beside it.
+        """List the path ``name``, and ``name`` followed by each of ``endings``, until the context ends.
 
-        Enter it before the file is made, so that there is never a file that is not listed.
+        Enter the context before the file is created, so that every existing file is listed.
 
         >>> with LEFTOVERS.path("store.db", "-wal"):
         ...     sorted(LEFTOVERS.paths)
@@ -39,7 +39,7 @@ class Leftovers:
 
     @contextmanager
     def process(self, number: int, *, leads_group: bool = False) -> Iterator[None]:
-        """A child process exists while the context lasts; ``leads_group``: its own children end with it."""
+        """List a child process until the context ends; ``leads_group`` lists its whole process group."""
         listed = self.process_groups if leads_group else self.processes
         listed.add(number)
         try:
@@ -49,4 +49,4 @@ class Leftovers:
 
 
 LEFTOVERS = Leftovers()
-"""Those of this program: a process has one list, as it has one set of signal handlers."""
+"""The list of this program. It is global because signal handlers, which use it, are global too."""

@@ -1,7 +1,7 @@
-"""Listings: the items that a sitemap, a feed or a start page names, and what is new in them.
+"""Listings: the items that a sitemap, a feed or a start page lists, and how the list changed.
 
-One document makes one ``Listing``. Compared with what the same document named before, it gives births
-(new items), deaths (items that are gone) and notices (hints that an item changed).
+Each document is one ``Listing``. A comparison with the previous listing of the same document finds births
+(new items), deaths (items that are no longer listed) and notices (hints that an item changed).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"
 class ListingEntry:
     """One entry of a listing.
 
-    ``mark`` is what the document says of the entry's version (a date, an id): a new mark is a notice.
-    ``prior_rate_per_s`` is a guess of its change rate (a sitemap's changefreq), ``priority`` 0 … 1 its
-    publisher's view of its importance; neither is to be trusted further than as a prior.
+    ``mark`` identifies the version of the entry (a date, an id); a new mark is a notice.
+    ``prior_rate_per_s`` is the change rate that the document states (a sitemap's changefreq); ``priority``,
+    from 0 to 1, is the importance that it states. Both are claims of the publisher and serve only as priors.
     """
 
     key: str
@@ -30,7 +30,8 @@ class ListingEntry:
 
     @property
     def changed_by_s(self) -> float | None:
-        """The latest time that ``modified_s`` may stand for; a date without a time stands for all of it.
+        """The latest possible time of the change: the end of the day, month or year if ``mark`` is only a
+        date.
 
         >>> ListingEntry("a", "1970-01-02", modified_s=86400.0).changed_by_s
         172800.0
@@ -43,14 +44,15 @@ class ListingEntry:
         return self.modified_s + (_DATE_DAYS.get(len(self.mark), 0) * 86400.0 if is_date else 0.0)
 
 
-_DATE_DAYS = {4: 366, 7: 31, 10: 1}  # by the length of a year, a month (2026-05) and a day (2026-05-01)
+_DATE_DAYS = {4: 366, 7: 31, 10: 1}  # days, by the length of a text: 2026, 2026-05, 2026-05-01
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One document that was read. A ``complete`` document lists all items: what is missing from it is gone.
-    ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what was
-    wrong with it in words; the entries read before the problem are kept."""
+    """One document that was read. A ``complete`` document lists all items, so an item that it lacks is gone.
+
+    ``again_after_s`` is the time in seconds before the document wants to be read again (a feed's ttl).
+    ``problem`` describes what was wrong with the document; ``entries`` holds what was read before it."""
 
     origin: str
     kind: ListingKind
@@ -65,8 +67,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ListingChanges:
-    """What a listing changes: the keys that are new, those that are gone, and those whose mark has
-    changed."""
+    """The keys that are new in a listing, the keys that are gone, and those whose mark has changed."""
 
     births: tuple[str, ...]
     deaths: tuple[str, ...]
@@ -76,10 +77,10 @@ class ListingChanges:
 def compare_listing(
     before: Mapping[str, str], entries: Iterable[ListingEntry], *, complete: bool
 ) -> ListingChanges:
-    """Compare the marks known ``before`` (key → mark) with what a document lists now.
+    """Compare the ``entries`` of a document with its previous entries, ``before`` (key → mark).
 
-    A listing that is not complete (a feed, a document that broke off) shows no deaths. An entry without a
-    mark can be new or gone, but gives no notice.
+    A listing that is not complete (a feed, a document of which a part is missing) has no deaths. An entry
+    without a mark can be new or gone, but is never a notice.
 
     >>> compare_listing({"a": "1", "b": "1"}, [ListingEntry("b", "2"), ListingEntry("c", "1")], complete=True)
     ListingChanges(births=('c',), deaths=('a',), notices=('b',))

@@ -1,4 +1,4 @@
-"""The names of the objectives that a plan may pursue, with a line on each for people.
+"""The names of the objectives that a plan can optimise, each with a title for people.
 
 Commands, settings, the API and the pages read them here; the formulas are in
 ``afresh.allocation.objectives``.

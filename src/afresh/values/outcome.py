@@ -1,4 +1,4 @@
-"""The outcome of one poll, which is committed as one: copy, observation, belief, next due time, spending."""
+"""The outcome of one poll, committed in one transaction: copy, observation, belief, next poll and cost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from afresh.values.lease import Lease
 
 EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-_LATEST_S = 9e9  # the year 2255: 2^53 µs, where floats cease to be exact
+_LATEST_S = 9e9  # the year 2255; from 2^53 µs on, a float no longer holds every microsecond
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What polling cost its source and us.
+    """The cost of polls. ``bytes`` are received bytes, ``seconds`` the duration of the requests.
 
     >>> Spent(requests=1, bytes=200) + Spent(requests=1, seconds=0.5)
     Spent(requests=2, bytes=200, seconds=0.5, money=0.0)
@@ -38,7 +38,7 @@ class Spent:
         )
 
     def less(self, other: Spent) -> Spent:
-        """Return the difference, where no number is below 0.
+        """Return ``self`` minus ``other``, field by field, but at least 0.
 
         >>> Spent(requests=2, bytes=200).less(Spent(requests=1, bytes=300))
         Spent(requests=1, bytes=0, seconds=0.0, money=0.0)
@@ -56,10 +56,10 @@ NOTHING_SPENT = Spent()
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one poll told of an item: changed or not in the ``elapsed_s`` since the last that told something.
+    """Whether an item changed during the ``elapsed_s`` seconds between its last two successful polls.
 
-    ``elapsed_s`` is 0 for the first poll, which only starts the clock. ``modified_s`` is the time of the last
-    change as the source says, ``count`` the number of changes as it says. ``audit``: the poll was at random.
+    ``elapsed_s`` is 0 for the first poll. The source may state the time of the last change (``modified_s``)
+    and the number of changes (``count``). ``audit``: the item was drawn at random.
 
     >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
     True
@@ -74,7 +74,7 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse impossible times; an impossible ``modified_s`` is the source's mistake and only ignored."""
+        """Refuse impossible times, but ignore an impossible ``modified_s``, because the source stated it."""
         for name, value in (("time_s", self.time_s), ("elapsed_s", self.elapsed_s)):
             if not abs(value) < _LATEST_S:
                 raise InputError(
@@ -88,7 +88,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NewCopy:
-    """Content to keep. ``normal_hash`` is the hash of its normalised form, which decides what a change is."""
+    """Content to store. ``normal_hash`` is the hash of its normalised form; a different hash is a change."""
 
     content: bytes
     media_type: str
@@ -97,9 +97,9 @@ class NewCopy:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that one poll changes. ``observation`` is None where the poll told nothing (a failure).
-    ``validators`` and ``belief`` of None leave what was there. ``event`` is to be delivered to the source's
-    hooks."""
+    """Everything that one poll changes. ``observation`` is None if the poll failed. ``validators`` and
+    ``belief`` replace the stored values unless they are None. ``event`` will be delivered to the source's
+    hooks. ``due_s`` is the time of the next poll."""
 
     lease: Lease
     time_s: float
@@ -126,7 +126,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An outcome that was not committed: its lease was ``lost`` to another, or the item ``removed``."""
+    """An outcome that was not committed: a newer lease exists (``lost``), or the item was ``removed``."""
 
     item_id: int
     reason: Literal["lost", "removed"]

@@ -1,4 +1,4 @@
-"""The frozen results of the Python API."""
+"""The result classes of the Python API; all are immutable."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from afresh.values.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """How a budget is spent over items: what ``afresh.allocate`` returns.
+    """How a budget is divided among items; the result of ``afresh.allocate``.
 
-    ``frequency`` refreshes per time for each item, in the unit of the rates given.
-    ``multiplier`` gain in Σ w·F (or in −Σ w·loss) per further unit of spend: the price of freshness.
-    ``spend``      cost per time of this plan; below the budget only where nothing is left to buy.
-    ``gap``        certificate: no plan is better than this one by more than ``gap`` in Σ w·F.
-    ``freshness``  weighted mean freshness of the copies, whatever the objective.
-    ``age``        weighted mean age; infinite as soon as a changing item of weight > 0 is never refreshed.
-    ``dropped``    how many changing, weighted items are not worth a refresh at this budget.
+    Σ w·F is the sum over items of weight times objective value (for freshness, F is the item's freshness).
+
+    ``frequency``  refreshes per unit of time for each item; the unit is that of the rates passed in.
+    ``multiplier`` the gain in Σ w·F (or in −Σ w·loss) from one more unit of budget.
+    ``spend``      the cost of this plan per unit of time; below the budget only if more would gain nothing.
+    ``gap``        a proven bound: no other plan exceeds the Σ w·F of this plan by more than ``gap``.
+    ``freshness``  the weighted mean freshness of the copies, whatever the objective.
+    ``age``        the weighted mean age; infinite if a changing item of weight > 0 is never refreshed.
+    ``dropped``    the number of changing items of weight > 0 that are not refreshed at this budget.
     """
 
     frequency: Floats
@@ -31,11 +33,11 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Income:
-    """What refreshing one item at its best interval earns: what ``afresh.best_interval`` returns.
+    """The income from refreshing one item at its best interval; the result of ``afresh.best_interval``.
 
-    ``interval`` is infinite and ``net_income`` that of never refreshing where ``futile``; ``reason``
-    says in words why, or what makes it worth while. ``break_even`` is the benefit per time at which
-    refreshing starts to pay, ``break_even_ratio`` that benefit as a multiple of the cost.
+    If no interval beats never refreshing, ``futile`` is True, ``interval`` is infinite and ``net_income`` is
+    that of never refreshing. ``reason`` explains the result. ``break_even`` is the benefit per time above
+    which refreshing pays; ``break_even_ratio`` is that benefit divided by the cost.
     """
 
     interval: float
@@ -49,11 +51,11 @@ class Income:
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """How often one item changes, as far as its polls tell: what ``afresh.estimate`` returns.
+    """How often one item changes, estimated from its polls; the result of ``afresh.estimate``.
 
-    ``rate`` per unit of the times given; ``low`` and ``high`` hold it with the probability asked for
-    (``high`` is infinite where every poll found a change and the method knows no prior).
-    ``polls`` counts the intervals (the first look only starts the clock), ``changes`` those that held one.
+    ``rate`` is in changes per unit of the times passed in. It lies between ``low`` and ``high`` with the
+    requested probability; ``high`` is infinite if every poll found a change and the method has no prior.
+    ``polls`` counts the intervals between polls, ``changes`` the intervals that end with a change.
     """
 
     rate: float
@@ -66,7 +68,7 @@ class RateEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RateEstimates:
-    """The same for many items: arrays with a row per item."""
+    """``RateEstimate`` for many items: each array has one entry per item."""
 
     rate: Floats
     low: Floats

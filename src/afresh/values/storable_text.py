@@ -1,4 +1,4 @@
-"""Texts from outside that a database can hold: what a server sends must never make a commit fail."""
+"""Make texts from remote systems storable, so that no text can make a commit to the database fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from afresh.values.errors import InputError
 
 
 def replace_unstorable(text: str) -> str:
-    """Return the text with replacements for the characters that UTF-8 or a database cannot hold.
+    """Replace the characters that cannot be encoded as UTF-8 or stored in a database.
 
     >>> replace_unstorable("text/html"), replace_unstorable("caf\\udce9 \\0")
     ('text/html', 'caf? \\ufffd')
@@ -17,7 +17,7 @@ def replace_unstorable(text: str) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a store can hold the text as it is.
+    """Return whether a store can hold the text without replacements.
 
     >>> is_storable("café"), is_storable("caf\\udce9")
     (True, False)
@@ -26,7 +26,7 @@ def is_storable(text: str) -> bool:
 
 
 def check_storable(what: str, texts: Iterable[str]) -> None:
-    """Refuse texts that no store can hold as they are; ``what`` says what they are.
+    """Raise ``InputError`` if a store cannot hold one of ``texts``; ``what`` names the texts in the message.
 
     >>> check_storable("a worker's name", ["a\\0"])
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What a store returns: copies, columns for the policy, events, notices, spending, sizes."""
+"""Values that a store returns: copies, columns for the policy, events, notices, costs, sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an item's copy; ``number`` counts from 1, ``hash`` is that of the content itself."""
+    """One version of an item's copy. ``number`` counts from 1; ``hash`` is the hash of the raw content."""
 
     item_id: int
     number: int
@@ -37,12 +37,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyColumns:
-    """Items as arrays, a row each, in order of ``id``: what a policy starts from.
+    """All items as arrays, one row per item, sorted by ``id``. A policy is built from them.
 
-    ``source`` and ``group`` are codes, see ``Plan.names``; ``status`` is the position in ``STATUSES``.
-    ``polled_s`` and ``prior_rate_per_s`` are NaN where there is none. Row i's belief is
-    ``beliefs[belief_end[i] − belief_size[i] : belief_end[i]]``; with beliefs of one size,
-    ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them all.
+    ``source`` and ``group`` are numbers that stand for names; ``status`` is the position in ``STATUSES``.
+    ``polled_s`` and ``prior_rate_per_s`` are NaN if unknown. ``beliefs`` joins the stored beliefs of all
+    rows; row i has ``beliefs[belief_end[i] − belief_size[i] : belief_end[i]]``. If all beliefs have the same
+    size, ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them at once.
     """
 
     id: Ids
@@ -61,7 +61,7 @@ class PolicyColumns:
 
     @property
     def belief_end(self) -> Ids:
-        """The end of each row's belief in ``beliefs``."""
+        """The position in ``beliefs`` at which the belief of each row ends."""
         return np.cumsum(self.belief_size)
 
     def belief(self, row: int) -> bytes:
@@ -71,7 +71,7 @@ class PolicyColumns:
 
 @dataclass(frozen=True, slots=True)
 class ObservationColumns:
-    """Observations as arrays, sorted by item and time; ``modified_s`` and ``count`` are NaN where unknown."""
+    """Observations as arrays, sorted by item and time. ``modified_s`` and ``count`` are NaN if unknown."""
 
     item_id: Ids
     time_s: Float64s
@@ -87,7 +87,7 @@ class ObservationColumns:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change to be delivered to the source's hooks. ``attempts`` counts this delivery too."""
+    """A change to be delivered to the source's hooks. ``attempts`` includes the delivery under way."""
 
     id: int
     item_id: int
@@ -101,8 +101,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint that an item changed, open until a poll leased after ``time_s`` is committed. ``number`` grows
-    with every hint, ``count`` says how many this one stands for."""
+    """A hint that an item changed. It is removed when a poll that was leased after ``time_s`` is committed.
+    ``number`` increases with every hint; ``count`` is the number of hints that were merged into this one."""
 
     number: int
     item_id: int
@@ -112,7 +112,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """What one source cost in the minute that starts at ``start_s``."""
+    """The cost of one source's requests in the minute that starts at ``start_s``."""
 
     start_s: float
     source: str
@@ -120,7 +120,7 @@ class LedgerRow:
 
 
 def minute_of(time_s: float) -> int:
-    """Return the minute of the ledger that a time falls in, counted from 1970.
+    """Return the minute, counted from 1970, in which a time falls; the ledger has one row per minute.
 
     >>> minute_of(59.9), minute_of(60.0)
     (0, 1)
@@ -130,7 +130,9 @@ def minute_of(time_s: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """Items that a user changed or removed after an edit; not ``complete`` if older edits were dropped."""
+    """The items that users changed or removed since a given edit, and the ``number`` of the latest edit.
+
+    ``complete`` is False if the store has already deleted some of these edits."""
 
     number: int
     item_ids: tuple[int, ...]
@@ -139,7 +141,7 @@ class Edits:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process that polls, under a name that only it has; ``seen_s`` is its last sign of life."""
+    """One process that polls, with a unique name. ``seen_s`` is the last time at which it reported itself."""
 
     name: str
     host: str
@@ -149,7 +151,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one worker holds until ``until_s``: a politeness group, or a role."""
+    """The exclusive right of one worker, until ``until_s``, to ask a group or to play a role (``name``)."""
 
     name: str
     worker: str
@@ -158,7 +160,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RequestWindow:
-    """When one worker alone may start requests: from ``first_s`` to ``until_s``, both included."""
+    """The time, from ``first_s`` to ``until_s`` inclusive, in which only one worker may start requests."""
 
     first_s: float
     until_s: float
@@ -166,7 +168,7 @@ class RequestWindow:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Sizes. ``stored_bytes`` is what contents take after compression, ``file_bytes`` the whole store."""
+    """Sizes. ``stored_bytes`` is the size of the compressed contents, ``file_bytes`` of the whole store."""
 
     items: int
     leases: int

@@ -1,6 +1,6 @@
-"""Reads and writes durations, rates, budgets, sizes and shares of time; inside, all times are seconds.
+"""Parse and format durations, rates, budgets, sizes and shares of time; all parsed times are seconds.
 
-A year is 365.25 days. Nothing here needs NumPy, so that the command line starts fast.
+A year is 365.25 days. This module does not import NumPy, so that the command line starts quickly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS_IN_WORDS = "s, m, h, d, w or y"
 
 
 def unit_seconds(unit: str) -> float:
-    """Return the seconds in one ``unit``.
+    """Return the number of seconds in one ``unit``.
 
     >>> unit_seconds("d")
     86400.0
@@ -35,7 +35,7 @@ def unit_seconds(unit: str) -> float:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in a duration such as ``90s 15m 6h 1d 2w 1y``.
+    """Return the seconds in a duration such as ``90s``, ``15m``, ``6h``, ``1d``, ``2w`` or ``1y``.
 
     >>> parse_duration("1.5h"), parse_duration("1y") / 86400
     (5400.0, 365.25)
@@ -45,7 +45,7 @@ def parse_duration(text: str) -> float:
         raise UsageError(
             f"{text!r} is not a duration: give a number and a unit ({_UNITS_IN_WORDS}), such as 6h"
         )
-    return _finite(text, float(match["number"]) * UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, float(match["number"]) * UNIT_SECONDS[match["unit"]])
 
 
 def parse_rate(text: str) -> float:
@@ -57,18 +57,18 @@ def parse_rate(text: str) -> float:
     match = _per_time(text, "a rate", "5000/d")
     if match["size"] or match["item"]:
         raise UsageError(f"{text!r} is not a rate: give a number per time, such as 5000/d")
-    return _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRate:
-    """A budget as a user gave it: cost units per second, for all items together or for each."""
+    """A budget as a user wrote it, in cost units per second: for all items together or for each item."""
 
     per_second: float
     per_item: bool
 
     def total_per_second(self, items: int) -> float:
-        """Return the budget for ``items`` items together, per second."""
+        """Return the budget of all ``items`` items together, in cost units per second."""
         return self.per_second * items if self.per_item else self.per_second
 
 
@@ -83,12 +83,12 @@ def parse_budget(text: str) -> BudgetRate:
     match = _per_time(text, "a budget", "5/d or 0.05/item/d")
     if match["size"]:
         raise UsageError(f"{text!r} is not a budget: give cost units per time, such as 5/d or 0.05/item/d")
-    per_second = _finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    per_second = _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
     return BudgetRate(per_second, per_item=bool(match["item"]))
 
 
 def parse_size_rate(text: str) -> float:
-    """Return the bytes per second in ``10GB/d``.
+    """Return the bytes per second in a size per time such as ``10GB/d``.
 
     >>> parse_size_rate("86.4kB/d")
     1.0
@@ -96,7 +96,8 @@ def parse_size_rate(text: str) -> float:
     match = _per_time(text, "a size per time", "10GB/d")
     if match["size"] not in SIZE_BYTES or match["item"]:
         raise UsageError(f"{text!r} is not a size per time: use {', '.join(SIZE_BYTES)}, such as 10GB/d")
-    return _finite(text, float(match["number"]) * SIZE_BYTES[match["size"]] / UNIT_SECONDS[match["unit"]])
+    size = float(match["number"]) * SIZE_BYTES[match["size"]]
+    return _check_finite(text, size / UNIT_SECONDS[match["unit"]])
 
 
 def parse_share(text: str) -> float:
@@ -129,7 +130,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """Return a rate as settings write it, in the unit of time that makes it shortest.
+    """Return a rate as it is written in settings, in the unit of time that makes the text shortest.
 
     >>> format_rate(2.0), format_rate(parse_rate("5000/d"))
     ('2/s', '5000/d')
@@ -138,7 +139,7 @@ def format_rate(per_second: float) -> str:
 
 
 def format_size_rate(bytes_per_second: float) -> str:
-    """Return a size per time as settings write it, in the units that make it shortest.
+    """Return a size per time as it is written in settings, in the units that make the text shortest.
 
     >>> format_size_rate(1e6), format_size_rate(parse_size_rate("10GB/d"))
     ('1MB/s', '10GB/d')
@@ -152,7 +153,7 @@ def format_size_rate(bytes_per_second: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Return a share of time as settings write it.
+    """Return a share of time as it is written in settings.
 
     >>> format_share(parse_share("20m/h")), format_share(0.001)
     ('20m/h', '3.6s/h')
@@ -174,7 +175,7 @@ def _per_time(text: str, kind: str, example: str) -> re.Match[str]:
     return match
 
 
-def _finite(text: str, value: float) -> float:
+def _check_finite(text: str, value: float) -> float:
     if not math.isfinite(value):
         raise UsageError(f"{text!r} is too large")
     return value

@@ -41,7 +41,7 @@ def test_where_a_page_moved_for_good_is_said_once_and_kept_over_runs(mirror: Afr
     for _ in range(2):
         assert mirror("set", key, "--poll-now").code == 0
         said.append(mirror("run", "--once", *QUICK, "--set", "plan.audit_share=0").err)
-    assert not any("moved for good" in words for words in said)
+    assert not any("moved permanently" in words for words in said)
     assert site.paths() == ["/robots.txt", "/old", "/a", "/a", "/a"]
     assert mirror("get", key).out == "a"
 

@@ -338,8 +338,8 @@ def test_a_failed_poll_need_not_say_whether_it_changed(afresh: Afresh, tmp_path:
 
 VIEWS = {
     "a base nobody knows": ("V,a\nV,oncee\n", "row 2 (line 3), column base: is 'oncee', which is neither"),
-    "itself": ("V,a\nV,V\n", "row 2 (line 3), column base: views stand on each other in a circle: V → V"),
-    "a circle": ("V,a\nV,W\nX,V\nW,V\n", "row 4 (line 5), column base: views stand on each other"),
+    "itself": ("V,a\nV,V\n", "row 2 (line 3), column base: views depend on each other in a circle: V → V"),
+    "a circle": ("V,a\nV,W\nX,V\nW,V\n", "row 4 (line 5), column base: views depend on each other"),
     "an item": ("V,b\na,b\n", "row 2 (line 3), column view: 'a' is a view and was polled itself"),
 }
 

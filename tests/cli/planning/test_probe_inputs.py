@@ -84,7 +84,7 @@ def test_a_server_that_turns_us_away_ends_it_in_words_and_loses_nothing(afresh: 
         address = site.url + "/search?q={query}&page={page}"
         ran = afresh("probes", world.relation, *COLUMNS, "--server", address, *PATHS, "-o", "q.csv", "--json")
     assert ran.code == 1
-    assert "after 5 requests the server stopped: HTML where JSON was due: a captcha" in ran.err
+    assert "after 5 requests the server stopped: HTML instead of JSON: a captcha" in ran.err
     assert json.loads(ran.out)["requests"] == 5
     assert Path("q.csv").read_text().count("\n") > 1
 

@@ -124,7 +124,7 @@ def test_a_table_of_a_database_is_a_relation(afresh: Afresh, files: tuple[Path, 
         ("title,authors\nweb,x\n", "relation.csv: no column 'id'. It has title, authors"),
         (
             "id,title,authors\n1,web,x\n1,net,y\n",
-            "row 2 (line 3), column id: '1' stands twice, first in row 1",
+            "row 2 (line 3), column id: '1' occurs twice, first in row 1",
         ),
         ("id,title,authors\n,web,x\n", "row 1 (line 2), column id: is empty"),
         ("id,title,authors\n1,,\n2,the,;\n", "no record has a keyword in authors, title"),

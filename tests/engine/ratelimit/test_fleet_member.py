@@ -232,7 +232,7 @@ def test_an_engine_without_a_host_says_so_once(caplog: pytest.LogCaptureFixture)
 
     with caplog.at_level(logging.INFO, LOGGER.name):
         asyncio.run(work())
-    assert caplog.text.count("another engine on this store asks every host") == 1
+    assert caplog.text.count("other engines on this store hold every host") == 1
 
 
 async def _inherit_nothing(groups: Collection[str]) -> None:

@@ -31,11 +31,11 @@ class World:
 
     async def owe(self, owed_s: float) -> None: ...
 
-    async def capped_s(self, group: str) -> float:
+    async def last_start_s(self, group: str) -> float:
         del group
         return -np.inf
 
-    async def keep_capped(self, group: str, began_s: float) -> None: ...
+    async def save_start(self, group: str, began_s: float) -> None: ...
 
     def is_open(self, group: str) -> bool:
         del group

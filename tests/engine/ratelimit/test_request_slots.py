@@ -170,10 +170,10 @@ class Hands:
     async def owe(self, owed_s: float) -> None:
         self.owed += owed_s
 
-    async def capped_s(self, group: str) -> float:
+    async def last_start_s(self, group: str) -> float:
         return self.capped.get(group, -math.inf)
 
-    async def keep_capped(self, group: str, began_s: float) -> None:
+    async def save_start(self, group: str, began_s: float) -> None:
         self.capped[group] = began_s
 
     def is_open(self, group: str) -> bool:

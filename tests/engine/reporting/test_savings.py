@@ -7,11 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.scheduler.test_forecast import BUDGET, World, rates_of
+from tests.slow_cases import with_slow_cases
 from tests.web.serving import engine_of, filled
 
 from afresh.allocation.allocate import allocate
 from afresh.engine.reporting.plan_sample import RatePosteriors
-from afresh.engine.reporting.savings import compare_with_uniform
+from afresh.engine.reporting.savings import compare_with_uniform, uniform_needs
+from afresh.engine.scheduler.forecast import Forecast
+from afresh.engine.scheduler.restore import plan_shadow_price
 from afresh.model.freshness import freshness
 
 LADDER = 2.0 ** np.arange(-8.0, 4.0)
@@ -56,6 +60,22 @@ def test_the_interval_is_wide_while_polls_have_told_little() -> None:
         found = compare_with_uniform(mass, np.full(60, 1 / 60), np.ones(60), frequency)
         spans.append(math.log(found.high / found.low))
     assert spans[0] > 1.5 * spans[1]
+
+
+@pytest.mark.parametrize("seed", with_slow_cases([1, 2, 3, 4], kept=1))
+def test_what_is_claimed_is_so(seed: int) -> None:
+    """Pages polled by the engine's own policy for eighteen rounds, whose true rates are known here."""
+    world = World(rates_of(seed), seed)
+    world.freshness(36.0)
+    policy, rows = world.policy, np.arange(world.rates.size)
+    policy.record_pick(plan_shadow_price(policy, BUDGET))
+    found = uniform_needs(policy, Forecast(policy))
+    frequency = 1.0 / policy.intervals_s(rows)
+    factors = np.geomspace(0.25, 4.0, 1000) * frequency.mean()
+    uniform = [freshness(world.rates, np.full(rows.size, each)).mean() for each in factors]
+    same = np.interp(freshness(world.rates, frequency).mean(), uniform, factors) / frequency.mean()
+    assert found.low - 0.02 < same < found.high + 0.02
+    assert found.low > 1.0
 
 
 def test_the_status_of_a_store_says_it(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_captcha_rests_the_source_in_words_and_loses_nothing(tmp_path: Path) -
             items = items_of(engine)
             assert {item.status for item in items.values()} == {"active"}
             words = {item.problem for item in items.values() if item.problem}
-            assert words == {"HTML where JSON was due: a captcha, a log-in or an error page"}
+            assert words == {"HTML instead of JSON: a captcha, a log-in or an error page"}
         assert len(site.requests) == asked  # the odd answers are not among them
         site.trouble = None
         with engine_on(world, site, tmp_path) as engine:
@@ -211,11 +211,11 @@ def test_a_relation_that_breaks_under_a_running_engine_is_said_and_nothing_lost(
 
         engine.run(for_s=3.0, report=breaks)
         (trouble,) = engine.status().troubles
-        assert "'p1' stands twice" in trouble.problem
+        assert "'p1' occurs twice" in trouble.problem
         assert "the records read before are kept" in trouble.problem
         assert all(item.status == "active" for item in items_of(engine).values())
         reasons = " ".join(engine.why(next(iter(world.keys))).reasons)
-        assert "worth the most together" in reasons
+        assert "the highest total poll value" in reasons
         assert "dropped" not in reasons
         world.relation.write_text(whole)
         run_until(engine, lambda: engine.status().troubles == ())

@@ -149,7 +149,7 @@ def test_a_source_that_breaks_spoils_only_its_own_poll(
     with engine_for(tmp_path) as engine:
         engine.add(["http://127.0.0.1:9/"])
         engine.run(once=True)
-        assert engine.store.items.by_id([1])[0].problem == "the source itself broke: ZeroDivisionError"
+        assert engine.store.items.by_id([1])[0].problem == "the source raised ZeroDivisionError"
 
 
 def test_a_defect_of_ours_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

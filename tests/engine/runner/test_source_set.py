@@ -80,7 +80,7 @@ def test_a_source_that_is_gone_is_polled_no_more_and_one_that_is_new_is(tmp_path
             return replace(settings, sources=(renamed,))
 
         words = site.time.run(reloaded(engine, change, lambda run: run.context.sources.names() == ["other"]))
-        assert words == ["source 'web' is gone", "source 'other' is new"]
+        assert words == ["source 'web' is removed", "source 'other' is new"]
 
 
 def test_wrong_settings_change_nothing(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_views_are_found_refreshed_and_watched(house: House) -> None:
 
     house.beside(script)
     assert all(view.cost_s > 0 for view in house.views().values())
-    assert "fresh: nothing below it moved" in house.words(OF_A)
+    assert "fresh: nothing that it is made from changed" in house.words(OF_A)
     assert house.trouble() == ""
 
 

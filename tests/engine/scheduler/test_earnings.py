@@ -115,7 +115,7 @@ def test_what_pays_beyond_the_limit_is_dropped_and_not_futile(tmp_path: Path) ->
     assert found.money is not None
     assert found.money.futile == 0
     assert "dropped: a poll would pay, but others pay more" in words
-    assert "or a larger budget would bring it back" in words
+    assert "or a larger budget it would be polled" in words
 
 
 def test_the_limit_of_money_is_kept_and_priced(tmp_path: Path) -> None:

@@ -168,5 +168,5 @@ def test_a_reload_says_what_changed_and_no_secret() -> None:
         parse_settings("[web]\ntoken = 'new-token'\n[budget]\nrequests='2/s'"),
     )
     words = describe_changes(before, after)
-    assert words == ["budget.requests is now 2/s (was 1/s)", "web.token is another"]
+    assert words == ["budget.requests is now 2/s (was 1/s)", "web.token has changed"]
     assert "old-token" not in repr(before)

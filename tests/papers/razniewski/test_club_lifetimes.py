@@ -13,7 +13,7 @@ def test_the_stated_rates_come_back_from_lifetimes() -> None:
     part = section_8_1()
     assert [check.recomputed for check in part.checks] == pytest.approx([0.26, 0.36], abs=0.001)
     assert {check.verdict for check in part.checks} == {CheckVerdict.AGREES}
-    assert "AIC takes exponential." in part.note
+    assert "AIC selects exponential." in part.note
 
 
 def test_table_3_comes_back_from_cohorts_with_a_finite_rate_for_all_of_ten() -> None:

@@ -55,7 +55,7 @@ def test_figure_4_ranks_the_estimators(zhang: Report) -> None:
     assert naive_to_zhang > 1.1
     assert 0.95 < cho_to_zhang < 1
     assert zhang_to_saa > 1.2
-    assert "SAA, started at a look every five days, spends 10." in part.note
+    assert "SAA, which starts with a poll every five days, makes 10." in part.note
 
 
 def test_figures_are_all_there(zhang: Report) -> None:

@@ -36,7 +36,7 @@ BAD_RELATIONS: dict[str, tuple[str | None, str]] = {
         "id,title,authors\n1,a,b\n,c,d\n",
         r"row 2 .*column id: is empty: every record needs a key",
     ),
-    "twice": ("id,title,authors\n1,a,b\n1,c,d\n", r"row 2, column id: '1' stands twice, first in row 1"),
+    "twice": ("id,title,authors\n1,a,b\n1,c,d\n", r"row 2, column id: '1' occurs twice, first in row 1"),
     "no words": ("id,title,authors\n1,,\n2,the,\n", r"no record has a keyword in authors, title"),
     "too long": (f"id,title,authors\n1,{'x' * 10_000_000},b\n", r"column title: holds 10,000,000 characters"),
     "not text": ("\x00\x01\x02", r"is not UTF-8"),

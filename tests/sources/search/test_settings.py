@@ -23,11 +23,11 @@ def world(tmp_path: Path) -> World:
 BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "no query": ({"server": "https://a.test/?page={page}"}, r"server: needs \{query\}"),
     "odd part": ({"server": "https://a.test/?q={query}&p={pg}"}, r"server: \{pg\} is not known"),
-    "brace": ({"server": "https://a.test/?q={query"}, "a brace stands alone"),
+    "brace": ({"server": "https://a.test/?q={query"}, "a single brace"),
     "no key part": ({"look_up": "https://a.test/x"}, r"look_up: needs \{key\}"),
     "path": ({"rows": "data["}, "'data\\[' is not a JSON path"),
     "no table": ({"server": "sqlite:a.db"}, "table: name the server's table"),
-    "twice": ({"keywords": ["title", "title:;"]}, "keywords: each column once"),
+    "twice": ({"keywords": ["title", "title:;"]}, "keywords: name each column once"),
     "odd path": ({"paths": {"price": "p"}}, "'price' is none of the fields"),
     "unknown": ({"pagesize": 5}, "did you mean 'page_size'"),
 }

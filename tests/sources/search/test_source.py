@@ -89,7 +89,7 @@ def test_every_record_is_refreshed_by_few_requests(world: World, site: SearchSit
     assert desk.requests == len(site.requests)  # every one is paid for by somebody, or by the next
     assert len(site.requests) < 0.7 * len(world.own)
     for key, one in desk.fetched.items():
-        assert one.tells
+        assert one.is_successful
         if one.kind == "content":
             assert json.loads(one.content or b"") == {"cites": world.papers.citations(int(key[1:]), 0.0)}
 
@@ -162,11 +162,11 @@ def test_a_record_that_is_gone_is_reported_and_put_off(
     assert desk.fetched[key].kind == "gone"
     assert desk.fetched[key].problem == "the server no longer has a record with this key"
     assert sum(asked == key for _, asked in site.requests) <= 3
-    assert all(desk.fetched[other].tells for other in world.keys if other != key)
+    assert all(desk.fetched[other].is_successful for other in world.keys if other != key)
 
 
 TROUBLES = {
-    "captcha": (HTMLResponse("<html>Are you a robot?</html>"), "HTML where JSON was due: a captcha"),
+    "captcha": (HTMLResponse("<html>Are you a robot?</html>"), "HTML instead of JSON: a captcha"),
     "500": (JSONResponse({"error": "oops"}, 500), "500 Internal Server Error"),
     "429": (JSONResponse({}, 429, {"Retry-After": "77"}), "429 Too Many Requests"),
     "not JSON": (Response(b'{"count": 3', media_type="application/json"), "not JSON: it begins with"),
@@ -234,7 +234,7 @@ def test_endless_pages_and_wrong_totals_waste_few_requests(
 
     site.trouble = endless
     desk = ask_on(world, site, clock, 150)
-    assert all(key in desk.fetched and desk.fetched[key].tells for key in world.keys)
+    assert all(key in desk.fetched and desk.fetched[key].is_successful for key in world.keys)
 
 
 def test_totals_that_are_too_small_or_missing_still_reach_every_record(
@@ -246,7 +246,7 @@ def test_totals_that_are_too_small_or_missing_still_reach_every_record(
         else None
     )
     desk = ask_on(world, site, clock, 120)
-    assert all(key in desk.fetched and desk.fetched[key].tells for key in world.keys)
+    assert all(key in desk.fetched and desk.fetched[key].is_successful for key in world.keys)
 
 
 def test_two_different_records_of_one_key_are_refused(
@@ -285,7 +285,7 @@ def test_without_look_ups_a_record_is_found_by_its_own_keywords(
 ) -> None:
     desk = ask_on(world, site, clock, 150, look_up="")
     assert all(path.startswith(("authors:", "title:")) for _, path in site.requests)
-    tells = sum(key in desk.fetched and desk.fetched[key].tells for key in world.keys)
+    tells = sum(key in desk.fetched and desk.fetched[key].is_successful for key in world.keys)
     assert tells >= 0.95 * len(world.keys)
 
 

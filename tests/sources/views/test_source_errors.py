@@ -174,7 +174,10 @@ def test_a_server_that_counts_nothing_is_refused(warehouse: Warehouse) -> None:
         warehouse.run(f"ALTER DATABASE {warehouse.database} SET track_counts = off")
         try:
             listing = await warehouse.look()
-            assert (listing.complete, listing.problem.split(",")[0]) == (False, "the server counts no rows")
+            assert (listing.complete, listing.problem.split(",")[0]) == (
+                False,
+                "the server does not count rows",
+            )
             resting = [one async for one in warehouse.source.listings()]
             assert resting == []
             warehouse.clock.time_s += 2
@@ -201,7 +204,7 @@ def test_a_standby_is_refused(own_postgres: PostgresServer) -> None:
         await source.close()
         assert (found.kind, found.problem.split(":")[0]) == (
             "failed",
-            "the server is a standby, which lags behind and refreshes nothing",
+            "the server is a standby, which cannot refresh views",
         )
         assert (found.retry_after_s or 0) > 0
 

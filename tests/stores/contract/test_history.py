@@ -75,8 +75,8 @@ def test_the_same_bytes_again_are_no_new_version_but_may_be_read_anew(store: Sto
     assert store.leases.take([1], 3.0, 1.0)[0].content_hash == b"other"
 
 
-@pytest.mark.parametrize("aside", [False, True])
-def test_columns_say_what_items_say(store: Store, aside: bool) -> None:
+@pytest.mark.parametrize("whole_batches", [False, True])
+def test_columns_say_what_items_say(store: Store, whole_batches: bool) -> None:
     store.items.add(
         [
             NewItem("a", "web", "h", 2.0, 3.0, 4.0, 5.0, 6.0),
@@ -87,7 +87,7 @@ def test_columns_say_what_items_say(store: Store, aside: bool) -> None:
     )
     poll(store, "b", 20.0, belief=b"bb", due_s=math.inf)
     poll(store, "c", 30.0, belief=b"c", status="gone")
-    batches = list(store.plan.columns(batch=2, aside=aside))
+    batches = list(store.plan.columns(batch=2, whole_batches=whole_batches))
     assert [batch.id.tolist() for batch in batches] == [[1, 2], [3]]
     first, second = batches
     names = store.plan.names()
@@ -114,7 +114,7 @@ def test_columns_read_aside_are_exact(store: Store) -> None:
     store.items.add(new_items(5), 0.0)
     due_s = np.array([1.7e9 + 1 / 3, 5e-324, math.nextafter(math.inf, 0), -0.1, math.inf])
     store.plan.save(np.arange(1, 6), due_s, [bytes(range(n, 256)) for n in range(5)])
-    (one,), (other,) = store.plan.columns(), store.plan.columns(aside=True)
+    (one,), (other,) = store.plan.columns(), store.plan.columns(whole_batches=True)
     for name in ("id", "source", "group", "status", "weight", "due_s", "polled_s", "belief_size"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name, strict=True)
     assert one.beliefs == other.beliefs
@@ -124,7 +124,9 @@ def test_columns_read_aside_are_exact(store: Store) -> None:
 def test_columns_can_go_on_after_an_id_or_tell_of_some(store: Store) -> None:
     store.items.add(new_items(5), 0.0)
     assert [batch.id.tolist() for batch in store.plan.columns(after_id=3)] == [[4, 5]]
-    assert list(store.plan.columns(after_id=5)) == list(store.plan.columns(after_id=5, aside=True)) == []
+    assert (
+        list(store.plan.columns(after_id=5)) == list(store.plan.columns(after_id=5, whole_batches=True)) == []
+    )
     assert store.plan.columns_of([4, 2, 99]).id.tolist() == [2, 4]
     assert store.plan.columns_of([]).id.tolist() == []
     store.items.change(["k3"], ItemChange(max_interval_s=7.0))

@@ -44,7 +44,7 @@ class ReferencePlan(ReferenceGroup, Plan):
         *,
         after_id: int = 0,
         batch: int = 8192,
-        aside: bool = False,  # noqa: ARG002
+        whole_batches: bool = False,  # noqa: ARG002
     ) -> Iterator[PolicyColumns]:
         while True:
             with self._data:

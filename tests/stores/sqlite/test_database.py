@@ -146,7 +146,7 @@ def test_a_log_that_cannot_be_joined_is_said(open_folder: Path) -> None:
     log.write_bytes(kept)
     path.chmod(0o666)
     open_folder.chmod(0o555)
-    with as_nobody(), pytest.raises(StoreReadOnlyError, match=r"store\.db-wal holds what is not yet in it"):
+    with as_nobody(), pytest.raises(StoreReadOnlyError, match=r"store\.db-wal has changes that are not yet"):
         SqliteStore(path, read_only=True)
 
 

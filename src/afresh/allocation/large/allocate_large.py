@@ -1,12 +1,12 @@
-"""The freshness plan of millions of items: one pass fills a histogram, one root, one pass writes the plan.
+"""The freshness plan of millions of items: a pass fills a histogram, a root is found, a pass writes the plan.
 
 Maximise Σ w·F subject to Σ c·f = B in fixed order, without bounds (Cho & Garcia-Molina 2000, §4). The first
-pass fills a ``Histogram``, on which the cut-off is found; a closer look at the few items around it follows;
-the last pass writes the frequencies and adds up spend, freshness and age exactly. Should the exact spend be
-off by more than 5e−10, the histogram is asked again for a budget corrected by as much, or, within 1e−7, all
-frequencies are scaled. No temporary is as long as a column.
+pass fills a ``Histogram``, in which the cut-off is found. The few items near it are then counted in narrower
+bins. The last pass writes the frequencies and adds up spend, freshness and age exactly. If the exact spend
+differs from the budget by more than 5e−10 of it, all frequencies are scaled if the difference is within 1e−7;
+otherwise the histogram is solved again for a budget corrected by the difference. Temporary arrays are short.
 
-Numba's loops run on threads; without Numba NumPy does the same work a few times slower.
+The loops of Numba run on threads. Without Numba, NumPy does the same work a few times slower.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from afresh.values.results import Allocation
 
 ENGINES = ("auto", "numba", "numpy")
 
-_NUMBA_FROM = 2_000_000  # below, importing and loading Numba takes longer than the plan
-_LOOKS = 8  # closer looks at the edge; four reach single doubles
+_NUMBA_FROM = 2_000_000  # for fewer items, importing and loading Numba takes longer than the plan
+_LOOKS = 8  # most counts of the items near the edge in narrower bins; four reach single doubles
 _TRIES = 6
 _GOOD_SPEND = 5e-10
-_GOOD_SCALE = 1e-7  # a plan scaled by 1+ε is within 2ε of the best in L1
+_GOOD_SCALE = 1e-7  # a plan scaled by 1+ε is within 2ε of the best plan in the sum of differences
 
 _T = TypeVar("_T")
 
@@ -52,11 +52,11 @@ def allocate_large(
     engine: str = "auto",
     threads: int | None = None,
 ) -> Allocation:
-    """The optimal freshness plan; ``out`` receives the frequencies if given.
+    """Return the optimal freshness plan; the frequencies are written to ``out`` if given.
 
-    They are float32 if all columns are, which rounds each by up to 6e−8; the sums reported are taken before
-    rounding. ``engine`` numba, numpy, or auto: Numba if installed and worth its start. ``threads`` defaults
-    to the processors this process may use, or 1 without Numba.
+    Frequencies are float32 if all columns are, which rounds each by up to 6e−8; the reported sums are
+    computed before rounding. ``engine`` is numba, numpy, or auto (Numba if it is installed and there are
+    millions of items). ``threads`` defaults to the processors that this process may use, or 1 without Numba.
 
     >>> plan = allocate_large([1.0, 2.0, 3.0, 4.0, 5.0], 5.0)  # Cho & Garcia-Molina 2000, Table 5 (b)
     >>> plan.frequency.round(4), round(plan.spend, 9), plan.dropped
@@ -105,7 +105,7 @@ class _Run:
     workers: int
 
     def build_histogram(self, window: PriceWindow = WHOLE) -> Histogram:
-        """One pass: the histogram of the items in ``window``."""
+        """Return the histogram of the items in ``window``, in one pass over the items."""
 
         def one(start: int, stop: int) -> Histogram:
             histogram: Histogram = self.passes.build_histogram(self.columns.part(start, stop), window)
@@ -115,7 +115,7 @@ class _Run:
         return sum(others, start=first)
 
     def write_plan(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> PlanSums:
-        """One pass: writes the plan with this cut-off, and adds it up in short parts, hence accurately."""
+        """Write the plan with this cut-off in one pass; return its sums, added in short, accurate parts."""
 
         def one(start: int, stop: int) -> list[PlanSums]:
             sums = []
@@ -132,7 +132,7 @@ class _Run:
         return PlanSums(spend, value, age, sum(part.dropped for part in sums))
 
     def _run_on_threads(self, job: Callable[[int, int], _T], jobs: int) -> list[_T]:
-        """``job(start, stop)`` on the threads, for about ``jobs`` stretches that cover all items."""
+        """Call ``job(start, stop)`` on the threads, for about ``jobs`` ranges that cover all items."""
         stretch = max(-(-self.columns.size // jobs), 1 << 14)
         starts = range(0, max(self.columns.size, 1), stretch)
         return list(self.pool.map(lambda start: job(start, min(start + stretch, self.columns.size)), starts))
@@ -140,7 +140,7 @@ class _Run:
 
 def _solve(run: _Run, budget: float) -> Allocation:
     histogram = run.build_histogram()
-    if not len(histogram.start):  # nothing changes or nothing matters
+    if not len(histogram.start):  # every item has rate 0 or weight 0
         run.out[:] = 0
         return Allocation(run.out, multiplier=0.0, spend=0.0, gap=0.0, freshness=1.0, age=0.0, dropped=0)
     cutoff = histogram.solve(budget)
@@ -152,7 +152,7 @@ def _solve(run: _Run, budget: float) -> Allocation:
         cutoff = histogram.solve(budget, near=cutoff)
     cutoff, scale, sums = _meet_budget(run, histogram, cutoff, budget)
     weight = histogram.total_weight
-    # To the second order a plan scaled by 1+ε lacks ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e; so does rounding.
+    # To second order a plan scaled by 1+ε loses ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e. So does rounding.
     error = max(abs(scale - 1), 2.0**-24 if run.out.dtype == np.float32 else 2.0**-53)
     gap = 0.5 * error**2 * weight / math.e + cutoff.multiplier * max(budget - sums.spend, 0.0)
     return Allocation(
@@ -169,7 +169,7 @@ def _solve(run: _Run, budget: float) -> Allocation:
 def _meet_budget(
     run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float
 ) -> tuple[Cutoff, float, PlanSums]:
-    """Write the plan so that its exact spend meets the budget: the cut-off, the scale and the sums."""
+    """Write the plan so that its exact spend meets the budget; return the cut-off, the scale and the sums."""
     asked = budget
     for _ in range(_TRIES):
         scale = 1.0
@@ -182,7 +182,7 @@ def _meet_budget(
         if abs(off) <= _GOOD_SCALE * budget:
             sums = run.write_plan(cutoff, scale, with_age=with_age)
             break
-        # The histogram's error is nearly the same a little further on.
+        # The error of the histogram's spend is nearly the same at a slightly different budget.
         asked *= scale
         cutoff = histogram.solve(asked, near=cutoff)
     if not with_age and sums.dropped == 0:

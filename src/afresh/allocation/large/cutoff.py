@@ -1,17 +1,17 @@
-"""The cut-off price of a freshness plan, which all items share, and the frequency that follows for each.
+"""The cut-off price of a freshness plan, which all items share, and each item's frequency.
 
-With the price x = cλ/w of an item and the multiplier μ, y = μx; the optimal plan refreshes it at f = λ/Φ(y)
-if y < 1 and drops it otherwise (Cho & Garcia-Molina 2000, §4). So μ is known by its *edge* 1/μ, the price
-from which items are dropped. Near the edge 1−y = μ·(edge−x) keeps all its digits, whereas 1−μx loses them.
+An item of rate λ, cost c and weight w has the price x = cλ/w. With the multiplier μ and y = μx, the optimal
+plan refreshes it at the frequency f = λ/Φ(y) if y < 1, and drops it otherwise (Cho & Garcia-Molina 2000, §4;
+Φ is ``model.curves.phi``). The *edge* 1/μ is the price from which items are dropped. Near it
+1−y = μ·(edge−x) keeps all its digits, whereas 1−μx loses them.
 
-That is not enough where many items of one price are refreshed so rarely (r = λ/f beyond 30, a tiny budget)
-that their y differs from 1 by less than a double shows. Then the edge is put *at* their price, and r is given
-for it: 1−y = μ·(edge−x) + (1+r)e^{−r} holds for all items below, μ = (1−(1+r)e^{−r})/edge.
+That is not enough if many items of one price are refreshed so rarely (r = λ/f beyond 30, at a tiny budget)
+that their y cannot be distinguished from 1 in double precision. Then the edge is put *at* their price and r
+is stored with it: for all items below, 1−y = μ·(edge−x) + (1+r)e^{−r} with μ = (1−(1+r)e^{−r})/edge.
 
-1/Φ comes from a small table. With L = −ln(1−y), Φ is the positive root of r − ln(1+r) = L, which
-``model.curves.phi`` finds to the last bit by Halley steps. As a function of s = √(2L), H = s/Φ is smooth from
-H(0) = 1 on, and neither y → 0 nor y → 1 is singular: a cubic Hermite interpolation gives it to 1e−12 for a
-fraction of the time.
+1/Φ is interpolated in a small table. With L = −ln(1−y), Φ is the positive root of r − ln(1+r) = L, which
+``model.curves.phi`` computes in all digits by Halley steps. As a function of s = √(2L), H = s/Φ is smooth
+from H(0) = 1 on, without singularities at y → 0 or y → 1. So cubic interpolation is accurate to 1e−12.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from afresh.model.curves import phi
 from afresh.values.arrays import Float64s
 
 CELLS_PER_UNIT = 128
-LAST = 8.75  # the largest s in the table; 1−y of two different doubles is at least 2⁻⁵³, s = 8.57
+LAST = 8.75  # the largest s in the table; a double y < 1 has 1−y ≥ 2⁻⁵³, which is s ≤ 8.57
 CELLS = int(LAST * CELLS_PER_UNIT)
 
 
 @cache
 def phi_table() -> Float64s:
-    """Rows c₀, c₁, c₂, c₃: on each cell H = c₀ + c₁t + c₂t² + c₃t³; H' = (1 − s²(1+Φ)/Φ²)/Φ."""
+    """Return rows c₀, c₁, c₂, c₃ with H = c₀ + c₁t + c₂t² + c₃t³ on each cell of s, t from 0 to 1.
+
+    They follow from the values of H and of its slope H' = (1 − s²(1+Φ)/Φ²)/Φ at both ends of the cell.
+    """
     s = np.arange(1, CELLS + 1) / CELLS_PER_UNIT
     ratio = ratio_at(s * s / 2)
     values = np.append(1.0, s / ratio)
@@ -62,7 +65,7 @@ def ratio_at(log_rest: Float64s) -> Float64s:
 
 
 def inverse_phi(log_rest: Float64s) -> Float64s:
-    """1/Φ from L = −ln(1−y) > 0, to 1e−12 up to L = 38.
+    """Return 1/Φ(y) for L = −ln(1−y) > 0 (``log_rest``), accurate to 1e−12 up to L = 38.
 
     >>> inverse_phi(np.array([0.76606])).round(4)  # y = 0.5352, where items are refreshed most often
     array([0.5576])
@@ -80,12 +83,12 @@ def inverse_phi(log_rest: Float64s) -> Float64s:
     return inverse
 
 
-_NEAR = 3.0  # L from which 1−y is found from the distance to the edge
+_NEAR = 3.0  # from this L on, 1−y is computed from the distance to the edge
 
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Items at prices beyond ``edge`` are dropped; those right at it have r = ``ratio`` (∞: dropped too)."""
+    """Items at prices above ``edge`` are dropped; items at ``edge`` have r = ``ratio`` (∞ if dropped too)."""
 
     edge: float
     ratio: float = math.inf
@@ -97,11 +100,11 @@ class Cutoff:
 
     @property
     def multiplier(self) -> float:
-        """μ: the gain in Σ w·F per further unit of spend."""
+        """μ, the gain in Σ w·F per further unit of spend."""
         return (1 - self.rest) / self.edge
 
     def inverse_ratio(self, prices: Float64s) -> Float64s:
-        """1/r = f/λ for items of these prices (above 0), to 1e−12; 0 where they are dropped.
+        """Return 1/r = f/λ for items of these prices (above 0), accurate to 1e−12; 0 for dropped items.
 
         >>> Cutoff(edge=2.0).inverse_ratio(np.array([1.0703, 2.0])).round(4)
         array([0.5576, 0.    ])
@@ -122,7 +125,7 @@ class Cutoff:
 
 
 def freshness_at(y: Float64s, inverse: Float64s) -> Float64s:
-    """F = (1−e^{−r})/r from y = g(r) and i = 1/r without an exponential: i(1+y·i)/(1+i); 0 where i = 0.
+    """Return F = (1−e^{−r})/r from y = g(r) and i = 1/r without an exponential: i(1+y·i)/(1+i); 0 if i = 0.
 
     >>> freshness_at(np.array([0.5351534]), np.array([1 / 1.7933])).round(4)
     array([0.4648])

@@ -1,14 +1,14 @@
-"""A histogram of prices: all that the search for the freshness plan's multiplier needs of the items.
+"""A histogram of prices: all that the search for the freshness plan's multiplier needs to know of the items.
 
-With x = cλ/w the spend at a multiplier μ is C(μ) = Σ w·x/Φ(μx): the items matter only through the
-distribution of w over x. A histogram keeps it in bins 1/256 wide, each with the number of items, Σw, Σw·t
-and Σw·t², t the place within the bin. Everything is a sum, so histograms of partitions add up to that of the
-whole, on threads or processes.
+With the price x = cλ/w (cost c, rate λ, weight w) the spend at a multiplier μ is C(μ) = Σ w·x/Φ(μx). So only
+the distribution of w over x matters. The histogram stores it in bins of relative width 1/256, each with the
+number of items, Σw, Σw·t and Σw·t², where t is the position within the bin. Everything is a sum, so the
+histograms of parts of the items, made by threads or processes, add up to that of all items.
 
-A bin stands for w spread evenly over the stretch that has its mean and variance. That is right to the third
-order in the bin's width, except at the cut-off, where 1/Φ is singular: there a second pass counts the items
-of the few bins around the edge again, in bins 2¹² times as narrow (``window``), until the unresolved spend is
-negligible. Items of equal price end in a bin of their own, a single double.
+For a bin, w is taken to be spread evenly over the interval of prices that has the bin's mean and variance.
+The error is of third order in the bin's width, except at the cut-off, where 1/Φ is singular. So another pass
+counts the items of the few bins around the edge in bins 2¹² times as narrow (``window``), until the
+unresolved spend is negligible. Items of equal price end in a bin of their own, as narrow as a single double.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
 _CHUNK = 1 << 15
-_NARROWER = 12  # bits more of the mantissa at each closer look
-_AROUND = 4  # bins on either side of the edge that a closer look covers
-_UNRESOLVED = 1e-8  # share of the budget that may lie in bins at the edge
-_TOO_CLOSE = 1e-9  # of the edge: there a price is needed to the last bit
+_NARROWER = 12  # each further pass uses so many more bits of the mantissa
+_AROUND = 4  # bins on either side of the edge that a further pass covers
+_UNRESOLVED = 1e-8  # share of the budget that may be spent in bins at the edge
+_TOO_CLOSE = 1e-9  # relative distance to the edge below which a price is needed in all digits
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Mergeable sums over items: ``a + b`` is the histogram of both. Frozen, picklable, small.
+    """Sums over items in bins of their price; ``a + b`` is the histogram of both. It is frozen and picklable.
 
-    ``start`` (bits of a bin's least double) and ``shift`` (it is 2^shift doubles wide) name the bins; the
-    rows of ``sums`` are the number of items, Σw, Σw·t and Σw·t². Items of rate 0 (static) or weight 0 have
-    no bin.
+    A bin begins at the double with the bits ``start`` and is 2^``shift`` doubles wide. The rows of ``sums``
+    are the number of items, Σw, Σw·t and Σw·t². Items of rate 0 (static) or weight 0 have no bin.
 
     >>> halves = Histogram.from_items([1.0, 2.0]) + Histogram.from_items([3.0, 4.0, 5.0])
     >>> round(halves.solve(5.0).multiplier, 4)  # Cho & Garcia-Molina 2000, Table 5 (b): the fifth is dropped
@@ -60,7 +59,7 @@ class Histogram:
 
     @staticmethod
     def from_columns(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
-        """The histogram of those items whose price lies in ``window``."""
+        """Return the histogram of the items whose price lies in ``window``."""
         table = np.zeros((4, window.rows))
         static, unweighted, static_weight = 0, 0, 0.0
         for start in range(0, columns.size, _CHUNK):
@@ -79,8 +78,8 @@ class Histogram:
     def from_table(
         table: Float64s, window: PriceWindow, static: int, unweighted: int, static_weight: float
     ) -> Histogram:
-        """From the rows count, Σw, Σw·t, Σw·t² over all keys of ``window``, most of them empty."""
-        if window is not WHOLE:  # a closer look at items that were counted before
+        """Build from a table with the rows count, Σw, Σw·t, Σw·t² and a column per bin of ``window``."""
+        if window is not WHOLE:  # these items were already counted in an earlier pass
             static, unweighted, static_weight = 0, 0, 0.0
         (used,) = np.nonzero(table[0])
         start = (used + window.first) << window.shift
@@ -110,11 +109,11 @@ class Histogram:
 
     @property
     def total_weight(self) -> float:
-        """Σw, over static items too."""
+        """Σw over all items, static items included."""
         return math.fsum(self.sums[1]) + self.static_weight
 
     def spend(self, cutoff: Cutoff) -> float:
-        """C = Σ w·x/Φ(y): what the plan with this cut-off costs per time."""
+        """Return C = Σ w·x/Φ(y), the cost per time of the plan with this cut-off."""
         return self._spend(cutoff, self._stretches())
 
     def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
@@ -122,7 +121,7 @@ class Histogram:
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
 
     def dropped(self, cutoff: Cutoff) -> float:
-        """How many changing, weighted items the plan drops: exact but for the bin that holds the edge."""
+        """Return how many changing, weighted items the plan drops; the bin at the edge is approximate."""
         middle, half = self._stretches()
         with np.errstate(divide="ignore", invalid="ignore"):
             beyond = np.clip(0.5 + (middle - cutoff.edge) / (2 * half), 0.0, 1.0)
@@ -133,21 +132,21 @@ class Histogram:
         return float((self.sums[0] * beyond).sum())
 
     def _stretches(self) -> tuple[Float64s, Float64s]:
-        """Middle and half length of the stretch of x over which each bin spreads its weight evenly."""
+        """Return middle and half length of the interval of x over which each bin spreads its weight."""
         low = self.start.view(np.float64)
         width = (self.start + (1 << self.shift)).view(np.float64) - low
         _, weight, first, second = self.sums
         mean = first / weight
         variance = second / weight - mean * mean
-        # Rounding leaves some 1e−16 of mean² where all x are equal.
+        # If all x are equal, rounding leaves about 1e−16 of mean² instead of 0.
         variance[variance < 1e-14 * mean * mean] = 0.0
         return low + mean * width, np.sqrt(3 * variance) * width
 
     def _measure(self, edge: float, stretches: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
-        """Points of x and their weight that stand for all items below the edge: Gauss nodes of the stretches.
+        """Return points of x and their weights that represent all items below the edge, by Gauss quadrature.
 
-        One node for stretches that are short against their distances from 0 and from the edge, two for the
-        others, and eight on what lies below the edge where a stretch comes near it.
+        There is one node for intervals that are short compared with their distances from 0 and from the edge,
+        two for the others, and eight on the part below the edge of intervals near it.
         """
         middle, half = stretches
         distance = edge - middle
@@ -167,15 +166,15 @@ class Histogram:
         return np.concatenate(place), np.concatenate([self.sums[1][short], halved, halved, shares.ravel()])
 
     def solve(self, budget: float, near: Cutoff | None = None) -> Cutoff:
-        """The cut-off at which the plan spends ``budget``; there must be an item to spend it on.
+        """Return the cut-off at which the plan spends ``budget``; at least one item must have a bin.
 
-        ``near`` is one that nearly does: where to begin.
+        ``near`` is a cut-off that nearly does, where the search begins.
         """
         least = float(self.start.view(np.float64)[0])
         if budget == 0:
             return Cutoff(least)
         stretches = self._stretches()
-        # A rich budget has small y, where 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ).
+        # With a large budget y is small, where 1/Φ ≈ 1/√(2y) and C ≈ Σ w·√x/√(2μ).
         root = float((self.sums[1] * np.sqrt(stretches[0])).sum()) / budget
         guess = 0.5 * root * root if near is None else near.multiplier
 
@@ -190,7 +189,7 @@ class Histogram:
         return self._split_edge(1 / float(found.low[0]), budget)
 
     def _split_edge(self, edge: float, budget: float) -> Cutoff:
-        """The spend jumps at ``edge``: the items of one price just below it share what the others leave."""
+        """Return the cut-off if the spend jumps at ``edge``: items of one price share what is left."""
         middle, half = self._stretches()
         at = np.flatnonzero((half == 0) & (middle <= edge) & (middle > edge * (1 - 1e-8)))
         if not at.size:
@@ -201,7 +200,7 @@ class Histogram:
         return Cutoff(price, float(self.sums[1][last]) * price / left) if left > 0 else Cutoff(edge)
 
     def window(self, edge: float, budget: float) -> PriceWindow | None:
-        """Where a closer look at the items would tell the spend apart; None if all is resolved."""
+        """Return the prices near the edge to count again in narrower bins; None if the spend is resolved."""
         low, high = self.start, self.start + (1 << self.shift)
         place = item_columns.double_to_bits(edge)
         close = np.flatnonzero((low - (1 << self.shift) <= place) & (place < high + (1 << self.shift)))
@@ -210,7 +209,7 @@ class Histogram:
         close = close[vague[close] & (self.shift[close] > 0)]
         start = low[close].view(np.float64)
         width = high[close].view(np.float64) - start
-        # At most what these bins would spend if they lay a bin's width below the edge.
+        # An upper bound: the spend of these bins if they were a bin's width below the edge.
         spend = self.sums[1][close] * start / -np.log(width / start)
         close = close[spend > _UNRESOLVED * budget]
         if not close.size:
@@ -224,7 +223,7 @@ class Histogram:
         return PriceWindow(narrow, begin >> narrow, (end - begin) >> narrow) if begin < end else None
 
     def without(self, window: PriceWindow) -> Histogram:
-        """Without the bins that ``window`` counts again; what is not binned stays."""
+        """Return the histogram without the bins that ``window`` counts again; items without a bin stay."""
         begin, end = window.bounds
         keep = (self.start < begin) | (self.start >= end)
         return replace(self, start=self.start[keep], shift=self.shift[keep], sums=self.sums[:, keep])

@@ -1,12 +1,13 @@
 """The columns that the passes over many items read, and the sums that they return.
 
-An item's rate λ, weight w and cost c matter to the freshness plan mostly through its *price* x = cλ/w, the
-spend on its changes per unit of weight: it is refreshed while x lies below a cut-off that all items share.
+An item's rate λ, weight w and cost c affect the freshness plan mostly through its *price* x = cλ/w, the cost
+of refreshing after every change, per unit of weight. It is refreshed if its price is below a common cut-off.
 
-Prices are counted in bins numbered by the leading bits of a double, which are in order and need no logarithm.
-A price x is a positive double; its bits, read as an integer, grow with it. Shifted right by 44 they leave the
-exponent and 8 bits of the mantissa: bins 1/256 wide over the whole range. Shifted by less they are
-narrower, down to single doubles. The place t of x within its bin is what was shifted out, from 0 to 1.
+Prices are counted in bins that are numbered by the leading bits of a double, which needs no logarithm. A
+price x is a positive double, and its bits, read as an integer, grow with x. Shifted right by 44, they leave
+the exponent and 8 bits of the mantissa, which gives bins of relative width 1/256 over the whole range. With a
+smaller shift bins are narrower, down to single doubles. The position t of x within its bin, from 0 to 1, is
+given by the bits that were shifted out.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from afresh.values.arrays import ArrayLike, Float64s, Floats, Ints, nonnegative
 from afresh.values.errors import InputError
 
-# Prices are kept to normal doubles whose next power of two is finite too.
+# Prices are limited to normal doubles, so that the end of the last bin is finite too.
 LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
 
 
 @dataclass(frozen=True, slots=True)
 class ItemColumns:
-    """Rates, and weights and costs where they are not all 1; float32 or float64, of one length."""
+    """Rates, weights and costs of items, float32 or float64; None for weights or costs that are all 1."""
 
     rates: Floats
     weights: Floats | None = None
@@ -32,7 +33,7 @@ class ItemColumns:
 
     @staticmethod
     def from_arrays(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> ItemColumns:
-        """Columns whose every number is fit to plan with; a single weight or cost serves all items.
+        """Check the numbers and return the columns; a single weight or cost is used for all items.
 
         >>> ItemColumns.from_arrays([1.0, 2.0], [1.0], None)
         Traceback (most recent call last):
@@ -53,7 +54,7 @@ class ItemColumns:
         return self.rates.size
 
     def part(self, start: int, stop: int) -> ItemColumns:
-        """The items from ``start`` to before ``stop``, not copied."""
+        """Return the items from ``start`` to ``stop`` − 1, without copying."""
         return self[slice(start, stop)]
 
     def __getitem__(self, rows: slice | Ints) -> ItemColumns:
@@ -61,19 +62,19 @@ class ItemColumns:
         return ItemColumns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
 
     def weight(self) -> Float64s | float:
-        """w of each item in double precision."""
+        """Return the weight of each item in double precision."""
         return 1.0 if self.weights is None else self.weights.astype(np.float64)
 
     def count_zeros(self) -> tuple[int, int]:
-        """How many items are static, and how many others have no weight."""
-        # The least value is found several times as fast as the zeros are counted, and seldom is 0.
+        """Return how many items are static, and how many others have weight 0."""
+        # The minimum is computed several times as fast as zeros are counted, and it is rarely 0.
         static = self.size - int(np.count_nonzero(self.rates)) if self.rates.min(initial=1) == 0 else 0
         if self.weights is None or self.weights.min(initial=1) > 0:
             return static, 0
         return static, int(np.count_nonzero((self.weights == 0) & (self.rates > 0)))
 
     def prices(self) -> Float64s:
-        """x = cλ/w of each item; infinite for items of weight 0, NaN where the rate is 0 too.
+        """Return x = cλ/w of each item; infinite for items of weight 0, NaN if their rate is 0 too.
 
         >>> ItemColumns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
         array([0.5, 3. ])
@@ -100,7 +101,7 @@ def _column(name: str, given: ArrayLike | None, rate: Floats) -> Floats | None:
 
 @dataclass(frozen=True, slots=True)
 class PlanSums:
-    """What a plan adds up to: Σ c·f, Σ w·F, Σ w·A (age, if asked for) and how many items are dropped."""
+    """The sums over a plan: Σ c·f, Σ w·F, Σ w·A (the age, if computed) and the number of dropped items."""
 
     spend: float
     value: float
@@ -109,7 +110,7 @@ class PlanSums:
 
 
 def double_to_bits(x: float) -> int:
-    """The bits of a positive double as an integer.
+    """Return the bits of a positive double as an integer.
 
     >>> double_to_bits(2.0) - double_to_bits(1.0) == 1 << 52
     True
@@ -118,7 +119,7 @@ def double_to_bits(x: float) -> int:
 
 
 def bits_to_double(bits: int) -> float:
-    """The double with these bits.
+    """Return the double with these bits.
 
     >>> bits_to_double(double_to_bits(0.1))
     0.1
@@ -128,7 +129,7 @@ def bits_to_double(bits: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PriceWindow:
-    """Bins of one width: keys are bits shifted right by ``shift``, ``rows`` of them from ``first`` on."""
+    """``rows`` bins of prices: bin k holds the prices whose bits, shifted by ``shift``, are ``first`` + k."""
 
     shift: int
     first: int
@@ -136,12 +137,12 @@ class PriceWindow:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Bits of the first double inside and of the first one past the window."""
+        """The bits of the first double inside and of the first double past the window."""
         return self.first << self.shift, (self.first + self.rows) << self.shift
 
     @property
     def prices(self) -> tuple[float, float]:
-        """The least and largest price inside, with a little to spare for rounding in float32."""
+        """The least and largest price inside, with a margin for rounding in float32."""
         low, high = (bits_to_double(bits) for bits in self.bounds)
         return low * (1 - 1e-6), high * (1 + 1e-6)
 
@@ -151,7 +152,7 @@ WHOLE = PriceWindow(_COARSE_SHIFT, 0, (double_to_bits(LARGEST_PRICE) >> _COARSE_
 
 
 def find_candidates(columns: ItemColumns, window: PriceWindow) -> Ints:
-    """Rows that may lie in ``window``: float32 is enough to tell, unless it would over- or underflow."""
+    """Return the rows that may lie in ``window``; float32 is precise enough unless it over- or underflows."""
     low, high = window.prices
     single = columns.costs is None and 1e-30 < low < high < 1e30
     part = columns.rates if single else columns.rates.astype(np.float64)
@@ -164,7 +165,7 @@ def find_candidates(columns: ItemColumns, window: PriceWindow) -> Ints:
 
 
 def add_items(table: Float64s, prices: Float64s, weight: Float64s | float, window: PriceWindow) -> None:
-    """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``; ``prices`` is used up."""
+    """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``; ``prices`` is overwritten."""
     np.maximum(prices, LEAST_PRICE, out=prices)
     np.minimum(prices, LARGEST_PRICE, out=prices)
     bits = prices.view(np.int64)

@@ -1,8 +1,7 @@
-"""The two passes over the items, compiled by Numba: several times as fast as ``passes_numpy``, same answers.
+"""The two passes over the items, compiled by Numba: several times as fast as ``passes_numpy``, same results.
 
 Items are processed in blocks that stay in the first-level cache, in short loops that the compiler turns into
-vector instructions; only the table look-ups are done one by one. The loops release the GIL: threads can share
-them.
+vector instructions. Only the table look-ups are done one by one. The loops release the GIL for threads.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from afresh.allocation.large.item_columns import (
 from afresh.values.arrays import Float64s, Floats
 
 THREADS = 64  # at most
-PART = 1 << 17  # items per call of ``apply``: long enough for threads, short enough for accurate sums
+PART = 1 << 17  # items per call of ``write_plan``: enough for threads, few enough for accurate sums
 
-# The compiler takes module names for constants.
+# Numba compiles module-level names as constants.
 _BLOCK = 1024
-_LEAST_WEIGHT = 1e-300  # stands for 0 where it divides: the price is beyond any cut-off
+_LEAST_WEIGHT = 1e-300  # replaces a weight of 0 in divisions; the price is then above any cut-off
 _CELLS_PER_UNIT, _LAST = float(CELLS_PER_UNIT), CELLS - 1e-9
 _LEAST_ROOT = 1e-150  # static items have s = 0
 _LEAST_REST = 2.0**-53
@@ -42,8 +41,8 @@ _ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Machine code, kept on disk beside the source or in the user's cache if either can be written."""
-    # Sums may be reordered and products fused; NaN and infinity keep their meaning.
+    """Compile to machine code, cached on disk beside the source or in the user's cache if one is writable."""
+    # Sums may be reordered and products fused, but NaN and infinity must keep their meaning.
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
@@ -51,13 +50,13 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     try:
         compiled: Callable[..., Any] = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no place for the cache: each process compiles for itself
+    except RuntimeError:  # neither cache is writable, so each process compiles for itself
         compiled = numba.njit(**options)(function)
     return compiled
 
 
 def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histogram:
-    """The histogram of those items whose price lies in ``window``.
+    """Return the histogram of the items whose price lies in ``window``.
 
     >>> build_histogram(ItemColumns(np.array([1.0, 0.0, 3.0]))).items
     3
@@ -70,7 +69,7 @@ def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histog
 
 
 def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
-    """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
+    """Write f = scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
 
     >>> frequency = np.empty(2)
     >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
@@ -86,7 +85,7 @@ def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, 
 
 @cache
 def _table() -> Float64s:
-    """The table of 1/Φ with the coefficients of a cell side by side: an item touches one cache line."""
+    """Return ``phi_table`` with a cell's coefficients side by side, so that an item reads one cache line."""
     return np.ascontiguousarray(phi_table().T)
 
 
@@ -121,7 +120,7 @@ def _fill_table(rates, weights, costs, shift, first, table):  # type: ignore[no-
 
 @_compile
 def _exclude_zeros(rate, weight, x):  # type: ignore[no-untyped-def]
-    """Give static and unweighted items an infinite price, which has no bin, and count them."""
+    """Give static and unweighted items an infinite price, which has no bin, and return their counts."""
     zeros, static, unweighted, static_weight = 0, 0, 0, 0.0
     for j in range(rate.size):  # most blocks have none
         zeros += (rate[j] == 0) if weight is None else (rate[j] == 0) | (weight[j] == 0)
@@ -140,14 +139,14 @@ def _exclude_zeros(rate, weight, x):  # type: ignore[no-untyped-def]
 
 @_compile
 def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def]
-    """Add count, Σw, Σw·t, Σw·t² of a block to the rows of ``table``."""
+    """Add count, Σw, Σw·t and Σw·t² of a block to the bins of ``table``; t is the position within the bin."""
     bits = x.view(np.int64)
     mask = (np.int64(1) << shift) - 1
     scale = 1.0 / (mask + 1.0)
     for j in range(size):
         w = 1.0 if weight is None else np.float64(weight[j])
         t = np.float64(bits[j] & mask) * scale
-        row = np.uint64((bits[j] >> shift) - first)  # below the first it is huge: one comparison does
+        row = np.uint64((bits[j] >> shift) - first)  # a row below the first wraps to a huge number
         if row < np.uint64(table.shape[0]):
             table[row, 0] += 1.0
             table[row, 1] += w
@@ -157,7 +156,7 @@ def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def
 
 @_compile
 def _candidates(rates, weights, costs, low, high):  # type: ignore[no-untyped-def]
-    """Rows whose price may lie from ``low`` to ``high``, by multiplication alone; they are few."""
+    """Return the few rows whose price may lie from ``low`` to ``high``, without divisions."""
     flags = np.zeros(_BLOCK, np.uint8)
     eights = flags.view(np.uint64)
     found, many = np.empty(max(rates.size // 64, _BLOCK), np.int64), 0
@@ -207,7 +206,7 @@ def _write_blocks(rates, weights, costs, out, place, scale, with_age, table):  #
 
 @_compile
 def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
-    """s = √(2L), L = −ln(1−y): with 1−y = 2ᵏm, m around 1, it is −k·ln 2 + 2·artanh((1−m)/(1+m)).
+    """Compute s = √(2L) with L = −ln(1−y) = −k·ln 2 + 2·artanh((1−m)/(1+m)), where 1−y = 2ᵏm and m is near 1.
 
     For k = 0 the numerator is y itself, which is exact for small y.
     """
@@ -227,7 +226,10 @@ def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
 
 @_compile
 def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
-    """h = s/Φ from the table; 0 beyond the edge, s·``at_edge`` on it."""
+    """Set h to s/Φ, interpolated in ``table``, for items below the cut-off price (``rest`` > 0).
+
+    h is 0 for items above that price (dropped), and s·``at_edge`` for items exactly at it.
+    """
     for j in range(size):
         position = min(s[j] * _CELLS_PER_UNIT, _LAST)
         cell = np.uint32(np.int32(position))
@@ -240,11 +242,11 @@ def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
 
 @_compile
 def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyped-def]
-    """Frequencies of a block, their Σ c·f and Σ w·F (F as in ``passes_numpy``), and how many are dropped."""
+    """Write the frequencies of a block; return Σ c·f, Σ w·F and the number of dropped items."""
     lack = 1.0 - 1.0 / scale
     spend, value, dropped = 0.0, 0.0, 0
     for j in range(rate.size):
-        # One division, the dearest of all operations here, gives both i = 1/r = h/s and i/(1+i) = h/(s+h).
+        # One division, the slowest operation here, gives both i = 1/r = h/s and i/(1+i) = h/(s+h).
         both = s[j] + h[j]
         part = h[j] / (s[j] * both)
         i = part * both
@@ -264,7 +266,7 @@ def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyp
 
 @_compile
 def _age(rate, weight, s, h, scale):  # type: ignore[no-untyped-def]
-    """Σ w·A of a block: A = r(½−1/r+(1−e^{−r})/r²)/λ; below r = 1 the bracket is r·Σ (−r)ʲ/(j+3)!."""
+    """Return Σ w·A of a block, A = r(½−1/r+(1−e^{−r})/r²)/λ; below r = 1 the bracket is r·Σ (−r)ʲ/(j+3)!."""
     age = 0.0
     for j in range(rate.size):
         w = 1.0 if weight is None else np.float64(weight[j])

@@ -1,6 +1,6 @@
 """The two passes over the items in plain NumPy: one fills the histogram, one writes the plan.
 
-Items are taken in chunks small enough for all temporaries to stay in the second cache.
+Items are processed in chunks so small that all temporary arrays stay in the second-level cache.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from afresh.model.curves import age_curve
 from afresh.values.arrays import Floats
 
 PART = 1 << 14  # items per call of ``apply``
-THREADS = 1  # half of the time the GIL is held: a second thread gets in the way
+THREADS = 1  # the GIL is held half of the time, so a second thread would not help
 
 build_histogram = Histogram.from_columns
 
 
 def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
-    """Write f = scale·λ/Φ(y) of each item into ``out`` and say what the plan adds up to.
+    """Write f = scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
 
-    ``scale`` is 1 but for a few parts in 1e7, the correction that makes the spend meet the budget.
+    ``scale`` is within a few 1e−7 of 1; it makes the spend meet the budget.
 
     >>> frequency = np.empty(2)
     >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
@@ -43,7 +43,7 @@ def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, 
     y = np.minimum(prices, 1.0, out=prices)
     fresh = freshness_at(y, inverse)
     if scale != 1:
-        # To the first order e^{−r} is off by r·e^{−r}·(1−1/scale), and r·e^{−r} = (1−y)/(1+1/r).
+        # To first order scaling changes e^{−r} by r·e^{−r}·(1−1/scale), and r·e^{−r} = (1−y)/(1+1/r).
         fresh -= inverse / (1 + inverse) * (1 - y) * (1 - 1 / scale)
         fresh *= scale
     if static:
@@ -53,7 +53,7 @@ def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, 
     dropped = columns.size - int(np.count_nonzero(inverse)) - static - unweighted
     inverse *= scale
     age = 0.0
-    if with_age:  # A = r·aged(r)/λ of the items that are refreshed
+    if with_age:  # the age of a refreshed item is A = r·age_curve(r)/λ
         kept = inverse > 0
         ratio = 1 / inverse[kept]
         kept_weight = np.broadcast_to(weight, kept.shape)[kept]

@@ -152,7 +152,7 @@ def _refuse_repeats(table: CheckedTable, key: str) -> None:
     seen: dict[str, int] = {}
     for row, value in enumerate(table.text(key).to_pylist()):
         if value in seen:
-            problem = f"{value!r} stands twice, first in row {seen[value] + 1}: each must be its own"
+            problem = f"{value!r} occurs twice, first in row {seen[value] + 1}: it must be unique"
             raise table.fault(row, key, problem)
         seen[value] = row
 

@@ -1,1 +1,1 @@
-"""When a request may start: the budget is kept by one process, or by many on one store together."""
+"""Decides when a request may start, so that one process, or all processes on one store, keep the budget."""

@@ -1,8 +1,8 @@
-"""A budget that was set while an engine runs; the store keeps it, and every engine follows within seconds.
+"""A budget override: a budget that is set while engines run. It is stored, and engines apply it in seconds.
 
-The last setting counts. The override replaces the budget of the settings file and of the options that engines
-were started with. It ends when an engine is started with a budget on its command line, and when the file has
-another budget than it had when the override was set.
+The override that was set last counts. It replaces the budget of the settings file and of the command lines of
+running engines. It ends when an engine is started with a budget on its command line, or when the budget in
+the settings file is changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from afresh.values.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class BudgetOverride:
-    """``requests`` per second, instead of those of the settings file at that time."""
+    """``requests`` per second, which replace ``instead_of``, those of the settings file at that time."""
 
     requests: float
     instead_of: float
@@ -30,23 +30,23 @@ def read_override(store: Store) -> BudgetOverride | None:
 
 
 def set_override(store: Store, settings: Settings, requests: float) -> None:
-    """Set another number of requests per second."""
+    """Store an override with this number of requests per second."""
     if not 0 < requests < float("inf"):
         raise UsageError(f"a budget of {requests:g} requests per second: must be more than 0, and finite")
-    value = {"requests": requests, "instead_of": _written(settings)}
+    value = {"requests": requests, "instead_of": _file_budget(settings)}
     store.state.set({BUDGET_OVERRIDE: json.dumps(value).encode()})
 
 
 def drop_superseded_override(store: Store, settings: Settings) -> None:
-    """Drop the override if the engine that starts has a budget on its command line, which is newer."""
+    """Remove the override if the engine that starts has a budget on its command line, which is newer."""
     if settings.written_requests is not None and read_override(store) is not None:
         store.state.set({BUDGET_OVERRIDE: None})
 
 
 def current_override(store: Store, settings: Settings) -> BudgetOverride | None:
-    """Return the override if it still counts."""
+    """Return the override; None if there is none, or if the budget in the settings file was changed."""
     found = read_override(store)
-    return found if found is not None and found.instead_of == _written(settings) else None
+    return found if found is not None and found.instead_of == _file_budget(settings) else None
 
 
 def apply_override(store: Store, settings: Settings) -> Settings:
@@ -57,5 +57,5 @@ def apply_override(store: Store, settings: Settings) -> Settings:
     return replace(settings, budget=budget)
 
 
-def _written(settings: Settings) -> float:
+def _file_budget(settings: Settings) -> float:
     return settings.budget.requests if settings.written_requests is None else settings.written_requests

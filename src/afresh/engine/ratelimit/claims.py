@@ -1,9 +1,9 @@
-"""Which groups this worker may ask: those that it has claimed, for as long as it renews the claims.
+"""The groups that this worker may ask: those that it has claimed, for as long as it renews the claims.
 
 A group is claimed when its first item is picked, and released when it was not used for the length of a claim.
-Where there are other workers, one that holds more than its fair share releases the groups that it has held
-longest; and from time to time every worker releases one, for others that wait for it because of a redirect or
-a user. A worker that takes over a group waits for the delay between requests before the first one.
+If there are other workers, one that holds more than its fair share releases the groups that it has held
+longest. In addition, every worker releases one group from time to time, because another may need it for a
+redirect or for a user. After taking over a group, a worker waits for the delay between requests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from afresh.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
-    """Claims that were taken until ``until_s``, without requests before ``open_s``; in elapsed seconds.
-    ``others``: another worker may have held them a moment ago."""
+    """Claims that last until ``until_s``; no request may start before ``open_s``. Both are elapsed seconds.
+    ``others``: another worker may have held the claims a moment ago."""
 
     names: Sequence[str]
     until_s: float
@@ -32,21 +32,22 @@ class TakenClaims:
     others: bool = False
 
 
-Take: TypeAlias = Callable[[Sequence[str]], Awaitable[TakenClaims]]
-"""Takes the claims of these names that are free."""
+TakeClaims: TypeAlias = Callable[[Sequence[str]], Awaitable[TakenClaims]]
+"""Takes those of the named claims that are free."""
 
 Inherit: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
-"""Reads what other workers knew of groups, before requests go there."""
+"""Reads what other workers learned about groups, before this worker sends requests to them."""
 
-TURN = 4.0  # lengths of a claim for which one worker keeps a group while there are others
+TURN = 4.0  # if there are other workers, one keeps a group for at most 4 times the length of a claim
 _AGAIN_S = 0.25  # the wait after a claim that was not free
 _SOON_S = 0.01  # the wait while a claim is being taken
-_GAP_S = 1.0  # a group that was released for others is not claimed again for so long
+_GAP_S = 1.0  # a group that was released for other workers is not claimed again within this time
 
 
 @dataclass(slots=True)
 class _Held:
-    """A claimed group, in elapsed seconds: no poll starts before ``open_s``, or while it is ``closing``."""
+    """A claimed group. No poll starts before ``open_s``, or while it is ``closing``, that is, about to be
+    released. All times are elapsed seconds."""
 
     until_s: float
     open_s: float
@@ -58,8 +59,8 @@ class _Held:
 class Claims:
     """The claimed groups of one worker. All times are elapsed seconds, except those of ``ready_s``."""
 
-    def __init__(self, clock: Clock, duration_s: float, take: Take, wakeup: asyncio.Event) -> None:
-        """``wakeup`` is set whenever claims were taken or refused."""
+    def __init__(self, clock: Clock, duration_s: float, take: TakeClaims, wakeup: asyncio.Event) -> None:
+        """``wakeup`` is set each time claims were taken or refused."""
         self._clock, self._duration_s, self._take, self._wakeup = clock, duration_s, take, wakeup
         self._held: dict[str, _Held] = {}
         self._retry_at_s: dict[str, float] = {}
@@ -67,26 +68,26 @@ class Claims:
         self._wants, self._news = asyncio.Event(), asyncio.Event()
 
     def __contains__(self, group: object) -> bool:
-        """Return whether this worker holds the claim of this group."""
+        """Return whether this worker holds the claim of ``group``."""
         held = self._held.get(group) if isinstance(group, str) else None
         return held is not None and self._clock.elapsed_s() < held.until_s
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether this worker wants groups, and other workers hold all of them."""
+        """Whether this worker wants groups, but other workers hold all of them."""
         return bool(self._retry_at_s) and not self._held
 
     def is_open(self, group: str) -> bool:
-        """Return whether requests to this group may start now."""
+        """Return whether requests to ``group`` may start now."""
         held, now_s = self._held.get(group), self._clock.elapsed_s()
         return held is not None and held.open_s <= now_s < held.until_s
 
     def is_elsewhere(self, group: str) -> bool:
-        """Return whether another worker held this group a moment ago, or may hold it now."""
+        """Return whether another worker probably holds ``group``: its claim was not free a moment ago."""
         return group not in self and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when polls of a group may start, in Unix seconds; claim it if nobody is known to hold it."""
+        """Return when polls of ``group`` may start, in Unix seconds; request its claim if needed."""
         held, elapsed_s = self._held.get(group), self._clock.elapsed_s()
         if held is not None and elapsed_s < held.until_s:
             if held.closing:
@@ -99,7 +100,7 @@ class Claims:
         return now_s + _SOON_S
 
     async def wait_until_open(self, group: str) -> None:
-        """Wait until requests to this group may start."""
+        """Wait until requests to ``group`` may start."""
         while not self.is_open(group):
             if group in self:
                 await asyncio.sleep(self._held[group].open_s - self._clock.elapsed_s())
@@ -115,13 +116,14 @@ class Claims:
         self._held[group].used_s = self._clock.elapsed_s()
 
     async def run(self, inherit: Inherit) -> None:
-        """Take the claims that are asked for, until cancelled."""
+        """Take the claims that ``ready_s`` and ``wait_until_open`` request, until cancelled."""
         while True:
             await self._wants.wait()
             self._wants.clear()
             groups, self._wanted = list(self._wanted), {}
             taken = await self._take([group_claim(group) for group in groups])
             names = set(taken.names)
+            # Before the claims count as held, so that requests start only with the last holder's back-offs.
             if names and taken.others:
                 await inherit([group for group in groups if group_claim(group) in names])
             now_s = self._clock.elapsed_s()
@@ -131,12 +133,12 @@ class Claims:
                     continue
                 self._retry_at_s.pop(group, None)
                 held = self._held.setdefault(group, _Held(taken.until_s, taken.open_s, now_s, now_s))
-                held.until_s = taken.until_s  # one that was asked for twice is renewed
+                held.until_s = taken.until_s  # a claim that was requested twice is renewed
             self._news.set()
             self._wakeup.set()
 
     def record_renewal(self, names: Sequence[str], begun_s: float) -> None:
-        """Record that these claims were renewed at ``begun_s``; all others are lost."""
+        """Record that the claims ``names`` were renewed at ``begun_s``, and that all others are lost."""
         kept = set(names)
         for group in list(self._held):
             if group_claim(group) in kept:
@@ -146,8 +148,8 @@ class Claims:
                 log_event(logging.INFO, "group lost to another worker", group=group)
 
     def release_idle(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
-        """Release claims that are not needed any more, or that others should have; return their names.
-        ``share``: how many groups are a fair share, infinite where nobody else is there."""
+        """Release claims that are no longer needed, or that other workers should get; return their names.
+        ``share`` is the number of groups that is a fair share, infinite if there are no other workers."""
         now_s, names = self._clock.elapsed_s(), []
         self._close(share, now_s)
         for group, held in list(self._held.items()):
@@ -161,7 +163,7 @@ class Claims:
         return names
 
     def _close(self, share: float, now_s: float) -> None:
-        """Close some groups for the sake of others: no poll starts there, and those under way end first."""
+        """Mark the groups to be released as closing: they are released when their polls have ended."""
         longest = sorted(self._held.values(), key=lambda held: held.since_s)
         excess = max(len(longest) - share, 0)
         for place, held in enumerate(longest):

@@ -1,8 +1,8 @@
-"""This process as one of the workers on its store: it beats, holds claims, and perhaps plans for all.
+"""This process as one of the workers on a store: it sends heartbeats, holds claims, and may be the planner.
 
-What only one of them may do (save what was learned of all items together, read listings, call hooks, write
-the course) is done by the holder of the claim ``PLANNER``. A worker that died is replaced when its claims run
-out or, where its process on this machine is known to be gone, at the next beat.
+The planner is the worker that holds the claim ``PLANNER``. It does what only one worker may do: save what was
+learned of all items together, read listings, call hooks, write the pulse. A dead worker is replaced when its
+claims expire or, if its process ran on this machine and no longer exists, at the next heartbeat.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from afresh.values.errors import StoreError
 from afresh.values.stored import Worker
 
 BEATS, LONGEST_BEAT_S = 4.0, 2.0
-"""The least number of beats during a claim, and the longest time between two."""
+"""The least number of heartbeats during a claim, and the longest time between two of them in seconds."""
 
-FORGOTTEN = 100.0  # lengths of a claim after which a worker that never left is forgotten
+FORGOTTEN = 100.0  # a worker that did not leave is removed after 100 times the length of a claim
 _MEASURE_S = 60.0
-_CLOCK_STEP_S = 1.0  # smaller steps back of a clock are corrections, and followed
+_CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections, which ``SteadyClock`` follows
 
 
 class SteadyClock:
-    """The time of day of all workers. It follows a clock forward, and back only by small steps: no window or
-    claim lies far ahead of it."""
+    """A clock in Unix seconds for the times that workers share. It follows ``clock``, except if that is set
+    back by a second or more: then it continues at the old time, because windows and claims in the store
+    would otherwise be far in the future."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -44,7 +45,7 @@ class SteadyClock:
         return self.pair()[0]
 
     def pair(self) -> tuple[float, float]:
-        """Return the Unix seconds and the elapsed seconds of this moment."""
+        """Return the current time in Unix seconds and in elapsed seconds."""
         elapsed_s = self._clock.elapsed_s()
         offset_s = self._clock.now_s() - elapsed_s
         if offset_s > self._offset_s - _CLOCK_STEP_S:
@@ -58,7 +59,7 @@ class FleetMember:
     def __init__(
         self, store: ThreadedStore, clock: Clock, wakeup: asyncio.Event, *, claim_s: float, delay_s: float
     ) -> None:
-        """``delay_s`` is the time between two requests to one group; ``wakeup`` is set by new claims."""
+        """``claim_s`` is the length of a claim, ``delay_s`` the time between two requests to a group."""
         self._store, self._clock, self._claim_s = store, clock, claim_s
         self._delay_s, self.time = delay_s, SteadyClock(clock)
         self._worker = this_worker(clock, self.time.now_s())
@@ -77,22 +78,22 @@ class FleetMember:
         return self._clock.elapsed_s() < self._planner_until_s
 
     async def join(self) -> None:
-        """Become a worker; those that died on this machine are removed first."""
+        """Register as a worker. Dead workers are removed first."""
         await self.beat()
-        self._removed_s = -math.inf  # what they knew is read at the start
+        self._removed_s = -math.inf  # what they saved is read at the start anyway
 
     def _remove_dead(self) -> None:
         fleet, now_s = self._store.sync.fleet, self.time.now_s()
         for worker in fleet.workers(-math.inf):
             if is_dead(worker.name) or worker.seen_s < now_s - FORGOTTEN * self._claim_s:
                 fleet.leave(worker.name)
-                # Its last request may have been a moment ago, if its claims had not run out.
+                # The dead worker may have sent requests until its claims expired.
                 left_s = max(self._left_s(), min(worker.seen_s + self._claim_s, now_s))
                 self._store.sync.state.set({LAST_LEFT: repr(left_s).encode()})
                 self._removed_s = now_s
 
     async def run(self, is_quiet: Callable[[str], bool]) -> None:
-        """Beat until cancelled; ``is_quiet`` tells whether a group can be released at this moment."""
+        """Send heartbeats until cancelled; ``is_quiet`` returns whether a group can be released now."""
         while True:
             await asyncio.sleep(min(self._claim_s / BEATS, LONGEST_BEAT_S))
             await self.beat()
@@ -102,15 +103,15 @@ class FleetMember:
                 await self._store.fleet.release(names, self.name)
 
     def report_idleness(self) -> None:
-        """Log once that this worker has nothing to do, because others hold every host."""
+        """Log once that this worker has nothing to do, because other workers hold every group."""
         idle = not self.is_alone and self.claims.waits_for_others
         if idle and not self._is_idle:
-            words = "another engine on this store asks every host: this one waits until it gives one up"
+            words = "other engines on this store hold every host: this one waits until a host is released"
             log_event(logging.INFO, words, engines=self._others_count)
         self._is_idle = idle
 
     async def _share(self) -> float:
-        """Return how many groups are a fair share for one worker; infinite for one that is alone."""
+        """Return how many groups are a fair share for one worker; infinite if there is only this one."""
         if self.is_alone:
             return math.inf
         claims = await self._store.fleet.claims(self.time.now_s())
@@ -118,7 +119,7 @@ class FleetMember:
         return math.ceil(groups / (1 + self._others_count))
 
     async def beat(self) -> None:
-        """Give a sign of life, remove the dead, renew the claims, and take the planner's if it is free."""
+        """Send a heartbeat, remove dead workers, renew the claims, and become planner if there is none."""
         before = self.is_planner
         await self._store.call_with_retry(self._remove_dead)
         held, others, begun_s = await self._store.call_with_retry(self._beat)
@@ -131,11 +132,12 @@ class FleetMember:
             )
 
     def _beat(self) -> tuple[tuple[str, ...], list[Worker], float]:
-        """Return the claims held, the other workers, and when that was, in elapsed seconds."""
+        """Return the claims held, the other workers, and the time of the renewal in elapsed seconds."""
         fleet = self._store.sync.fleet
         if isinstance(self._clock, SharedClock) and self._clock.elapsed_s() > self._measured_s + _MEASURE_S:
             self._clock.measure()
             self._measured_s = self._clock.elapsed_s()
+        # Both clocks are read at the same moment, so that claims end here when they end in the store.
         (now_s, begun_s), mine = self.time.pair(), self._worker
         fleet.beat(Worker(mine.name, mine.host, mine.started_s, now_s))
         held = fleet.renew(self.name, now_s, self._claim_s)
@@ -150,7 +152,8 @@ class FleetMember:
         return await self._store.call_with_retry(lambda: self._take_claims(names))
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:
-        """Take these claims. Their last holder may have sent a request just before, unless there was none."""
+        """Take those of the claims that are free. If other workers were seen recently, the last holder may
+        have sent a request just before, so that the group's delay is waited for first."""
         now_s, begun_s = self.time.pair()
         held = self._store.sync.fleet.take(names, self.name, now_s, self._claim_s)
         recently_s = now_s - 2 * self._claim_s - self._delay_s
@@ -164,11 +167,11 @@ class FleetMember:
         return float(kept) if kept else -math.inf
 
     async def leave(self) -> None:
-        """Release all claims, so that others continue at once; in a store in trouble they run out."""
+        """Release all claims for other workers; if the store cannot be written, the claims expire."""
         try:
             await self._store.call(self._leave)
         except StoreError as error:
-            log_event(logging.DEBUG, "could not leave in order", problem=str(error))
+            log_event(logging.DEBUG, "could not release the claims", problem=str(error))
 
     def _leave(self) -> None:
         self._store.sync.state.set({LAST_LEFT: repr(self.time.now_s()).encode()})
@@ -177,7 +180,7 @@ class FleetMember:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One engine that polls: when it was last seen, the groups it holds, whether it plans for all."""
+    """One running engine: when it was last seen, how many groups it holds, whether it is the planner."""
 
     name: str
     host: str
@@ -188,18 +191,13 @@ class WorkerStatus:
 
 
 def list_workers(store: Store, now_s: float, claim_s: float) -> tuple[WorkerStatus, ...]:
-    """Return the workers that were seen within the length of a claim, and what each holds."""
+    """Return the workers that were seen within the last ``claim_s`` seconds, with what they hold."""
     held: dict[str, list[str]] = {}
     for claim in store.fleet.claims(now_s):
         held.setdefault(claim.worker, []).append(claim.name)
-    return tuple(
-        WorkerStatus(
-            worker.name,
-            worker.host,
-            worker.started_s,
-            worker.seen_s,
-            groups=sum(name != PLANNER for name in held.get(worker.name, [])),
-            plans=PLANNER in held.get(worker.name, []),
-        )
-        for worker in store.fleet.workers(now_s - claim_s)
-    )
+    found = []
+    for worker in store.fleet.workers(now_s - claim_s):
+        names = held.get(worker.name, [])
+        groups, plans = sum(name != PLANNER for name in names), PLANNER in names
+        found.append(WorkerStatus(worker.name, worker.host, worker.started_s, worker.seen_s, groups, plans))
+    return tuple(found)

@@ -1,7 +1,7 @@
-"""The gate that every request of every source passes: it opens when the budget allows one more.
+"""The gate that every request of every source passes: it lets a request start when the budget allows it.
 
-Before that it waits for the group of the request: this worker must have claimed it, so that no other worker
-asks it, and it is not asked more often than its own cap, where the settings give one.
+Before that, the request waits until this worker has claimed the group, so that no other worker sends requests
+to it, and until the group's cap allows the request, if the settings have a cap for it.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
 
-_COARSE_S = 0.002  # an event loop wakes up late by about this time
+_COARSE_S = 0.002  # an event loop wakes up about this much too late
 _MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
-_LATEST = 0.2  # the share of the last request in the mean
-_AHEAD_S = 0.1  # the next window is reserved so long before this one ends
-_ROUNDING_S = 1e-9  # a smaller debt is none
-_LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
+_LATEST = 0.2  # the weight of the last poll in the moving average of debts
+_AHEAD_S = 0.1  # the next window is reserved this long before the current one ends
+_ROUNDING_S = 1e-9  # a smaller debt is a rounding error
+_LONGEST_SLEEP_S = 0.5  # not longer, because the budget may be raised during the sleep
 
 
 class RequestReservations(Protocol):
-    """The request starts of all workers, which the store hands out; see ``SharedReservations``."""
+    """The request windows of all workers, which the store assigns; see ``SharedReservations``."""
 
     @property
     def is_alone(self) -> bool: ...
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]: ...
     async def owe(self, owed_s: float) -> None: ...
-    async def capped_s(self, group: str) -> float: ...
-    async def keep_capped(self, group: str, began_s: float) -> None: ...
+    async def last_start_s(self, group: str) -> float: ...
+    async def save_start(self, group: str, began_s: float) -> None: ...
 
 
 class SharedReservations:
-    """The request starts of all workers in a store; a call returns once it is stored, however long the store
-    cannot be written. ``is_alone``: there is no other worker."""
+    """The request windows of all workers on a store. A call waits for as long as the store cannot be written.
+    ``is_alone``: there is no other worker."""
 
     def __init__(self, store: ThreadedStore, member: FleetMember) -> None:
         self._store, self._member, self._time = store, member, member.time
@@ -52,7 +52,8 @@ class SharedReservations:
         return self._member.is_alone
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
-        """Return the next window, and what turns its times into elapsed seconds of this process."""
+        """Reserve the next window for ``count`` requests. Return it with the offset that is added to its
+        Unix times to get elapsed seconds of this process."""
 
         def work() -> tuple[RequestWindow, float]:
             now_s, elapsed_s = self._time.pair()
@@ -61,27 +62,27 @@ class SharedReservations:
         return await self._store.call_with_retry(work)
 
     async def owe(self, owed_s: float) -> None:
-        """Let no window of any worker begin before this debt is paid."""
+        """Record a debt of ``owed_s`` seconds: the next window of any worker begins after it is paid off."""
         await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
 
-    async def capped_s(self, group: str) -> float:
+    async def last_start_s(self, group: str) -> float:
         """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
         kept = await self._store.state.get(CAPPED_STARTS + group)
         return float(kept) if kept else -math.inf
 
-    async def keep_capped(self, group: str, began_s: float) -> None:
+    async def save_start(self, group: str, began_s: float) -> None:
         await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})
 
 
 class GroupClaims(Protocol):
-    """Tells which groups this worker alone may ask; see ``Claims``."""
+    """The groups to which only this worker may send requests; see ``Claims``."""
 
     def is_open(self, group: str) -> bool: ...
     async def wait_until_open(self, group: str) -> None: ...
 
 
 class Gate:
-    """Admits the requests of all sources of this process, one after the other."""
+    """Admits the requests of all sources of this process, one after another."""
 
     def __init__(
         self,
@@ -91,15 +92,16 @@ class Gate:
         claims: GroupClaims,
         caps: Mapping[str, float] | None = None,
     ) -> None:
-        """``caps`` limit the requests per second of single groups, evenly spaced."""
+        """``caps`` are the highest numbers of requests per second of single groups."""
         self._clock, self._reservations, self._claims = clock, reservations, claims
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
-        self._count, self._used, self._slack = 0, 0, 1.0  # of the last window; part of the usual slack
+        # Requests reserved and used in the last window; the slack as a share of the usual one.
+        self._count, self._used, self._slack = 0, 0, 1.0
         self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
-        self._ahead = NOTHING_SPENT  # owed by requests of polls that are not over
+        self._ahead = NOTHING_SPENT  # costs of requests whose polls are not over, which are already owed
         self._reserving: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
@@ -107,18 +109,18 @@ class Gate:
         self.waiting = 0
 
     async def admit(self, group: str) -> None:
-        """Wait until one more request may start; the caller starts it at once."""
+        """Wait until one more request to ``group`` may start; the caller must then start it at once."""
         if group not in self._caps:
             await self._admit(group)
             return
         async with self._turns[group]:
-            self._began_s[group] = await self._reservations.capped_s(group)
+            self._began_s[group] = await self._reservations.last_start_s(group)
             while (wait_s := self.ready_s(group) - self._clock.now_s()) > 0:
                 await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
-            await self._reservations.keep_capped(group, self._clock.now_s())
+            await self._reservations.save_start(group, self._clock.now_s())
             await self._admit(group)
             self._began_s[group] = self._clock.now_s()
-            await self._reservations.keep_capped(group, self._began_s[group])
+            await self._reservations.save_start(group, self._began_s[group])
 
     async def _admit(self, group: str) -> None:
         while True:
@@ -127,7 +129,7 @@ class Gate:
             try:
                 async with self._queue:
                     await self._wait()
-                    # While it waited for the budget another worker may have got the group.
+                    # The claim may have been lost to another worker during the wait for the budget.
                     if self._claims.is_open(group):
                         self._start()
                         return
@@ -140,17 +142,17 @@ class Gate:
         self._used += 1
         self.requests += 1
         ahead_s = max(_AHEAD_S, 2 * self._took_s)
-        # This request has its turn already: others wait only where there is more than one.
+        # ``waiting`` still includes this request, so that others wait only if it is more than 1.
         is_wanted = self._reservations.is_alone or self.waiting > 1
         if is_wanted and self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
-            self._start_reserving()  # so that the next window is there when this one ends
+            self._start_reserving()  # early, so that the next window is reserved when this one ends
 
     def ready_s(self, group: str) -> float:
-        """Return when the cap of a group allows its next request, in Unix seconds; −∞ without a cap."""
+        """Return when the cap of ``group`` allows its next request, in Unix seconds; −∞ without a cap."""
         cap, began_s = self._caps.get(group), self._began_s.get(group)
         if cap is None or began_s is None:
             return -math.inf
-        # A clock that was set back makes nobody wait longer than one request's time.
+        # If the clock was set back, ``began_s`` is in the future; the wait stays at most 1/cap.
         return min(began_s, self._clock.now_s()) + 1.0 / cap
 
     async def _wait(self) -> None:
@@ -162,14 +164,14 @@ class Gate:
             elif wait_s > _COARSE_S:
                 await asyncio.sleep(min(wait_s - _COARSE_S / 2, _LONGEST_SLEEP_S))
             elif wait_s > 0:
-                await asyncio.sleep(0)  # the last moment is waited for awake, so that none is lost
+                await asyncio.sleep(0)  # a timer would wake up too late, so the last 2 ms are waited busily
             else:
                 return
 
     def _window(self) -> tuple[int, float]:
-        """Return how many requests to reserve, and the slack for those that start late. Where other workers
-        wait for their windows: for those that wait here or, as long as all is used, for some more; and with
-        little slack, unless too little made a window be missed."""
+        """Return how many requests to reserve, and the slack in seconds for those that start late. If there
+        are other workers, only the waiting requests are counted, and some more if the last window was used
+        completely; the slack is small, but is doubled after a window that was missed."""
         limits, used = self._slots.limits, self._used
         few, slack_s = window_size(limits, SHORTEST_WINDOW_S)
         many, _ = window_size(limits, WINDOW_S)
@@ -189,7 +191,7 @@ class Gate:
         limits = self._slots.limits
         self._count, slack_s = self._window()
         self._used, begun_s = 0, self._clock.elapsed_s()
-        # A window from a slow store must not be over before it is here.
+        # If the store is slow, the window must not end before this process receives it.
         slack_s = max(slack_s, 2 * self._took_s)
         window, offset_s = await self._reservations.reserve(self._count, limits.spacing_s, slack_s)
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
@@ -199,17 +201,17 @@ class Gate:
         self._slots = self._slots.with_window(here, joined=joined)
 
     def wait_s(self) -> float:
-        """Return how long it takes until the next request may start, as far as this process knows."""
+        """Return in how many seconds the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()
         ready_s = self._slots.ready_s(now_s)
         return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
 
     def starts_within(self, seconds: float) -> float:
-        """Return how many requests may start in this time, by the budget and by their recent cost."""
+        """Return how many requests may start within ``seconds``, given the budget and their recent cost."""
         return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
 
     def record_cost(self, spent: Spent) -> None:
-        """Take the cost of a poll with all its requests; what was owed ahead of it is not owed twice."""
+        """Record the cost of a poll with all its requests as a debt, except what ``owe_ahead`` recorded."""
         if self._slots.limits.counts_only:
             self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
             return
@@ -219,7 +221,7 @@ class Gate:
         self._owe(spent.less(ahead))
 
     def owe_ahead(self, spent: Spent) -> None:
-        """Take the cost of one request before its poll is over: the poll's next request waits for it too."""
+        """Record the cost of one request before its poll is over, so that its next request waits too."""
         if not self._slots.limits.counts_only:
             self._ahead += spent
             self._owe(spent)
@@ -241,7 +243,7 @@ class Gate:
         self._slots, self._caps = replace(self._slots, limits=limits), dict(caps or {})
 
     async def close(self) -> None:
-        """Tell the store what is owed; no request may be under way."""
+        """Save the debts in the store; no request may be under way."""
         if self._reserving is not None:
             self._reserving.cancel()
             await asyncio.gather(self._reserving, return_exceptions=True)

@@ -1,14 +1,14 @@
-"""The budget: at most rate·T + 1 requests start in any window of length T.
+"""The budget: at most rate·T + 1 requests start in any period of length T.
 
-A window that holds n requests is at least as long as the time from its first to its last, so it suffices that
-consecutive starts lie at least 1/rate apart. Time that passes unused is not saved up.
+A period with n requests is at least as long as the time from its first request to its last, so it suffices
+that two requests start at least 1/rate apart. Unused time is not saved for later.
 
-All workers on a store keep the budget together: the store hands out windows that never overlap
-(``Fleet.reserve``), and a worker starts requests only in its own. Two windows of one worker that follow each
-other directly are one.
+All workers on a store keep the budget together: the store assigns request windows that never overlap
+(``Fleet.reserve``), and a worker starts requests only in its own windows. Two windows of one worker that
+follow each other directly are joined to one.
 
-Bytes, seconds and money are known only after a request. Each is a debt that is paid off at its rate, and no
-request starts before all debts are paid.
+Bytes, seconds and money are known only after a request. Each is a debt that is paid off at its limit per
+second, and no request starts before all debts are paid off.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 
 WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
-"""How far ahead requests are reserved (two small writes a second), and the least where few are sent: what is
-reserved and not used is lost to the other workers."""
+"""The length of a reserved window in seconds (two small writes per second), and its length if there are
+other workers or few requests, because reserved time that is not used is lost to the other workers."""
 
 UNCOUNTED_PER_S = 1e5
-"""More than all workers together can send: such a budget is not shared, each worker keeps it by itself."""
+"""More requests per second than all workers can send; each worker keeps such a budget by itself."""
 
 _SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be spent per second; infinity where nothing limits it."""
+    """What may be spent per second; infinite if it is not limited."""
 
     requests: float = math.inf
     bytes: float = math.inf
@@ -41,16 +41,17 @@ class Limits:
 
     @property
     def spacing_s(self) -> float:
-        """The least time between two starts."""
+        """The least number of seconds between the starts of two requests."""
         return 1.0 / self.requests
 
     @property
     def counts_only(self) -> bool:
-        """Whether only requests are limited: then there are no debts."""
+        """Whether only the number of requests is limited, so that there are no debts."""
         return self.bytes == self.seconds == self.money == math.inf
 
     def owed_s(self, spent: Spent) -> float:
-        """Return how long it takes to pay what a request cost; all is paid at once, so the longest counts.
+        """Return in how many seconds the cost of a request is paid off. Bytes, seconds and money are paid off
+        at the same time, so that the longest counts.
 
         >>> Limits(bytes=1000.0, money=1.0).owed_s(Spent(bytes=5000, money=2.0))
         5.0
@@ -66,7 +67,7 @@ def budget_limits(budget: BudgetTable) -> Limits:
 
 
 def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
-    """Return how many requests to reserve for this time, and the slack for those that start late.
+    """Return how many requests to reserve for ``length_s`` seconds, and the seconds that they may start late.
 
     >>> window_size(Limits(requests=50.0), 1.0), window_size(Limits(requests=0.01), 1.0)
     ((50, 0.0204), (1, 1.0))
@@ -77,7 +78,7 @@ def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """When the next request may start. Times are arguments, of a clock that never goes back.
+    """Computes when the next request may start. All times are seconds of a clock that never goes back.
 
     >>> slots = Slots(Limits(requests=2.0)).with_window(RequestWindow(100.0, 101.0))
     >>> slots = slots.with_start(100.0)
@@ -97,14 +98,14 @@ class Slots:
     debt_s: float = -math.inf
 
     def earliest_s(self, now_s: float) -> float:
-        """Return the earliest start that this worker's own requests allow, ``now_s`` if at once."""
+        """Return the earliest start of a request without regard to windows; at least ``now_s``."""
         spacing_s = self.limits.spacing_s
         ready_s = max(now_s, self.started_s + spacing_s, self.debt_s)
-        # started + spacing rounds, and the difference of the rounded times must not fall short.
+        # The sum is rounded, but the difference of the two starts must not be less than the spacing.
         return ready_s if ready_s - self.started_s >= spacing_s else math.nextafter(ready_s, math.inf)
 
     def ready_s(self, now_s: float) -> float:
-        """Return the earliest start in the reserved windows; infinite if nothing is left of them."""
+        """Return the earliest start of a request within the reserved windows; infinite if there is none."""
         earliest_s = self.earliest_s(now_s)
         if self.limits.requests >= UNCOUNTED_PER_S:
             return earliest_s
@@ -118,7 +119,7 @@ class Slots:
         return self.windows[-1].until_s if self.windows else -math.inf
 
     def with_window(self, window: RequestWindow, *, joined: bool = False) -> Slots:
-        """Return these slots with one more window; ``joined``: it follows the last one directly."""
+        """Return the slots with one more window; ``joined`` if it follows the last one directly."""
         if joined and self.windows:
             *before, last = self.windows
             return replace(self, windows=(*before, RequestWindow(last.first_s, window.until_s)))
@@ -131,5 +132,5 @@ class Slots:
         return Slots(self.limits, windows, max(now_s, self.started_s), self.debt_s)
 
     def with_debt(self, now_s: float, owed_s: float) -> Slots:
-        """Return the slots with one more debt, which is paid after those before it."""
+        """Return the slots with a further debt of ``owed_s`` seconds, paid off after the earlier debts."""
         return replace(self, debt_s=max(self.debt_s, now_s) + owed_s) if owed_s > 0 else self

@@ -1,7 +1,8 @@
-"""The name of a worker, which tells other workers on its machine when its process has ended.
+"""The name of a worker, from which other workers on the same machine can find that its process has ended.
 
-A name is ``machine:process:kernel:moment``. Where the kernel (this boot, this container) is our own, a
-process number that nobody has means that the worker died: nobody need wait until its claims run out.
+A name is ``machine:process:kernel:moment``. ``kernel`` identifies the boot of the machine and the container.
+If it is that of this process and no process has the number ``process``, the worker is dead, and its claims
+can be taken before they expire.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def this_worker(clock: Clock, now_s: float) -> Worker:
 
 
 def is_dead(name: str) -> bool:
-    """Return whether the worker of this name has certainly ended; False where this cannot be known here.
+    """Return whether the worker ``name`` has certainly ended; False if this cannot be known here.
 
     >>> from afresh.values.clock import SystemClock
     >>> is_dead(this_worker(SystemClock(), 0.0).name), is_dead("elsewhere:1:00000000:00")
@@ -39,12 +40,12 @@ def is_dead(name: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        return False  # there is such a process, of somebody else
+        return False  # the process exists and belongs to another user
     return False
 
 
 def _kernel() -> str:
-    """Return a short name for this boot of the machine and its process numbers as seen from here."""
+    """Return an identifier of this boot of the machine and of the process namespace (the container)."""
     try:
         seen = _BOOT.read_text().strip() + str(_PROCESSES.readlink())
     except OSError:

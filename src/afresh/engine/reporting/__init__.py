@@ -1,1 +1,1 @@
-"""What people and other processes are shown: status, explanations, the pulse, exports."""
+"""Reports for people and other processes: status, explanations, pulse and exports."""

@@ -1,4 +1,4 @@
-"""Writes all copies: as lines of JSON, or as a folder of files."""
+"""Writes all copies as lines of JSON, or as a folder of files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_NAME = 120
 
 
 def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
-    """Yield every item that has a copy, with its newest one."""
+    """Yield every item that has a copy, with the newest copy."""
     for item in read_items(store, ItemQuery()):
         copy = store.copies.get(item.id)
         if copy is not None:
@@ -29,8 +29,8 @@ def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
 
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
-    """Write a line for each item: ``item, polled, changed, media_type, version, content``; return how many.
-    Content that is not UTF-8 is in ``content_base64`` instead."""
+    """Write a line for each copy with ``item, polled, changed, media_type, version, content``; return the
+    number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
     number = 0
     for item, copy in read_copies(store):
         line: dict[str, object] = {"item": item.key, **_described(item, copy)}
@@ -44,8 +44,8 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
 
 
 def write_folder(store: Store, folder: Path) -> int:
-    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many. A
-    line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``."""
+    """Write a file for each copy, named by the item's key, and ``index.jsonl`` with one line for each file:
+    ``item, file, polled, changed, media_type, version``. Return the number of copies."""
     number = 0
     with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _line(row: dict[str, object]) -> bytes:
 
 
 def _described(item: Item, copy: Copy) -> dict[str, object]:
-    """Return the fields of a copy; times are Unix seconds, ``changed`` is null before a change."""
+    """Return the fields of a copy. Times are Unix seconds; ``changed`` is None before the first change."""
     return {
         "polled": item.polled_s,
         "changed": item.changed_s,
@@ -82,7 +82,7 @@ def _described(item: Item, copy: Copy) -> dict[str, object]:
 
 
 def file_name(key: str, item_id: int) -> str:
-    """Return a file name that shows the key, differs for every item and is harmless.
+    """Return a file name that contains the key, is unique for every item and cannot leave the folder.
 
     >>> file_name("https://example.org/a/../b", 7)
     '7-https%3A%2F%2Fexample.org%2Fa%2F..%2Fb'

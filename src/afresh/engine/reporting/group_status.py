@@ -1,7 +1,7 @@
-"""The politeness groups (hosts) of a mirror: their items, what each can take, which are left alone and why.
+"""The groups (hosts) of a mirror: their items, the requests per second that each allows, and back-offs.
 
-A host is listed once, however many sources have items there: together they ask no more often than the most
-careful of them, the host's own Crawl-delay and its cap allow.
+A group is listed once even if several sources have items in it. Together these send no more requests than the
+source with the longest delay, the host's Crawl-delay and the group's cap allow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from afresh.values.items import ItemCount
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One politeness group: its sources and items, and the most requests per second that it can take.
-    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not."""
+    """One group: its sources, the number of its items, and the most requests per second that it allows. In a
+    back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise they are −∞ and empty."""
 
     source: str
     group: str
@@ -37,13 +37,13 @@ class GroupStatus:
 def group_statuses(
     store: Store, counts: Iterable[ItemCount], settings: Settings, now_s: float
 ) -> list[GroupStatus]:
-    """Return the groups with active items, by the settings and what was learned of them."""
+    """Return the status of all groups that have active items."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for count in counts:
         if count.status == "active":
             sources = found[count.group]
             sources[count.source] = sources.get(count.source, 0) + count.items
-    # Of several sources that leave a host alone, the longest counts: it comes last here, and stays.
+    # If several sources back off from a host, the longest back-off counts: as the last, it replaces others.
     rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
     asked_s = _crawl_delays(store, settings)
     groups = []
@@ -63,7 +63,7 @@ def pack_backoffs(backoffs: Iterable[GroupBackoff]) -> bytes:
 
 
 def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
-    """Return the back-offs that the store keeps.
+    """Return the back-offs that ``pack_backoffs`` packed.
 
     >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
     (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
@@ -72,7 +72,7 @@ def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
 
 
 def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
-    """Return the hosts that are left alone now, each with the name of its source, the longest first."""
+    """Return the back-offs that are not over, each with the name of its source, the longest first."""
     stored = [
         (table.settings.name, backoff)
         for table in settings.sources
@@ -83,7 +83,7 @@ def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple
 
 
 def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
-    """Return by host the delay that its robots.txt asks for, where a source that follows it has read it."""
+    """Return by host the Crawl-delay of its robots.txt in seconds, if a source that obeys it has read it."""
     found: dict[str, float] = {}
     for table in settings.sources:
         if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:

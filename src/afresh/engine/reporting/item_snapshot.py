@@ -1,9 +1,8 @@
-"""Some items as the store had them at one moment: the basis of everything that an answer says of them.
+"""A snapshot of some items, from which all parts of one answer about them are computed.
 
-An engine in another process goes on while an answer is put together. If one part of a page restored the
-policy a moment after another part did, the two could name different plans for one item. So the time, the
-settings, the policy and the polls are read once, into an ``ItemSnapshot``, and every part of the answer is
-computed from that.
+While an answer is computed, an engine in another process may continue to poll. If two parts of a page read
+the store at different times, they could show different plans for the same item. Therefore the time, the
+settings, the policy and the polls are read once, into an ``ItemSnapshot``.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
-_LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a second
+_LOADED_WHOLE = 5000  # 5,000 items are restored in less than 0.1 s
 RateInterval = tuple[float, float, float]
-"""The median of a rate per second, and the lower and upper end of its 90 % interval."""
+"""The median of a rate per second, and the low and high end of its 90 % interval."""
 
 _RATE_LEVEL, _POLLS_SHOWN = 0.9, 10
 _NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
@@ -35,7 +34,7 @@ NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _N
 
 @dataclass(frozen=True, slots=True)
 class PastPoll:
-    """One poll that observed something."""
+    """One poll of the past that found a change or none."""
 
     time_s: float
     elapsed_s: float
@@ -45,9 +44,9 @@ class PastPoll:
 
 @dataclass(frozen=True, slots=True)
 class ItemSnapshot:
-    """What was known of ``items`` at ``time_s``, under the ``settings`` of the engine that runs.
-    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by item
-    id; ``seen`` is by key, for the items whose staleness is observed without polls."""
+    """What was known of ``items`` at ``time_s``, with the ``settings`` of the running engine. ``scheduler``
+    contains these items and those they are compared with. ``rates`` and ``polls`` are by item id; ``seen`` is
+    by key, for the items whose staleness is observed without polls."""
 
     time_s: float
     settings: Settings
@@ -64,7 +63,7 @@ class ItemSnapshot:
 @dataclass(frozen=True, slots=True)
 class ItemEstimate:
     """The estimates for one item. Rates are per second, with their 90 % interval. ``fresh`` is the
-    probability that the copy is still right; ``poll_value`` is what a poll gains now. ``plan`` is one word:
+    probability that the copy is still correct. ``plan`` is one word:
     ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no poll
     of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if it is
     not active. For an item whose staleness is observed without polls it is the observed state: ``fresh``,
@@ -80,7 +79,7 @@ class ItemEstimate:
 
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
-    """Read everything about these items once."""
+    """Read everything that is needed about ``items`` once."""
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
@@ -90,19 +89,11 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
         observed = seen.get(item.key)
         if observed is not None and observed.rate_per_s >= 0:
             rates[item.id] = observed.rate_per_s, observed.low_per_s, observed.high_per_s
-    return ItemSnapshot(
-        time_s=now_s,
-        settings=settings,
-        items=tuple(items),
-        scheduler=scheduler,
-        rates=rates,
-        polls=polls,
-        seen=seen,
-    )
+    return ItemSnapshot(now_s, settings, tuple(items), scheduler, rates, polls, seen)
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
-    """Return the polls of each of these items that observed something; an item without any is left out."""
+    """Return by item id the polls that found a change or none. Items without such polls are left out."""
     found: dict[int, ObservationColumns] = {}
     for batch in store.observations.read(ids):
         for item_id in np.unique(batch.item_id).tolist():
@@ -114,7 +105,7 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns
 def own_rates(
     polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, RateInterval]:
-    """Return by item the median of its rate and its 90 % interval (``rate_belief``)."""
+    """Return by item id the median of its rate and the 90 % interval (``rate_belief``)."""
     ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
     found = {}
     for item_id in ids:
@@ -136,9 +127,9 @@ def own_rates(
 
 
 def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
-    """Return these items, and the others that influence what a poll of them is worth. That depends a little
-    on all items, such as on the mean time between polls. So where there are not very many, all are loaded:
-    then no page says anything else than another that shows other items beside this one."""
+    """Return the columns of these items and of those that influence their poll values. A poll value depends
+    a little on all items, for example on the mean time between polls. If there are few items, all are loaded,
+    so that an item has the same values on every page."""
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
         return store.plan.columns()
     return [store.plan.columns_of(items_compared_with(store, settings, items))]
@@ -157,7 +148,7 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
             continue
         interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
         plan = "futile" if futile[row] and item.polled_s is not None else _plan_word(item, interval_s)
-        if seen is not None:  # what is observed replaces what is estimated from polls
+        if seen is not None:  # observed staleness replaces estimates from polls
             plan, interval_s = seen.state, math.inf if seen.state == "left alone" else interval_s
         if is_chosen_by_source(snapshot.settings, item):
             plan = "kept" if plan == "dropped" else plan
@@ -169,7 +160,7 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
 
 
 def _plan_word(item: Item, interval_s: float) -> str:
-    """Say in one word what becomes of an item at this budget; an item without a next poll is dropped."""
+    """Return the plan of an item at this budget as one word; an item without a next poll is dropped."""
     if item.status != "active":
         return item.status
     if item.polled_s is None:
@@ -180,7 +171,7 @@ def _plan_word(item: Item, interval_s: float) -> str:
 
 
 def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Return whether the source of an item chooses which records to request together."""
+    """Return whether the source of an item chooses which records it requests together."""
     table = settings.source(item.source)
     return table is not None and table.settings.kind == "search"
 

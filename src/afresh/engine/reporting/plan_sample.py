@@ -1,4 +1,4 @@
-"""A sample of the active items with the rate beliefs and amounts of money that plans are computed from."""
+"""A sample of the active items, with the beliefs about their rates and the money that plans are made from."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from afresh.values.arrays import Float64s, Ints
 
 @dataclass(frozen=True, slots=True)
 class RatePosteriors:
-    """The engine's belief about the change rates of some items. Row i of ``mass`` is a probability
-    distribution on row i of ``rates``, which are changes per second. ``ladder`` holds the rates before what
-    is known about single items moves them, and ``prior`` the belief about an item that was never polled."""
+    """The engine's beliefs about the rates of sampled items. ``mass[i, j]`` is the probability that item i
+    has the rate ``rates[i, j]``, in changes per second. ``ladder`` is the grid of rates that is common to all
+    items, before calibration and shocks; ``prior`` is its distribution for an item that was never polled."""
 
     ladder: Float64s
     prior: Float64s
@@ -28,20 +28,20 @@ class RatePosteriors:
     rates: Float64s
 
     def medians(self) -> Float64s:
-        """Return the median rate of each item, which is one of the rates of its row."""
+        """Return the median of the rate of each item, which is one of the rates in its row of ``rates``."""
         column = np.argmax(np.cumsum(self.mass, axis=1) >= 0.5, axis=1)
         return np.asarray(np.take_along_axis(self.rates, column[:, None], axis=1)[:, 0])
 
     def mean_freshness(self, frequency: Float64s) -> Float64s:
-        """Return the expected share of time for which each copy is right at these polls per second."""
+        """Return the expected freshness of each copy at ``frequency`` polls per second of its item."""
         return np.asarray(np.sum(self.mass * self.freshness_by_rate(frequency), axis=1))
 
     def freshness_by_rate(self, frequency: Float64s) -> Float64s:
-        """Return that share for each rate that an item may have."""
+        """Return the freshness at each possible rate of each item, at ``frequency`` polls per second."""
         return np.asarray(freshness(self.rates, frequency[:, None]))
 
     def mean_age_s(self, frequency: Float64s) -> Float64s:
-        """Return the expected age of each copy; it is infinite for an item that is never polled."""
+        """Return the expected age of each copy in seconds; infinite for an item that is never polled."""
         polled = frequency > 0
         ages = age(self.rates[polled], frequency[polled][:, None])
         found = np.full(frequency.size, np.inf)
@@ -49,14 +49,15 @@ class RatePosteriors:
         return found
 
     def likelihoods(self) -> Float64s:
-        """Return the likelihood of each rate given the polls, without the prior, at most 1 in every row."""
+        """Return the likelihood of the polls at each rate, scaled so that the largest of an item is 1."""
         found = self.mass / self.prior
         return np.asarray(found / np.maximum(found.max(axis=1, keepdims=True), 1e-300))
 
 
 @dataclass(frozen=True, slots=True)
 class Stakes:
-    """Money per item and second: what a right copy earns and a wrong one loses; and the cost of one poll."""
+    """Money of each item: what a fresh copy earns per second (``benefit``), what a stale copy loses per
+    second (``stale_cost``), and what one poll costs."""
 
     benefit: Float64s
     stale_cost: Float64s
@@ -66,7 +67,8 @@ class Stakes:
         return float(frequency @ self.poll_cost)
 
     def income_per_s(self, fresh: Float64s, frequency: Float64s) -> float:
-        """Return the net income Σ B·F − O·(1−F) − cost of the polls (Razniewski 2016, §5).
+        """Return the net income per second, Σ B·F − O·(1−F) − cost of the polls, where B is the benefit, O
+        the stale cost and F the freshness (Razniewski 2016, section 5).
 
         >>> stakes = Stakes(np.array([2.0]), np.array([0.0]), np.array([0.5]))
         >>> round(stakes.income_per_s(np.array([0.632]), np.array([1.0])), 3)
@@ -78,11 +80,11 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True)
 class PlanSample:
-    """Active items with a weight; each of them stands for ``scale`` items of the store. ``weight`` is the
-    weight that was set, ``value_per_cost`` the weight (or money at stake) per cost by which items are ranked,
-    ``cost`` the part of the budget that a poll takes. ``interval_s`` is the time between polls as things are
-    now; it lies between ``min_interval_s`` and ``max_interval_s``. ``active`` counts the active items of the
-    store. ``stakes`` is None unless a source says what a right copy earns."""
+    """Active items with a weight, each of which represents ``scale`` items of the store. ``weight`` is as
+    set, ``value_per_cost`` the weight (or money at stake) per cost by which items are ranked, and ``cost``
+    what a poll uses of the budget. ``interval_s`` is the current time between polls, within
+    ``min_interval_s`` and ``max_interval_s``. ``active`` is the number of active items in the store.
+    ``stakes`` is None unless the settings of a source state what fresh copies earn."""
 
     ids: Ints
     posteriors: RatePosteriors
@@ -103,13 +105,13 @@ class PlanSample:
         return np.asarray(relative / relative.sum())
 
     def mean_age_s(self, frequency: Float64s) -> float:
-        """Return the weighted mean of the copies' expected ages at these polls per second."""
+        """Return the weighted mean of the expected ages in seconds, at ``frequency`` polls per second."""
         share = self.weight_share
-        # Beside a huge weight a share may be 0; times the endless age of a dropped item that is undefined.
+        # A share may be rounded to 0, and the age of a dropped item is infinite: their product is undefined.
         return float(share[share > 0] @ self.posteriors.mean_age_s(frequency)[share > 0])
 
     def freshness_with_known_rates(self, objective: str, budget: float) -> float:
-        """Return the freshness of the best plan at a budget if each item's rate were known exactly."""
+        """Return the freshness that the best plan would reach if the rate of each item were known exactly."""
         mass, share = self.posteriors.mass, self.weight_share
         items = mass.sum(axis=0)
         used = items > 1e-9 * len(mass)
@@ -121,9 +123,9 @@ class PlanSample:
 def take_plan_sample(
     store: Store, settings: Settings, now_s: float, most: int, rng: np.random.Generator
 ) -> PlanSample:
-    """Sample at most ``most`` of the active items that have a weight, each with the same probability."""
+    """Draw at most ``most`` of the active items that have a weight, all with the same probability."""
     total = sum(count.items for count in store.items.counts())
-    # The beliefs must not depend on a budget that was set since: a plan compares budgets.
+    # The beliefs must not depend on a budget that was set meanwhile, because a plan compares budgets.
     settings = replace(settings, budget=settings.budget.of_items(total))
     scheduler = restore_scheduler(store, settings, read_sample(store, total), now_s)
     item_rows, forecast = scheduler.item_rows, scheduler.forecast
@@ -147,7 +149,7 @@ def take_plan_sample(
 
 
 def _stakes(store: Store, settings: Settings, scheduler: Scheduler, rows: Ints) -> Stakes:
-    """Return the money at stake for some rows, by the settings and by what polls were measured to take."""
+    """Return the money at stake for ``rows``, from the settings and the measured costs of polls."""
     given = MoneyInput(settings, scheduler.names, read_poll_costs(store))
     terms = money_terms(scheduler.item_rows, scheduler.policy.staleness, given)
     weight = scheduler.item_rows.weight[rows]

@@ -1,8 +1,8 @@
-"""The engine's pulse: what it writes into the store, so that any process can watch it run.
+"""The pulse of a running engine and its time course, which it writes to the store for other processes.
 
-A small value says that it lives and how far it got; the course of the last day is freshness with its
-interval, age and counts, kept hour by hour, so that a new point changes a little only. Whoever reads them
-needs no engine at hand; ``beat`` writes them.
+The pulse is a small value that states when the engine was last active, and its counts. The time course of the
+last day contains freshness with its interval, age and counts. It is stored in one value per hour, so that
+adding a point writes little. ``pulse_task`` writes both.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from afresh.stores.store import Store
 
 BEAT_S = 2.0
 _FINE_S, _COARSE_S, _KEPT_S = 900.0, 60.0, 86400.0
-_HOUR_S, _HOURS = 3600.0, 25  # a day may begin and end within an hour
+_HOUR_S, _HOURS = 3600.0, 25  # a day that begins within an hour touches 25 hours
 FIELDS = ("time_s", "freshness", "low", "high", "age_s", "polls", "changes", "failures", "requests")
 Course = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The last sign of life. ``stopped``: the run ended in order; ``trouble``: what delays it, in words.
-    ``budget_per_s`` is the budget in requests that it keeps, ``delays`` the seconds between requests to a
-    host, by source, whatever the settings of others say."""
+    """The last report of a running engine. ``stopped``: the run ended regularly; ``trouble``: why the store
+    cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays`` the seconds
+    between requests to a host by source; both may differ from the settings of the process that reads them."""
 
     time_s: float
     started_s: float
@@ -64,7 +64,7 @@ def read_pulse(store: Store) -> Pulse | None:
 
 
 def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
-    """Return the settings with the budget and the delays of the engine that runs, if one does."""
+    """Return the settings with the budget and the delays of the running engine, if one is running."""
     pulse = read_pulse(store)
     if pulse is None or pulse.budget_per_s is None or pulse.state(now_s) != "running":
         return settings
@@ -79,13 +79,13 @@ def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
 
 
 def source_delays(settings: Settings) -> dict[str, float]:
-    """Return the seconds between requests to a host, by source, where there are any."""
+    """Return the seconds between requests to a host by source, for sources that have such a delay."""
     named = ((table.settings.name, table.settings.delay_s) for table in settings.sources)
     return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
 
 
 def read_course(store: Store) -> Course:
-    """Return the course of the last day, a row for each point, with the columns of ``FIELDS``."""
+    """Return the time course of the last day: one row per point, with the columns of ``FIELDS``."""
     hours = [_hour_name(hour * _HOUR_S) for hour in range(_HOURS)]
     course = np.concatenate([_points(store, name) for name in (COURSE, *hours)])
     course = course[np.argsort(course[:, 0], kind="stable")]
@@ -93,8 +93,8 @@ def read_course(store: Store) -> Course:
 
 
 def add_point(store: Store, point: Course) -> dict[str, bytes | None]:
-    """Return the values to store so that the course has one more point: those of its hour. An hour replaces
-    the one 25 hours ago. The course of an old store, in one value, is split once."""
+    """Return the values to store in order to add ``point``: the points of its hour, which replace those of 25
+    hours ago. If an old version stored the whole course in one value, that is split by hour."""
     now_s = float(point[0, 0])
     before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
     known = whole if whole.size else before
@@ -116,7 +116,7 @@ def _hour_name(time_s: float) -> str:
 
 
 def thin_out(course: Course, now_s: float) -> Course:
-    """Keep all points of the last quarter of an hour, one a minute before it, none older than a day.
+    """Keep all points of the last 15 minutes, one point per minute before that, and none older than a day.
 
     >>> course = np.zeros((3, len(FIELDS)))
     >>> course[:, 0] = [0.0, 10.0, 4000.0]

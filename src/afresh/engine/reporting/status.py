@@ -1,4 +1,4 @@
-"""The status of a mirror: freshness by the model and by audits, age, budget, hosts, problems."""
+"""The status of a mirror: freshness as estimated and as audited, age, budget, hosts, problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _PROBLEMS_SHOWN, _FAILING_READ = 5, 1000
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """Why some items fail, and one of them. Of very many items not all may be counted."""
+    """A problem, the number of items that fail with it, and the key of one of them. Only the 1,000 items that
+    failed most often are counted."""
 
     words: str
     items: int
@@ -40,7 +41,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class SourceTrouble:
-    """A source whose listings or reports cannot be read, and why."""
+    """A source whose listings or reports cannot be read, and the reason."""
 
     source: str
     problem: str
@@ -48,9 +49,10 @@ class SourceTrouble:
 
 @dataclass(frozen=True, slots=True)
 class SearchStatus:
-    """``seen`` of its ``records`` came so far, ``by_queries`` of them on a page of some query. ``queries``
-    are different ones, which were sent ``sent`` times in all; ``scales`` how many times as many results the
-    server has as the relation, or the sample that stands for it, by attribute."""
+    """The status of a search source. Of its ``records``, ``seen`` were received so far, ``by_queries`` of
+    them as results of a query. ``queries`` is the number of different queries, ``sent`` how often they were
+    sent in all. ``scales`` contains for each attribute how many times more results the server has than the
+    relation, or the sample used instead of it."""
 
     source: str
     records: int
@@ -64,18 +66,18 @@ class SearchStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
+    """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds.
 
-    ``freshness`` is the model's estimate of Σw·fresh/Σw now with its 95 % interval, ``uniform_needs`` how
-    many times the requests uniform polling would need for the freshness of this plan, ``audited`` what random
-    polls found. ``age_s`` is the expected weighted age of the copies, NaN without copies. ``dropped`` counts
-    the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
-    all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
-    scaled. ``views`` are the items whose staleness is observed; ``money`` is what the engine chose to spend,
-    where copies have income; ``troubles`` are sources whose listings cannot be read. The budget is that of
-    the engine that runs, else that of the settings; ``limits`` are all parts of it per second, infinite where
-    nothing is set. ``closed`` are the sources outside their windows, and until when; ``run`` is the last sign
-    of life of the engine, ``workers`` are the engines that run, and ``searches`` search sources.
+    ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % interval; ``audited`` is
+    what audits measured. ``uniform_needs`` is how many times more requests uniform polling would need to be
+    as fresh as this plan. ``age_s`` is the weighted mean of the expected ages, NaN without copies.
+    ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how many
+    requests per second all groups together allow. If there are very many items, only ``looked_at`` are read,
+    and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is the spending
+    plan, if copies have income. ``troubles`` are sources whose listings cannot be read. The budget is that of
+    the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
+    if not set. ``closed`` are the sources outside their time windows, with the next opening. ``run`` is the
+    last pulse.
     """
 
     items: int
@@ -111,7 +113,7 @@ class Status:
 
     @property
     def below_target(self) -> bool:
-        """Whether audits show, beyond chance, that freshness is below the target."""
+        """Whether the whole 95 % interval of the audited freshness is below the target."""
         return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
 
 
@@ -135,7 +137,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         copies=round(scale * np.count_nonzero(held)),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
         freshness=forecast.freshness(now_s),
-        uniform_needs=uniform_needs(scheduler),
+        uniform_needs=uniform_needs(scheduler.policy, forecast),
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
@@ -171,23 +173,16 @@ def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...
         packed = store.state.get(SOURCE_STATE + name) if table.settings.kind == "search" else None
         if packed:
             notes = read_state(packed)
-            found.append(
-                SearchStatus(
-                    name,
-                    notes.listed,
-                    len(notes.records),
-                    notes.found_by_queries,
-                    len(notes.queries),
-                    sum(query.asked for query in notes.queries),
-                    notes.look_ups,
-                    tuple(scale for scale in notes.scales if scale.totals),
-                )
-            )
+            records, queries = len(notes.records), len(notes.queries)
+            sent = sum(query.asked for query in notes.queries)
+            counts = (notes.listed, records, notes.found_by_queries, queries, sent, notes.look_ups)
+            scales = tuple(scale for scale in notes.scales if scale.totals)
+            found.append(SearchStatus(name, *counts, scales))
     return tuple(found)
 
 
 def count_problems(store: Store) -> tuple[ItemProblem, ...]:
-    """Return the most frequent problems of the items that failed most often."""
+    """Return the most frequent problems among the items that failed most often."""
     page = store.items.page(ItemQuery(sort="failures", descending=True), _FAILING_READ)
     failing = [item for item in page.items if item.failures and item.status in ("active", "refused")]
     examples = {item.problem: item.key for item in reversed(failing)}

@@ -20,12 +20,12 @@ WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class WatchedItem:
-    """One item whose staleness is observed. Rates per second with their 90 % interval, times in seconds.
-    ``left alone`` means stale, but a refresh would cost the others more than it gains, or would not pay;
-    ``unknown`` that something it is made from cannot be observed. ``stale_for_s`` is 0 for a fresh item,
-    ``cost_s`` the mean time of its refreshes, ``next_s`` the next refresh: now if it is stale, at the
-    expected change if it is fresh. ``dispersion`` is the variance over the mean of the rows written between
-    two reports; far above 1 they are no Poisson number. All are NaN while nothing is known."""
+    """One item whose staleness is observed. Rates are per second with their 90 % interval, times in seconds.
+    ``left alone`` means that it is stale, but its refresh would delay others by more than it gains, or would
+    not pay. ``unknown`` means that something it is made from cannot be observed. ``stale_for_s`` is 0 for a
+    fresh item, ``cost_s`` the mean duration of a refresh, ``next_s`` the next refresh: now for a stale item,
+    at the expected change for a fresh one. ``dispersion`` is the variance divided by the mean of the database
+    rows written between two reports: far above 1, it is no Poisson process. Unknown numbers are NaN."""
 
     item: str
     source: str
@@ -42,7 +42,7 @@ class WatchedItem:
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
-    """Return these items and, if one of them is observed, all observed ones: they are compared together."""
+    """Return the ids of ``items`` and, if one of them is observed, of all observed items."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if any(item.key in kept for item in items):

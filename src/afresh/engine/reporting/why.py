@@ -1,4 +1,4 @@
-"""Why an item is polled as often as it is: its rate, interval and poll value, and what would change them."""
+"""Explains why an item is polled as often as it is: its rate, interval, poll value, and what changes them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,17 @@ from afresh.values.units import format_duration
 
 _KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
-_TOGETHER = (
-    "its source asks for many records at once, the request first whose records are worth the most together"
-)
-_HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried, and the precision
+_TOGETHER = "its source requests many records at once: first the request with the highest total poll value"
+_HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried, and its relative precision
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Everything ``afresh why`` shows. Rates per second, times in seconds. ``rate_per_s`` is the median by
-    its own polls, with its 90 % interval; ``interval_s`` is the time between polls as things are, infinite if
-    it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be made, +∞ without a copy), and
-    ``threshold`` the shadow price, at which items are polled. ``reasons`` are sentences; ``seen`` is what is
-    observed without polls, if anything is. All is as of ``time_s``."""
+    """Everything that ``afresh why`` shows, as of ``time_s``. Rates are per second, times in seconds.
+    ``rate_per_s`` is the median that follows from the item's own polls, with its 90 % interval;
+    ``interval_s`` is the current time between polls, infinite if the item is dropped. ``marginal`` is the
+    poll value (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price.
+    ``reasons`` are sentences. ``seen`` is the observed staleness, if it is observed."""
 
     item: Item
     time_s: float
@@ -113,7 +111,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
 
 
 def _unknown(store: Store, settings: Settings, key: str) -> str:
-    """Return that there is no such item, with a similar one or how to add it; views may be given quoted."""
+    """Return the message that there is no such item, with a similar key or how to add one."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":
@@ -124,13 +122,14 @@ def _unknown(store: Store, settings: Settings, key: str) -> str:
 
 
 def _due_s(item: Item) -> float:
-    """Return when an item is due, but not before its least interval, which may have been set since."""
+    """Return when an item is due, but not within its least interval, which may have been set afterwards."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
 
 
 def _next_s(item: Item, interval_s: float, now_s: float) -> float:
-    """Return when an item is due; by today's interval where that means never, or no longer never."""
+    """Return when an item is polled next: its stored due time. The current interval counts instead if only
+    one of the two is infinite, because the item was dropped or is no longer dropped."""
     due_s = _due_s(item)
     settled = item.status == "active" and not item.failures and due_s > now_s
     if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
@@ -140,11 +139,11 @@ def _next_s(item: Item, interval_s: float, now_s: float) -> float:
 
 def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
     words = {
-        "fresh": "fresh: nothing below it moved since its refresh; it waits until something does",
+        "fresh": "fresh: nothing that it is made from changed since its refresh; it waits for a change",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
         "left alone": f"stale for {format_duration(seen.stale_for_s)}, and left alone: it would soon be "
-        "stale again, and while its refresh is paid off the others wait; a larger budget or weight helps",
-        "unknown": "whether it is stale cannot be seen: it is refreshed at the rate of its changes",
+        "stale again, and its refresh would delay the others; a larger budget or weight helps",
+        "unknown": "its staleness cannot be observed: it is refreshed at the rate of its changes",
     }
     found = [*_holding(item, now_s, due=False), words[seen.state]]
     if seen.cost_s > 0:
@@ -163,16 +162,16 @@ def _reasons(
     if item.weight == 0:
         found.append("its weight is 0: it is polled only when nothing else needs it")
     elif policy.shadow_price <= 0:
-        found.append("nothing has been polled yet, so there is no price of a poll to compare with")
+        found.append("nothing has been polled yet, so there is no shadow price to compare with")
     elif policy.money.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
-        found.append("futile: its source has no benefit, so that no poll pays; others have one")
+        found.append("futile: its source has no benefit, unlike other sources, so that no poll pays")
     elif item.polled_s is None:
-        pass  # its first copy comes first, whatever its value
+        pass  # new items are polled first, whatever their poll value
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, item.weight, policy.money.break_even_value))
     elif math.isinf(interval_s):
-        words = "it changes so often that a poll is worth little"
+        words = "it changes so often that a poll gains little"
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
@@ -184,7 +183,7 @@ def _reasons(
 
 
 def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:
-    """Return why an item is not polled, and the weight at which its poll value reaches ``level``."""
+    """Return ``words`` with the weight at which the poll value of the item reaches ``level``, if any does."""
     low, high = 1.0, _HEAVIEST
     if math.isinf(_after_s(policy, row, level / high)):
         return words
@@ -192,17 +191,17 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
         middle = math.sqrt(low * high)
         low, high = (middle, high) if math.isinf(_after_s(policy, row, level / middle)) else (low, middle)
     budget = "" if level <= policy.money.break_even_value else " or a larger budget"
-    return f"{words}; a weight of {weight * high:.3g}{budget} would bring it back"
+    return f"{words}; with a weight of {weight * high:.3g}{budget} it would be polled"
 
 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
-    """Return how long after a poll the poll value of an item reaches ``level``."""
+    """Return after how many seconds without a poll the poll value of ``row`` reaches ``level``."""
     return float(policy.time_to_reach(np.array([row]), level)[0])
 
 
 def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
     found = []
-    key = shlex.quote(item.key)  # it may hold what a shell would run
+    key = shlex.quote(item.key)  # people paste the command, and a key may contain shell commands
     resume = f"after: afresh set {key} --resume"
     if item.status == "paused":
         found.append(f"paused; polled again {resume}")
@@ -212,15 +211,15 @@ def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
         found.append(f"refused: {item.problem}; polled again when its source has other settings, or {resume}")
     elif item.failures:
         last = "poll" if item.failures == 1 else f"{item.failures} polls"
-        soon = "as soon as may be" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
+        soon = "as soon as possible" if item.due_s <= now_s else f"in {format_duration(item.due_s - now_s)}"
         hurry = f", sooner after: afresh set {key} --poll-now" if item.due_s > now_s else ""
         found.append(f"its last {last} failed: {item.problem}; tried again {soon}{hurry}")
     elif item.polled_s is None:
-        found.append("it has never been fetched: that comes first")
+        found.append("it was never polled: new items are polled first")
     if item.min_interval_s > 0:
         found.append(f"never more often than every {format_duration(item.min_interval_s)}")
     if math.isfinite(item.max_interval_s):
         found.append(f"at least every {format_duration(item.max_interval_s)}")
     if due and _due_s(item) <= now_s and item.status == "active" and item.polled_s is not None:
-        found.append("due now: waits for its host's turn, the budget, or an engine to run")
+        found.append("due now: it waits for its host, for the budget, or for an engine to run")
     return found

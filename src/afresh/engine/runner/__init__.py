@@ -1,1 +1,1 @@
-"""One run: pick → lease → fetch → decide → commit, and the tasks beside that."""
+"""One run of the engine: pick → lease → fetch → decide → commit, and the tasks besides the polls."""

@@ -1,6 +1,6 @@
-"""Very many items: those that are due are polled first, while all are loaded beside that.
+"""Start with very many items: the due items are polled first, while all items are loaded in the background.
 
-due items ──▶ Scheduler ──▶ polls …    … idle ──▶ all items, with what was polled meanwhile ──▶ polls
+due items ──▶ Scheduler ──▶ polls …    … idle ──▶ all items, with the polls made meanwhile ──▶ polls
 all items ──▶ Scheduler (a thread of its own) ──▲
 """
 
@@ -25,11 +25,11 @@ MANY = 1_000_000
 """Up to this number of items all are loaded before the first poll, which takes some seconds."""
 
 _BATCH = 65_536  # items that are read in one step
-_LASTS_S, _FEWEST, _MOST = 300.0, 10_000, 300_000  # the first items should last for so long
+_LASTS_S, _FEWEST, _MOST = 300.0, 10_000, 300_000  # the first items are enough for 300 s of polls
 
 
 def first_due_items(store: Store, settings: Settings, now_s: float) -> list[int] | None:
-    """Return the items to begin with where there are very many; None where all are to be loaded first."""
+    """Return the ids of the items to start with; None if there are few enough to load all first."""
     if sum(count.items for count in store.items.counts()) <= MANY:
         return None
     wanted = min(max(settings.budget.requests * _LASTS_S, _FEWEST), _MOST)
@@ -37,15 +37,15 @@ def first_due_items(store: Store, settings: Settings, now_s: float) -> list[int]
 
 
 class _StoppedError(Exception):
-    """Nobody waits for the items any more."""
+    """Loading was cancelled."""
 
 
 async def load_all_items(context: RunContext) -> Scheduler | None:
-    """Return a scheduler of all items as the store has them, loaded in a thread of its own."""
+    """Return a scheduler of all items of the store, loaded in a separate thread; None if it was stopped."""
     stopped, store = Event(), context.store.sync
 
     def columns() -> Iterator[PolicyColumns]:
-        for part in store.plan.columns(batch=_BATCH, aside=True):
+        for part in store.plan.columns(batch=_BATCH, whole_batches=True):
             if stopped.is_set():
                 raise _StoppedError
             yield part
@@ -63,7 +63,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
 
 
 async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
-    """Continue with all items, while no poll is under way; read again what was polled meanwhile."""
+    """Replace the items of the run's scheduler by those of ``full``. No poll may be under way."""
     ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
     context.scheduler.replace_items(full, await context.store.plan.columns_of(known))

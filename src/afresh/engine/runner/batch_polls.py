@@ -1,7 +1,8 @@
-"""Polls of sources that choose themselves which items a request refreshes (``sources.capabilities``).
+"""Polls of sources that choose which items one request refreshes (``sources.capabilities``).
 
-The item that was picked, the lead, is leased already; the others that the source chooses are leased too,
-unless somebody polls them. Items that did not come with the answer are released as they were.
+The lead is the item that the scheduler picked; it is already leased. The other items that the source chooses
+are leased here, except those that are being polled. Items that the answer does not contain are released
+without an outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The rows of a source's keys, −1 for those that were not known when there were ``size`` items."""
+    """The rows of a source's keys, −1 for keys that had no row when ``item_rows`` had ``size`` rows."""
 
     keys: Sequence[str]
     rows: Ints
@@ -31,7 +32,7 @@ class _Rows:
     size: int
 
     def fits(self, keys: Sequence[str], item_rows: ItemRows) -> bool:
-        """Return whether these are the rows of ``keys`` now; all items may have been exchanged since."""
+        """Return whether these are still the rows of ``keys``; ``item_rows`` may have been replaced."""
         if self.keys is not keys or self.item_rows is not item_rows:
             return False
         return self.size == item_rows.size or -1 not in self.rows
@@ -45,23 +46,21 @@ class BatchPolls:
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
-        """Let the source choose and request a batch; return the answers by lease, release the rest."""
+        """Let the source choose and request a batch; return its answers by lease, and release the others."""
         leases = [lead]
         try:
             batch = await source.choose(lead.key, await self._weights(source))
-            leases = await self._leased(lead, batch.keys, lease_s)
+            leases = await self._take_leases(lead, batch.keys, lease_s)
             found = await source.poll_batch(batch, leases)
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
-            log_event(logging.ERROR, "a source broke", source=source.name, item=lead.key, error=repr(error))
-            found = [Fetched("failed", problem=f"the source itself broke: {type(error).__name__}")] * len(
-                leases
-            )
+            log_event(logging.ERROR, "a source failed", source=source.name, item=lead.key, error=repr(error))
+            found = [Fetched("failed", problem=f"the source raised {type(error).__name__}")] * len(leases)
         pairs = list(zip(leases, found, strict=True))
         await self._release([lease for lease, fetched in pairs if fetched is None])
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights of the items of a source; those that are not known yet have weight 1."""
+        """Return the weights of a source's items, 1 if an item has no row; None if its keys changed."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):
@@ -69,12 +68,12 @@ class BatchPolls:
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows, item_rows.size)
-            if source.keys() is not keys:  # they were exchanged meanwhile: the next choice will use them
+            if source.keys() is not keys:  # replaced during the await: the next choice will use the new keys
                 return None
         weights = item_rows.ranked_weight(known.rows) if item_rows.size else np.ones(len(keys))
         return np.asarray(np.where(known.rows < 0, 1.0, weights))
 
-    async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
+    async def _take_leases(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
         ids = list((await self._store.items.ids(keys)).values())
         rows = {
@@ -85,7 +84,7 @@ class BatchPolls:
             and item_rows.is_active[row]
             and not item_rows.is_busy[row]
         }
-        item_rows.is_busy[list(rows.values())] = True
+        item_rows.is_busy[list(rows.values())] = True  # before the await, so that no other poll picks them
         worker, take = self._context.member.name, self._store.leases.take
         taken = await take(list(rows), now_s, lease_s, worker=worker) if rows else []
         got = {lease.item_id for lease in taken}

@@ -1,4 +1,4 @@
-"""Builds a run, once and in one place: reads the store, joins its workers, connects the parts."""
+"""Builds all parts of a run in one place: reads the store, joins its workers, and connects the parts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
 SourcesFor = Callable[[Gate], BuildSource]
-"""Returns what builds the sources whose requests pass a gate."""
+"""Returns the function that builds sources whose requests pass the given gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run is built from. ``only`` are the items that it holds, all by default; ``once`` means a single
-    round."""
+    """What a run is built from. ``only`` are the ids of its items, all by default. ``once`` means that it
+    makes a single round over the items that are due."""
 
     store: Store
     settings: Settings
@@ -48,7 +48,7 @@ class RunInput:
 
 
 async def build_run(given: RunInput) -> Run:
-    """Return a run with all its parts, ready to poll; ``Run.run``, ``refresh`` or ``list_items`` ends it."""
+    """Return a run that is ready to poll; ``Run.run``, ``refresh`` or ``list_items`` also closes it."""
     store = ThreadedStore(given.store)
     try:
         return await _build(store, given)
@@ -60,7 +60,7 @@ async def build_run(given: RunInput) -> Run:
 async def _build(store: ThreadedStore, given: RunInput) -> Run:
     if given.only is None:
         await store.call_with_retry(lambda: _retry_failing_items(given))
-    # Edits are counted before the items are read: what happens meanwhile is followed afterwards.
+    # The edit number is read before the items, so that edits made meanwhile are followed afterwards.
     edit_number = (await store.items.edits(0)).number
     first = given.only
     if first is None and not given.once:
@@ -78,7 +78,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
 
 
 async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[int] | None) -> RunContext:
-    """Join the workers of the store, and load the items to begin with; None means all of them."""
+    """Join the workers of the store and load the items with the ids ``first``, or all if it is None."""
     settings, clock, wakeup = given.settings, given.clock, given.stop.wakeup
     delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
     member = FleetMember(store, clock, wakeup, claim_s=settings.run.claim, delay_s=delay_s)

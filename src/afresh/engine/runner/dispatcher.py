@@ -1,7 +1,7 @@
-"""What is polled now: rows of groups that are ready are picked, leased, and handed to the poll tasks.
+"""Starts polls: picks rows of groups that are ready, leases them, and passes them to the poll tasks.
 
-Items are leased a moment before the budget lets their requests start, as many as can start in that moment.
-An audit goes before what is due, as soon as its group is ready.
+Items are leased 50 ms before the budget allows their requests, as many as can start within this time. Audits
+are made before other polls, as soon as their group is ready.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
 from afresh.values.lease import Lease
 
-_AHEAD_S = 0.05  # polls are leased so far ahead of their requests
+_AHEAD_S = 0.05  # items are leased this long before their requests
 _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
@@ -33,7 +33,7 @@ _TAKEN_ELSEWHERE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RunTasks:
-    """The tasks beside the polls, and the writer that commits the polls."""
+    """The tasks that run besides the polls, and the writer that commits the polls."""
 
     watcher: StoreWatcher
     listing: ListingTask
@@ -43,7 +43,7 @@ class RunTasks:
 
 
 class Dispatcher:
-    """Starts the polls of one run until it is asked to stop."""
+    """Starts the polls of one run until a stop is requested."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Dispatcher:
         self._idle_work: Callable[[], Awaitable[None]] | None = None
 
     def run_when_idle(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do this when no poll is under way: rows may be others afterwards."""
+        """Await ``work()`` as soon as no poll is under way; it may replace the rows of the scheduler."""
         self._idle_work = work
         self._context.wakeup.set()
 
     async def run(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
-        """Dispatch until asked to stop, until this elapsed time, or until a single round is over."""
+        """Start polls until a stop, until the elapsed time ``until_s``, or to the end of a single round."""
         context, polls, clock, gate = self._context, self._polls, self._context.clock, self._context.gate
         while not self._stop.is_requested:
             for helper in helpers:
                 if helper.done():
-                    helper.result()  # raises if the store is damaged: waiting would not help
+                    helper.result()  # raises, for example if the store is damaged: waiting would not help
             if polls.defect is not None:
                 raise polls.defect
             left_s = until_s - clock.elapsed_s()
@@ -103,26 +103,27 @@ class Dispatcher:
         self._audits.clear()
 
     async def _pause(self, seconds: float) -> None:
-        """Wait until something ends or changes, ``seconds`` at most."""
+        """Wait until ``wakeup`` is set, for ``seconds`` at most."""
         wakeup = self._context.wakeup
         wakeup.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(wakeup.wait(), max(seconds, 0.0))
 
     def _is_done(self) -> bool:
-        """Return whether a single round is over: nothing due is left, but for sources that are gone."""
+        """Return whether a single round is over: no item is left to poll of any source in the settings."""
         context, tasks = self._context, self._tasks
         if context.recorder.only_due_s is None or self._polls.in_flight:
             return False
         if self._scheduler.item_rows.is_busy.any() or tasks.staleness.is_busy:
             return False
-        if tasks.listing.is_busy or tasks.watcher.looked_s < tasks.listing.read_s:
-            return False  # what was listed is not loaded yet
+        if tasks.listing.is_busy or tasks.watcher.synced_s < tasks.listing.read_s:
+            return False  # items that were just listed are not loaded yet
         waiting = self._scheduler.waiting_sources(context.clock.now_s())
         return all(context.settings.now.source(name) is None for name in waiting)
 
     def choose(self, most: int) -> list[Bulk]:
-        """Return rows to poll now, marked busy: single ones but where a source takes more at once."""
+        """Return at most ``most`` polls to make now, with their rows marked busy. A poll has one row, or
+        several of one group if its source can poll several items with one request."""
         context, scheduler, chosen = self._context, self._scheduler, list[Bulk]()
         for _ in range(most):
             row = self._next_audit()
@@ -139,8 +140,9 @@ class Dispatcher:
         return chosen
 
     def _draw_audit(self) -> None:
-        """After a poll that was picked, perhaps draw one at random: a set share of all polls. Not while only
-        some items can be drawn: those that are due have changed more often than others."""
+        """Draw an audit after some of the picks, so that audits are the set share of all polls. None is drawn
+        while only a part of the items is loaded or polled: due items are stale more often than others, which
+        would bias the measured freshness."""
         recorder, share = self._context.recorder, self._context.settings.now.plan.audit_share
         is_partial = recorder.only_due_s is not None or recorder.is_loading
         if not is_partial and len(self._audits) < _PENDING_AUDITS:
@@ -150,13 +152,14 @@ class Dispatcher:
                 self._audits.append(row)
 
     def _next_audit(self) -> int | None:
-        """Return an audit that can be made now; a draw waits for its group, or busy hosts would escape."""
+        """Return the row of a drawn audit that can be made now. A draw waits until its group is ready,
+        because dropping it would leave out items of busy groups and bias the measured freshness."""
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
         for row in self._audits:
             group_key = item_rows.group_key(row)
             group = self._scheduler.group_names(group_key)[1]
             if self._context.member.claims.is_elsewhere(group) or not may_audit(item_rows, row, now_s):
-                self._audits.remove(row)  # the worker that has the group draws there
+                self._audits.remove(row)  # the worker that holds the group draws its own audits
                 return None
             if not item_rows.is_busy[row] and self._ready_s(group_key, now_s) <= now_s:
                 self._audits.remove(row)
@@ -169,20 +172,22 @@ class Dispatcher:
         table = context.settings.now.source(name)
         if table is None or self._polls.in_group[group_key] >= table.settings.polls_at_once:
             return math.inf
-        if self._tasks.staleness.is_looking(name):
+        if self._tasks.staleness.is_reading(name):
             return math.inf
         ready_s = max(context.sources.ready_s(name, group, now_s), context.gate.ready_s(group))
         return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
 
     async def launch(self, bulks: Sequence[Bulk]) -> None:
-        """Lease these rows, and poll those that nobody else has."""
+        """Lease the rows of ``bulks`` and start the polls of those that no other engine has leased."""
         context, now_s = self._context, self._context.clock.now_s()
         ids = [int(self._scheduler.item_rows.ids[row]) for bulk in bulks for row in bulk.rows]
         leases = await context.store.leases.take(ids, now_s, context.lease_s, worker=context.member.name)
         taken = {lease.item_id: lease for lease in leases}
         unused: list[Lease] = []
         for bulk in bulks:
-            usable = [lease for row in bulk.rows if (lease := self._usable(bulk, row, taken, now_s, unused))]
+            usable = [
+                lease for row in bulk.rows if (lease := self._usable_lease(bulk, row, taken, now_s, unused))
+            ]
             if usable:
                 self._polls.launch(bulk, usable)
             else:
@@ -190,14 +195,14 @@ class Dispatcher:
         if unused:
             await context.store.leases.release(unused)
 
-    def _usable(
+    def _usable_lease(
         self, bulk: Bulk, row: int, taken: Mapping[int, Lease], now_s: float, unused: list[Lease]
     ) -> Lease | None:
-        """Return the lease of a row to be polled now; None where others have it, or had it just before."""
+        """Return the lease of ``row`` if it is to be polled; a lease not needed is added to ``unused``."""
         item_rows = self._scheduler.item_rows
         lease = taken.get(int(item_rows.ids[row]))
         if lease is None:
-            # Another engine has it, or it was paused a moment ago.
+            # Another engine has leased the item, or it was paused a moment ago.
             item_rows.not_before_s[row] = now_s + _TAKEN_ELSEWHERE_S
         elif self._scheduler.catch_up(lease, row, now_s) and not bulk.audit and self._is_early(row, now_s):
             unused.append(lease)
@@ -207,6 +212,6 @@ class Dispatcher:
         return None
 
     def _is_early(self, row: int, now_s: float) -> bool:
-        """Return whether another engine polled the item so recently that it is not worth a poll now."""
+        """Return whether the next poll of ``row`` is later than now, because another engine polled it."""
         rows, scheduler = np.array([row]), self._scheduler
         return bool(scheduler.policy.next_polls_s(rows, scheduler.item_rows.polled_s[rows])[0] > now_s)

@@ -1,4 +1,4 @@
-"""One run of the engine: rows are picked and leased, fetched, decided, learned from and committed.
+"""One run of the engine: it picks and leases rows, polls them, learns from the answers and commits them.
 
     Scheduler ──picker.next──▶ rows ──Store.leases.take──▶ Lease ──Source.poll──▶ Fetched
          ▲                (groups that are ready)                   (Gate: the budget)     │
@@ -6,10 +6,10 @@
          └── PollRecorder.complete ◀── Writer: groups of 30 ms ◀── Outcome ◀── PollRecorder.decide
                     └──▶ Store.commit
 
-Decisions are made on one event loop. It calls the store in one thread (``ThreadedStore``), so that its calls
-keep their order; the pulse and the loading of very many items use threads of their own, as any store allows.
-A row is busy from its pick until its outcome is committed, so it is never polled twice at once; its lease
-tells the same to other engines. Stopping drains: no poll starts, those under way end and are committed.
+Decisions are made on one event loop. It calls the store in one thread (``ThreadedStore``), so that the calls
+keep their order. The pulse and the loading of very many items use other threads; every store allows this.
+A row is busy from its pick until its outcome is committed, so that this engine never polls it twice at once;
+the lease prevents polls by other engines. After a stop no poll starts; those under way end and are committed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from afresh.values.items import ItemChange
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How a run goes: counts since its start, and the freshness that is believed now."""
+    """The counts of a run since its start, its estimate of the freshness, and why its store cannot be
+    used."""
 
     polls: int = 0
     changes: int = 0
@@ -50,7 +51,7 @@ class RunProgress:
 
 
 class Run:
-    """A run that is ready to poll, made by ``build_run``: ``run``, ``refresh`` or ``list_items``, once."""
+    """A run, built by ``build_run``. One of ``run``, ``refresh`` and ``list_items`` is called, once."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Run:
         once: bool,
         is_complete: bool,
     ) -> None:
-        """``once``: a single round over what is due now. ``is_complete``: all wanted items are loaded."""
+        """``once``: make a single round. ``is_complete``: all items are loaded already."""
         self.context, self.tasks, self.scheduler = context, tasks, context.scheduler
         self._rng, self._stop = rng, stop
         self._once, self._was_complete, self._is_complete = once, is_complete, asyncio.Event()
@@ -82,7 +83,7 @@ class Run:
         return replace(self.count_progress(), freshness=freshness)
 
     def count_progress(self) -> RunProgress:
-        """Return the same without freshness, which takes longer to compute than all the rest."""
+        """Return the progress without the freshness, which takes longer to compute than all the rest."""
         counts = self.context.recorder.counts
         return RunProgress(
             **{name: counts[name] for name in ("polls", "changes", "failures", "audits")},
@@ -94,7 +95,7 @@ class Run:
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
-        """Poll until stopped, for a time or, in a single round, until everything due was polled once."""
+        """Poll until a stop is requested, for ``for_s`` seconds or until a single round is over."""
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
@@ -104,7 +105,7 @@ class Run:
             asyncio.create_task(self._follow_others()),
             asyncio.create_task(self.tasks.listing.run(once=self._once)),
             asyncio.create_task(self._deliver_events()),
-            asyncio.create_task(self._keep_up()),
+            asyncio.create_task(self._save_and_adapt()),
         }
         try:
             await self.dispatcher.run(until_s, {*serving, *helpers})
@@ -113,7 +114,7 @@ class Run:
         return self.progress()
 
     async def refresh(self, item_id: int) -> bool:
-        """Poll one item now, whatever its status; return False if another engine polls it."""
+        """Poll one item now, whatever its status; return False if another engine polls it instead."""
         row, serving = self.scheduler.item_rows.row(item_id), self._serve()
         try:
             if row is None or not await self._wait_for_group(row):
@@ -141,7 +142,8 @@ class Run:
             await self._finish(serving)
 
     async def _wait_for_group(self, row: int) -> bool:
-        """Wait until the group of an item is ours; return False if its holder polled the item meanwhile."""
+        """Wait until this worker holds the group of ``row``. Meanwhile the item is due, so that another
+        worker that holds the group polls it. Return False if it did, or if the item was removed."""
         item_rows, items = self.scheduler.item_rows, self.context.store.items
         group, ids = self.scheduler.group_names(item_rows.group_key(row))[1], [int(item_rows.ids[row])]
         (before,) = await items.by_id(ids) or (None,)
@@ -159,16 +161,16 @@ class Run:
         finally:
             holding.cancel()
 
-    # What happens beside the polls.
+    # Tasks besides the polls.
 
     def _serve(self) -> tuple[asyncio.Task[None], ...]:
-        """Start what every request needs until the last is committed: writer, heartbeat and claims."""
+        """Start the tasks that run until the last outcome is committed: writer, heartbeat and claims."""
         member, inherit = self.context.member, self.context.sources.inherit
         work = (self.tasks.writer.run(), member.run(self.polls.is_quiet), member.claims.run(inherit))
         return tuple(asyncio.create_task(each) for each in work)
 
     async def _follow_others(self) -> None:
-        """Follow the store and observed staleness; before that load all items, where only some are loaded."""
+        """Load all items if only a part of them is loaded; then follow the store and observed staleness."""
         if not self._was_complete:
             self.context.recorder.is_loading = True
             full = await background_load.load_all_items(self.context)
@@ -182,7 +184,8 @@ class Run:
         await background_load.switch_to_all_items(self.context, full)
         self.tasks.watcher.restart()
         self._counted_items = _count_active(self.scheduler)
-        self.scheduler.follow_settings(self.context.recorder.money_input())  # perhaps reloaded meanwhile
+        # The settings may have been reloaded while ``full`` was loaded.
+        self.scheduler.follow_settings(self.context.recorder.money_input())
         self._is_complete.set()
 
     async def _deliver_events(self) -> None:
@@ -191,8 +194,8 @@ class Run:
             delivered = await hooks.deliver() if self.context.member.is_planner else hooks.forget_order()
             await asyncio.sleep(0 if delivered else TICK_S)
 
-    async def _keep_up(self) -> None:
-        """Save the state of the sources, and adapt a budget for each item to the number of items."""
+    async def _save_and_adapt(self) -> None:
+        """Save the state of the sources regularly, and adapt a budget per item to the number of items."""
         while True:
             await asyncio.sleep(TICK_S)
             await self.context.sources.save_state(self.context.member.claims)
@@ -205,7 +208,7 @@ class Run:
     # Settings and the end.
 
     def reload(self, settings: Settings) -> list[str]:
-        """Follow other settings from now on; return what changed in the sources. Wrong ones are refused."""
+        """Apply ``settings``; return what changed in the sources. If it raises, nothing has changed."""
         words = self.context.sources.replace_sources(settings.sources)
         self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
         self.context.settings.now = settings
@@ -215,7 +218,7 @@ class Run:
         return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
-        """Drain: polls under way end, their outcomes are committed, sources and thread are closed."""
+        """Wait until all polls are committed and saved, or until a second stop; then close the run."""
         for other in others:
             other.cancel()
         draining = asyncio.create_task(self._drain())
@@ -223,7 +226,7 @@ class Run:
         await asyncio.wait({draining, giving_up, *serving}, return_when=asyncio.FIRST_COMPLETED)
         store = self.context.store
         if not draining.done():
-            log_event(logging.WARNING, "stopped before everything was kept", problem=store.trouble)
+            log_event(logging.WARNING, "stopped before everything was saved", problem=store.trouble)
         ended = (*others, *self.polls.in_flight, draining, giving_up, *serving)
         for task in ended:
             task.cancel()
@@ -231,7 +234,7 @@ class Run:
         await self.close()
 
     async def close(self) -> None:
-        """Leave the workers of the store, and close sources and thread."""
+        """Leave the workers of the store, and close the sources and the thread of the store."""
         await self.context.member.leave()
         await self.context.sources.close()
         self.context.store.close()

@@ -1,8 +1,9 @@
 """Hooks: every change is delivered to a command or a function, at least once and in order for each item.
 
-Events are queued in the transaction that keeps the copy, so none is lost. A command gets the kind of event
-and the item's key as its last two arguments and the content on standard input; a function gets a ``Change``.
-What fails is tried again later and later, and the item's later events wait behind it.
+Events are queued in the transaction that commits the copy, so that none is lost. A command receives the kind
+of event and the key of the item as its last two arguments and the content on standard input; a function
+receives a ``Change``. A failed delivery is repeated after longer and longer waits, and later events of the
+same item wait until it succeeds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Call: TypeAlias = Callable[["Change"], Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a hook gets: ``kind`` is new, changed, gone or removed; ``content`` is empty for the last two."""
+    """What a hook receives. ``kind`` is new, changed, gone or removed; the last two have no content."""
 
     item: str
     source: str
@@ -49,7 +50,7 @@ class Change:
 
 
 class HookFailedError(Exception):
-    """A hook did not do its work; the text says how."""
+    """A hook failed; the message says why."""
 
 
 class Hooks:
@@ -60,10 +61,11 @@ class Hooks:
     ) -> None:
         self._store, self._clock = store, clock
         self.replace_hooks(hooks, timeout_s=timeout_s)
-        self._behind: dict[int, tuple[int, float]] | None = None  # by item: the event that failed, until when
+        # By item id: the event that failed, and when it is tried again. None until read from the store.
+        self._held_up: dict[int, tuple[int, float]] | None = None
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
-        """Deliver to other hooks from now on, also the events that wait."""
+        """Deliver all events to ``hooks`` from now on, also those that are already waiting."""
         self._timeout_s = timeout_s
         self._hooks: dict[str, Call | tuple[str, ...]] = {
             name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
@@ -71,54 +73,54 @@ class Hooks:
         }
 
     def forget_order(self) -> int:
-        """Leave the delivery to another worker: before the next one here, what is held up is read again."""
-        self._behind = None
+        """Forget which events failed, because another worker delivers now; return 0 (delivered)."""
+        self._held_up = None
         return 0
 
     async def deliver(self) -> int:
         """Deliver the events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.events.waiting():
             return 0
-        if self._behind is None:
+        if self._held_up is None:
             packed = await self._store.state.get(HOOKS)
             kept = json.loads(packed) if packed else {}
-            self._behind = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
+            self._held_up = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
         events = await self._store.events.take(self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s)
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
-        return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
+        return sum(await asyncio.gather(*(self._deliver_in_order(line) for line in lines.values())))
 
-    async def _hold(self, item_id: int, place: tuple[int, float] | None) -> None:
-        behind = self._behind = dict(self._behind or {})
-        if place is not None:
-            behind[item_id] = place
-        elif behind.pop(item_id, None) is None:
+    async def _save_held_up(self, item_id: int, failed: tuple[int, float] | None) -> None:
+        held_up = self._held_up = dict(self._held_up or {})
+        if failed is not None:
+            held_up[item_id] = failed
+        elif held_up.pop(item_id, None) is None:
             return
-        await self._store.state.set({HOOKS: json.dumps(behind).encode()})
+        await self._store.state.set({HOOKS: json.dumps(held_up).encode()})
 
-    async def _in_order(self, line: Sequence[Event]) -> int:
+    async def _deliver_in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
-        held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
-        if held and line[0].id > held:
+        held, until_s = (self._held_up or {}).get(line[0].item_id, (0, 0.0))
+        if held and line[0].id > held:  # an earlier event of the item failed, and must be delivered first
             await self._store.events.defer([event.id for event in line], until_s)
             return 0
         for done, event in enumerate(line):
             problem = await self._deliver_event(event)
             if problem:
                 until_s = self._clock.now_s() + RETRIES.wait_s(event.attempts)
-                await self._hold(event.item_id, (event.id, until_s))
+                await self._save_held_up(event.item_id, (event.id, until_s))
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
                 await self._store.events.defer([event.id for event in line[done:]], until_s)
                 return done
-            await self._hold(event.item_id, None)
+            await self._save_held_up(event.item_id, None)
             await self._store.events.done([event.id])
         return len(line)
 
     async def _deliver_event(self, event: Event) -> str:
-        """Deliver one event; return why it failed, or an empty text."""
+        """Deliver one event; return why it failed, or an empty text if it did not."""
         hook = self._hooks.get(event.source)
         if hook is None:
             return ""  # the source no longer has a hook
@@ -127,7 +129,7 @@ class Hooks:
             async with asyncio.timeout(self._timeout_s):
                 await (run_command(hook, change) if isinstance(hook, tuple) else call(hook, change))
         except TimeoutError:
-            return f"no end within {self._timeout_s:g} s"
+            return f"did not end within {self._timeout_s:g} s"
         except HookFailedError as error:
             return str(error)
         return ""
@@ -135,14 +137,14 @@ class Hooks:
     async def _change(self, event: Event) -> Change:
         copy = await self._store.copies.get(event.item_id, event.version)
         if copy is None and event.kind in ("new", "changed"):
-            # That version is no longer kept; a newer one says more.
+            # The store no longer has this version, so that the newest one is delivered.
             copy = await self._store.copies.get(event.item_id)
         content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
 
 
 async def run_command(command: tuple[str, ...], change: Change) -> None:
-    """Run a command with the event; raises ``HookFailedError`` unless it ends with 0."""
+    """Run a command with the event; raise ``HookFailedError`` unless it ends with exit code 0."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
@@ -152,7 +154,7 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
             stdin=pipe,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=pipe,
-            start_new_session=True,  # what it starts itself can then be ended with it
+            start_new_session=True,  # so that the processes it starts can be ended with it
         )
     except OSError as error:
         raise HookFailedError(f"{command[0]}: {error.strerror}") from None
@@ -165,12 +167,12 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
     if process.returncode != 0:
-        said = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
-        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {said[0][:_LONGEST_WORDS]}")
+        last = words.decode(errors="replace").strip().splitlines()[-1:] or ["no error message"]
+        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {last[0][:_LONGEST_WORDS]}")
 
 
 async def call(function: Call, change: Change) -> None:
-    """Call a function or coroutine function with the event; whatever it raises is a failure."""
+    """Call a function or coroutine function with the event; raise ``HookFailedError`` if it raises."""
     try:
         if inspect.iscoroutinefunction(function):
             await await_function(function, change)

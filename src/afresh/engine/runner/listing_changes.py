@@ -1,7 +1,8 @@
-"""What a sitemap, feed or start page says compared with the last time: births, deaths and notices.
+"""Compares a sitemap, feed or start page with its last version: finds new items, missing items and notices.
 
-What each document said last is kept in the store, so that a restart sees only what is new. An item that a
-complete document no longer lists is polled at once: it is gone when the source itself says so.
+The last content of each document is saved in the store, so that after a restart only differences are found.
+An item that a complete document no longer lists is polled at once, because only the poll shows whether it is
+gone.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, compare_listing
 
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
-_SKEW_S = 300.0  # by which the clock of a site may differ
+_SKEW_S = 300.0  # the clock of a site may differ by this much
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
 def read_listings(store: Store, source: str) -> dict[str, list[str]]:
-    """Return the documents that were added by command, by the setting that they extend."""
+    """Return the URLs of documents that were added by a command, for each setting that they extend."""
     packed = store.state.get(ADDED_LISTINGS + source)
     return json.loads(packed) if packed else {}
 
@@ -54,8 +55,9 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
 def apply_listing(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:
-    """Compare one document with what it said before; return the numbers of births, deaths and notices. If the
-    process dies in between, all is repeated without harm: what the document says is saved last."""
+    """Compare one document with its last version and apply the differences to the store; return the numbers
+    of new items, missing items and notices. The new version is saved last, so that all is repeated, without
+    harm, if the process ends in between."""
     name = f"{LISTED_MARKS}{source}:{listing.origin}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
@@ -78,8 +80,8 @@ def apply_listing(
 
 
 def _unseen(store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry]) -> list[int]:
-    """Return the ids of the items that changed after their last poll, as far as the document's dates say. A
-    sitemap that is written at night announces what a poll saw by day: that is no news."""
+    """Return the ids of the items whose date of change in the document is after their last poll, or missing.
+    A sitemap is often written hours after the changes it lists, which polls may have found meanwhile."""
     found = []
     for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
         changed_s = entries[item.key].changed_by_s

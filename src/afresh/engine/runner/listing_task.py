@@ -1,8 +1,8 @@
-"""Reads the documents that list a source's items, each source at its own pace, beside the polls.
+"""Reads the documents that list the items of a source, while the polls go on, at the interval of each source.
 
-Where nothing could be read, it is tried again after a second, or what the source says, and then after longer
-and longer waits of at most five minutes; at once under other settings of the source, or by another process.
-Outside the windows of its source nothing is read.
+If no document could be read, reading is repeated after one second, or the time that the source states, and
+then after longer and longer waits of at most five minutes. It is repeated at once if the settings of the
+source change, or if another process takes over. Outside its time windows a source is not read.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
 from afresh.values.listing import Listing, ListingEntry
 
-_LOOK_S = 1.0
+_CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """The result of reading the documents of a source: items ``born``, when to read again, what was wrong.
-    ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
-    how many there were: none where a source backs off."""
+    """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` when
+    to read again, ``problems`` a message for each document that has a problem, ``unread`` the documents
+    without any entry, ``documents`` their number: 0 while the source is in a back-off."""
 
     born: int = 0
     again_s: float = 0.0
@@ -41,30 +41,30 @@ class ListingResult:
 
 
 class ListingTask:
-    """Reads the sitemaps, feeds and start pages of every source when they are due, if this worker plans."""
+    """Reads the listings of every source when they are due, if this worker is the planner."""
 
     def __init__(self, context: RunContext) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
         self._sources = context.sources
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
-        self._failures: dict[str, int] = {}  # how often in a row nothing could be read, once tried
+        self._failures: dict[str, int] = {}  # by source that was read here: reads without success in a row
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
-        """Read what is due until cancelled; with ``once`` a single time."""
+        """Read the documents that are due until cancelled, or a single time if ``once`` is set."""
         while True:
             for table in self._context.settings.now.sources:
                 name = table.settings.name
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or self._observes_staleness(name):
-                    continue  # it has none, is being exchanged, or is read by ``StalenessTask``
+                    continue  # it has no documents, is being replaced, or is read by ``StalenessTask``
                 if self._context.member.is_planner and await self._is_due(name):
-                    await self.read_in_turn(name)
+                    await self.read_and_schedule(name)
             self.is_busy = False
             if once:
                 return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_EVERY_S)
 
     async def _is_due(self, name: str) -> bool:
         if name in self._context.settings.now.closed_sources(self._clock.now_s()):
@@ -73,11 +73,11 @@ class ListingTask:
         trouble = await self._store.state.get(TROUBLE + name)
         if kept is None or (trouble and name not in self._failures):
             return True
-        again_s, _, mark = kept.decode().partition(" ")
-        return float(again_s) <= self._clock.now_s() or mark not in ("", self._mark(name))
+        again_s, _, fingerprint = kept.decode().partition(" ")
+        is_changed = fingerprint not in ("", self._settings_fingerprint(name))
+        return is_changed or float(again_s) <= self._clock.now_s()
 
-    def _mark(self, name: str) -> str:
-        """Return a fingerprint of the settings of a source."""
+    def _settings_fingerprint(self, name: str) -> str:
         table = self._context.settings.now.source(name)
         text = "" if table is None else table.settings.model_dump_json()
         return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -86,10 +86,10 @@ class ListingTask:
         with self._sources.using(name) as source:
             return await self._read(name, source) if source is not None else ListingResult()
 
-    async def read_in_turn(self, name: str) -> None:
+    async def read_and_schedule(self, name: str) -> None:
         """Read all documents of one source, report their problems, and save when to read them again."""
         found = await self.read_and_report(name)
-        again = f"{found.again_s!r} {self._mark(name)}".encode()
+        again = f"{found.again_s!r} {self._settings_fingerprint(name)}".encode()
         await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
@@ -97,7 +97,7 @@ class ListingTask:
         if found.documents:
             before, self._reported[name] = self._reported.get(name, {}), found.problems
             for origin, problem in found.problems.items():
-                if before.get(origin) != problem:  # each is logged once while it lasts
+                if before.get(origin) != problem:  # a problem is logged once for as long as it lasts
                     log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
             # Saved for ``status``: which documents cannot be read, and why.
             words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
@@ -115,7 +115,7 @@ class ListingTask:
         problems: dict[str, str] = {}
         unread: set[str] = set()
         async for listing in source.listings():
-            documents, born = documents + 1, born + await self._take_in(name, source, listing)
+            documents, born = documents + 1, born + await self._apply(name, source, listing)
             if listing.problem:
                 problems[listing.origin] = listing.problem
                 if not listing.entries and not listing.complete:
@@ -131,17 +131,18 @@ class ListingTask:
     def _observes_staleness(self, name: str) -> bool:
         return self._sources.capabilities(name).staleness is not None
 
-    async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
-        """Pay for one document and apply it; return how many items are new."""
+    async def _apply(self, name: str, source: Source, listing: Listing) -> int:
+        """Apply one document and record its cost; return the number of new items."""
         now_s = self._clock.now_s()
         spent = compute_spent(
             self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
         )
         if self._observes_staleness(name):
-            # It reports staleness itself: marks are no notices, and reading is not paid like a refresh.
+            # The source reports staleness, so that marks are no notices, and reading is not charged to the
+            # budget like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
-            self._context.gate.record_cost(spent)  # paid off like a poll
+            self._context.gate.record_cost(spent)
         await self._store.ledger.add(name, now_s, spent)
         sync = self._store.sync
         born, _, _ = await self._store.call_with_retry(

@@ -1,4 +1,4 @@
-"""Polls under way: each is fetched, decided and left to the writer; and how many there are in each group."""
+"""Runs the polls: each is fetched, decided and passed to the writer. Counts the polls of each group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Rows of one group that are polled together, most often a single one."""
+    """Rows of one group that are polled with one request; most often a single row."""
 
     group_key: GroupKey
     rows: tuple[int, ...]
@@ -25,8 +25,8 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``in_group`` counts those of each group that have begun and are not over;
-    ``defect`` is what broke in one of them, which is to end the run."""
+    """The polls of one run. ``in_group`` counts the polls under way of each group. ``defect`` is an error
+    that a poll task raised, which must end the run."""
 
     def __init__(self, context: RunContext, writer: Writer) -> None:
         self._context, self._writer = context, writer
@@ -36,7 +36,7 @@ class PollTasks:
         self.defect: BaseException | None = None
 
     def begin(self, group_key: GroupKey) -> None:
-        """Count one more poll in a group; ``leave`` when it is over, or is not made."""
+        """Count one more poll in a group. Call ``leave`` when it is over, or if it is not made."""
         self.in_group[group_key] += 1
 
     def leave(self, group_key: GroupKey) -> None:
@@ -47,13 +47,13 @@ class PollTasks:
         self._context.wakeup.set()
 
     def launch(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
-        """Poll these beside the others; they are counted in their group already."""
+        """Start a task that polls ``leases``; ``begin`` was already called for their group."""
         task = asyncio.create_task(self.poll(bulk, leases))
         self.in_flight.add(task)
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll these, decide, and let the writer commit the outcomes."""
+        """Poll ``leases``, pass the outcomes to the writer. If ``may_choose``, the source may add items."""
         context = self._context
         try:
             for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
@@ -66,7 +66,7 @@ class PollTasks:
     async def _fetch(
         self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool
     ) -> list[tuple[Lease, Fetched]]:
-        """Return what the source answers; one that chooses what to refresh may answer for other items."""
+        """Return each lease with the answer of the source; one that chooses its items may add others."""
         context, name = self._context, leases[0].source
         is_requested = context.scheduler.item_rows.is_requested[bulk.rows[0]]
         with context.sources.using(name):
@@ -83,7 +83,7 @@ class PollTasks:
             self._context.wakeup.set()
 
     def is_quiet(self, group: str) -> bool:
-        """Return whether a group can be left to others: no poll is under way, and it could be asked again."""
+        """Return whether a group can be released: it has no poll under way, and no delay or back-off."""
         now_s, sources = self._context.clock.now_s(), self._context.sources
         if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self.in_group):
             return False

@@ -1,6 +1,6 @@
-"""Writes into the store that the engine runs, and how it goes.
+"""Writes into the store that the engine runs, and its progress.
 
-Every two seconds a sign of life; every ten, a point of the course of the last day (see ``pulse``).
+It writes a pulse every two seconds, and every ten seconds a point of the last day's time course (``pulse``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
 
 POINT_S = 10.0
-_COSTLY = 100.0  # a point may take a hundredth of the time at most
+_COSTLY = 100.0  # computing points may use at most 1/100 of the time
 
 
 class PulseTask:
-    """Writes the pulse of one run until cancelled, and lets the run follow the budget that is asked for."""
+    """Writes the pulse of one run until cancelled, and applies budget overrides to the run."""
 
     def __init__(
         self,
@@ -38,27 +38,29 @@ class PulseTask:
         current: Callable[[], Settings],
         began_with: BudgetOverride | None,
     ) -> None:
-        """``current`` returns the settings that count; the run began with the override ``began_with``."""
+        """``current`` returns the current settings; ``began_with`` is the override at the run's start."""
         self._run, self._store, self._clock, self._current = run, store, clock, current
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S
         self._override = began_with
 
     async def run(self) -> None:
-        """Write until cancelled; the last pulse says that the run ended in order."""
+        """Write until cancelled; the last pulse states that the run ended regularly."""
         try:
             while True:
-                await self._quietly(self._once)
+                await self._ignore_store_errors(self._write)
                 await asyncio.sleep(BEAT_S)
         finally:
             if self._run.context.member.is_planner:
                 last = self._pulse(stopped=True).pack()
-                await self._quietly(lambda: asyncio.to_thread(self._store.state.set, {PULSE: last}))
+                await self._ignore_store_errors(
+                    lambda: asyncio.to_thread(self._store.state.set, {PULSE: last})
+                )
 
-    async def _once(self) -> None:
-        await self._follow()
+    async def _write(self) -> None:
+        await self._follow_override()
         if not self._run.context.member.is_planner:
-            return  # one speaks for all
+            return  # only the planner writes the pulse
         values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
             self._point_s = self._clock.elapsed_s()
@@ -67,20 +69,20 @@ class PulseTask:
             values |= await asyncio.to_thread(add_point, self._store, point)
         await asyncio.to_thread(self._store.state.set, values)
 
-    async def _follow(self) -> None:
-        """Follow another budget that was set meanwhile, or the end of such a setting."""
+    async def _follow_override(self) -> None:
+        """Apply a budget override that was set or removed since the last call."""
         before, self._override = self._override, await asyncio.to_thread(read_override, self._store)
         if self._override != before:
             budget = (await asyncio.to_thread(self._current)).budget
             self._run.reload(replace(self._run.settings, budget=budget))
             log_event(logging.INFO, "budget asked for", requests_per_s=budget.requests)
 
-    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Ignore a store in trouble, which the other calls report; a missing pulse shows it too."""
+    async def _ignore_store_errors(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await ``work()`` and ignore errors of the store, because its other calls report them."""
         try:
             await work()
         except StoreError as error:
-            log_event(logging.DEBUG, "pulse not kept", problem=str(error))
+            log_event(logging.DEBUG, "pulse not saved", problem=str(error))
 
     def _pulse(self, *, stopped: bool = False) -> Pulse:
         counted = asdict(self._run.count_progress())

@@ -1,4 +1,4 @@
-"""SIGHUP: the settings are read again, and what changed is logged; wrong settings change nothing."""
+"""Reloads the settings on SIGHUP and logs what changed; invalid settings change nothing."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from afresh.values.errors import AfreshError
 
 
 def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[str, str]) -> list[str]:
-    """Return what changed in the file without effect, because an option or variable overrides it.
+    """Return which settings changed in the file without effect, because an option or variable overrides them.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> over = {"budget.requests": SettingWithOrigin("5/s", "--budget 5/s")}
     >>> ineffective_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'"), over)
-    ['budget.requests in the file is another, but --budget 5/s goes over it']
+    ['budget.requests changed in the file, but --budget 5/s overrides it']
     """
     found = []
-    for path, said in overrides.items():
+    for path, text in overrides.items():
         if _setting_at(before, path) != _setting_at(after, path):
-            # Without the value that ``--set`` holds, which may be secret.
-            origin = said.origin.partition("=")[0] if isinstance(said, SettingWithOrigin) else "an option"
-            found.append(f"{path} in the file is another, but {origin} goes over it")
+            # The value after ``--set name=`` is left out because it may be secret.
+            origin = text.origin.partition("=")[0] if isinstance(text, SettingWithOrigin) else "an option"
+            found.append(f"{path} changed in the file, but {origin} overrides it")
     return found
 
 
@@ -38,7 +38,7 @@ def _setting_at(settings: Settings, path: str) -> object:
 
 
 class Reloader:
-    """Reloads the settings of a run on request; a request that comes before the run is built waits for it."""
+    """Reloads the settings of a run on request. A request before ``attach`` is served by ``attach``."""
 
     def __init__(self, reload: Callable[[], Settings]) -> None:
         self._reload = reload
@@ -51,7 +51,7 @@ class Reloader:
             self.request()
 
     def request(self) -> None:
-        """Read the settings, let the run follow, and log what changed; wrong settings change nothing."""
+        """Read the settings, apply them to the run, and log what changed; invalid settings change nothing."""
         run = self._run
         if run is None:
             self._is_waiting = True

@@ -1,4 +1,4 @@
-"""What all tasks of a run work with, and how a run is asked to stop."""
+"""The objects that all tasks of a run share, and the signal that stops a run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
 
-TICK_S = 0.5  # how often the parts of a run look again where nothing wakes them
+TICK_S = 0.5  # how often the tasks of a run check for work if no event wakes them
 
 
 class StopSignal:
-    """Asks a run to stop; it may be asked before the run is built. ``wakeup`` is set whenever something ends
-    or changes that the dispatcher may wait for."""
+    """Requests that a run stops; this may be requested before the run is built. ``wakeup`` wakes the
+    dispatcher. ``abandoned`` is set if the run must end without waiting for its polls."""
 
     def __init__(self) -> None:
         self.wakeup, self.is_requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
 
     def request(self) -> None:
-        """Start no more polls; end when those under way are committed. When asked again, end at once."""
+        """Start no more polls, and end when those under way are committed. A second request ends at once."""
         if self.is_requested:
             self.abandoned.set()
         self.is_requested = True
@@ -34,7 +34,7 @@ class StopSignal:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What all tasks of a run work with, made once by ``build_run``; ``wakeup`` wakes the dispatcher."""
+    """The objects that all tasks of a run share, built by ``build_run``. ``wakeup`` wakes the dispatcher."""
 
     store: ThreadedStore
     clock: Clock
@@ -48,5 +48,5 @@ class RunContext:
 
     @property
     def lease_s(self) -> float:
-        """For how long items are leased: not longer than their groups are surely claimed."""
+        """The seconds for which items are leased: not longer than a claim of their group lasts."""
         return min(self.settings.now.run.lease, self.settings.now.run.claim)

@@ -1,8 +1,8 @@
-"""The sources of a run: built, polled, exchanged while it runs, closed; their state is kept in the store.
+"""The sources of a run: they are built, polled, replaced after changes of the settings, and closed.
 
-A source whose settings changed is drained: its polls under way end, and only then is the new one used, which
-gets the state of the old one. The state of sources (``sources.capabilities``) outlives the process: back-offs
-are saved within a second, what they learned once a minute and at the end, with that of other workers.
+If the settings of a source change, its polls under way end first; then the new source receives the state of
+the old one and is used. The state of sources (``sources.capabilities``) is saved in the store: back-offs
+within a second, what they learned once a minute and at the end, merged with that of other workers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from afresh.values.lease import Lease
 
 BuildSource = Callable[[SourceTable], Source]
 STATES_EVERY_S = 60.0
-_TRIES = 3  # attempts to save a state that others save at the same time
+_TRIES = 3  # attempts to save a state that other workers save at the same time
 
 
 @dataclass(slots=True, eq=False)
 class _OpenSource:
-    """A source, its capabilities, and how many tasks use it now."""
+    """A source, its settings, its capabilities, and the number of tasks that use it now."""
 
     source: Source
     table: SourceTable
@@ -51,7 +51,7 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if its state is saved here; ``StalenessTask`` saves that of observing sources."""
+        """The source if ``SourceSet`` saves its state; None if it has none, or ``StalenessTask`` does."""
         return None if self.can.staleness is not None else self.can.state
 
 
@@ -77,12 +77,12 @@ class SourceSet:
                 held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     def get(self, name: str) -> Source | None:
-        """Return the source of this name; None while its predecessor is drained."""
+        """Return the source ``name``; None while polls of its predecessor are still under way."""
         held = self._held.get(name)
         return held.source if held is not None and name not in self._retiring else None
 
     def capabilities(self, name: str) -> Capabilities:
-        """Return what the source of this name can do; nothing while its predecessor is drained."""
+        """Return what the source ``name`` can do; nothing while ``get`` returns None."""
         held = self._held.get(name)
         return held.can if held is not None and name not in self._retiring else Capabilities()
 
@@ -91,13 +91,13 @@ class SourceSet:
         return [name for name in self._held if name not in self._retiring]
 
     def ready_s(self, name: str, group: str, now_s: float) -> float:
-        """Return when the next poll of a group may start; infinite while the source cannot be used."""
+        """Return when the next poll of ``group`` may start; infinite while ``get`` returns None."""
         source = self.get(name)
         return math.inf if source is None else source.ready_s(group, now_s)
 
     @contextmanager
     def using(self, name: str) -> Iterator[Source | None]:
-        """Keep a source open until its use is over, whatever the settings say meanwhile."""
+        """Keep the source open inside the ``with`` block, even if the settings change meanwhile."""
         held = self._held.get(name)
         if held is None:
             yield None
@@ -115,7 +115,7 @@ class SourceSet:
         return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
 
     async def poll(self, leases: Sequence[Lease], *, conditional: bool) -> list[Fetched]:
-        """Poll items of one source, with one request where there are several."""
+        """Poll items of one source; several items are polled with one request if the source can do so."""
         name = leases[0].source
         with self.using(name) as source:
             if source is None:
@@ -127,12 +127,13 @@ class SourceSet:
                     return await bulk.poll_many(leases, conditional=conditional)
                 return [await source.poll(lease, conditional=conditional) for lease in leases]
             except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
-                log_event(logging.ERROR, "a source broke", source=name, item=leases[0].key, error=repr(error))
-                problem = f"the source itself broke: {type(error).__name__}"
+                key = leases[0].key
+                log_event(logging.ERROR, "a source failed", source=name, item=key, error=repr(error))
+                problem = f"the source raised {type(error).__name__}"
                 return [Fetched("failed", problem=problem)] * len(leases)
 
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
-        """Follow other settings of sources; return what changed. If any is wrong, none is followed."""
+        """Apply the settings ``tables``; return what changed. If a source cannot be built, change nothing."""
         wanted = {table.settings.name: table for table in tables}
         built = {
             name: _OpenSource(self._build(table), table)
@@ -155,7 +156,7 @@ class SourceSet:
         return words
 
     async def _retire(self, name: str, old: _OpenSource, new: _OpenSource | None) -> None:
-        """Wait until nobody uses the old source, hand its state to the new one, and close it."""
+        """Wait until no task uses the old source, pass its state to the new one, and close the old one."""
         try:
             while old.users:
                 old.idle.clear()
@@ -167,24 +168,24 @@ class SourceSet:
                 await self._store.call_with_retry(
                     lambda: retry_after_settings_change(self._store.sync, settings, now_s)
                 )
-            log_event(logging.INFO, "source exchanged" if new is not None else "source let go", source=name)
+            log_event(logging.INFO, "source removed" if new is None else "source replaced", source=name)
         finally:
             del self._retiring[name]
             await old.source.close()
 
-    # Their state.
+    # The state of the sources.
 
     async def inherit(self, groups: Collection[str]) -> None:
-        """Tell the sources the back-offs of groups that another worker held until now."""
+        """Load the back-offs of ``groups``, which another worker held until now, into the sources."""
         for held in list(self._held.values()):
             if held.state is not None:
                 kept = unpack_backoffs(await self._store.state.get(BACKOFFS + held.source.name))
                 held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
-                if held.source.name in groups:  # the source is one group: all that was learned is of it
-                    await self._learn(held.source.name, held.state)
+                if held.source.name in groups:  # the whole source is one group, so all it learned is of use
+                    await self._load_newer_state(held.source.name, held.state)
 
-    async def _learn(self, name: str, source: StatefulSource) -> bool:
-        """Load the state that other workers saved since; return whether there was any."""
+    async def _load_newer_state(self, name: str, source: StatefulSource) -> bool:
+        """Load the state that other workers saved since the last call; return whether there was any."""
         saved = await self._store.state.get(SOURCE_STATE + name)
         if not saved or _digest(saved) == self._known_states.get(name):
             return False
@@ -192,23 +193,24 @@ class SourceSet:
         return True
 
     async def _save_states(self) -> None:
-        """Save what was learned, together with what others saved; again where they saved at the same time."""
+        """Save what the sources learned, merged with what other workers saved. If another worker saved at
+        the same time, load its state and save again."""
         self._save_state_at_s = self._clock.elapsed_s() + STATES_EVERY_S
         for name, held in list(self._held.items()):
             source = held.state
             if source is None:
                 continue
-            await self._learn(name, source)
+            await self._load_newer_state(name, source)
             for _ in range(_TRIES):
                 packed = source.save_state()
                 self._known_states[name] = _digest(packed)
                 await self._store.state.set({SOURCE_STATE + name: packed})
-                if not await self._learn(name, source):
+                if not await self._load_newer_state(name, source):
                     break
 
     async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
-        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned. The
-        back-offs of groups that are not ``ours`` stay as other workers saved them."""
+        """Save back-offs that changed and, once a minute or if ``states`` is set, what the sources learned.
+        Back-offs of groups that are not in ``ours`` stay as other workers saved them."""
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
             source = held.state
@@ -240,21 +242,21 @@ class SourceSet:
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If the access settings of a source changed, have its failing items polled at once; return how many. It
-    may be repeated: the fingerprint of the settings is saved last."""
+    """If the access settings of a source changed, make its failing items due now; return how many. The
+    fingerprint of the settings is saved last, so that all is repeated if the process ends in between."""
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0
     failed = takewhile(
         lambda item: item.failures, read_items(store, ItemQuery(sort="failures", descending=True))
     )
-    # Those that are gone or paused stay so.
+    # Items that are gone or paused keep their status.
     keys = [
         item.key for item in failed if item.source == settings.name and item.status in ("active", "refused")
     ]
     if keys:
         store.items.change(keys, ItemChange(status="active", due_s=now_s))
-        log_event(logging.INFO, "tried again under other settings", source=settings.name, items=len(keys))
+        log_event(logging.INFO, "failing items are polled again", source=settings.name, items=len(keys))
     store.state.set({name: fingerprint})
     return len(keys)
 
@@ -264,9 +266,9 @@ def _digest(states: bytes | None) -> bytes:
 
 
 def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:
-    """Return which settings of a source differ, by name: values may be secret."""
+    """Return the names of the settings that differ, without values, which may be secret."""
     if old is None or new is None:
-        return "is new" if old is None else "is gone"
+        return "is new" if old is None else "is removed"
     before, after = old.table.settings.model_dump(), new.table.settings.model_dump()
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return f"has other settings: {', '.join(keys) or 'its kind'}"

@@ -1,8 +1,8 @@
-"""Reads, beside the polls, which items are stale, from sources that can tell it without polls.
+"""Reads which items are stale from sources that observe it without polls, while the polls go on.
 
-Every such source (``sources.capabilities``) is read every few seconds, each by itself so that a slow database
-delays no other. Reading is a listing too: births and deaths of items come with it. The reports are saved in
-the store with the state of the source, for the next process and for questions meanwhile.
+Every such source (``sources.capabilities``) is read every few seconds in a task of its own, so that a slow
+database does not delay other sources. Reading is also a listing: it finds new and missing items. The reports
+are saved in the store with the state of the source, for the next process and for commands that only read.
 """
 
 from __future__ import annotations
@@ -19,55 +19,52 @@ from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_r
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
-_GLANCE_S = 0.1
+_CHECK_EVERY_S = 0.1
 MONEY_EVERY_S = 2.0
-_KEEP_S = 60.0
-_COSTLY = 50.0  # computing may take a fiftieth of the time
+_SAVE_EVERY_S = 60.0
+_COSTLY = 50.0  # computing money terms may use at most 1/50 of the time
 
 
 class StalenessTask:
-    """Reads the staleness reports of every source that has some, until cancelled. ``is_busy`` is true while
-    any are being read, and before the first."""
+    """Reads the staleness reports of every source that has some, until cancelled. ``is_busy`` is true before
+    the first reading and while a source is being read."""
 
     def __init__(self, context: RunContext, listing_task: ListingTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._listing_task, self._scheduler, self._recorder = (
-            listing_task,
-            context.scheduler,
-            context.recorder,
-        )
+        self._scheduler, self._recorder = context.scheduler, context.recorder
+        self._listing_task = listing_task
         self._ids: dict[str, int] = {}
         self._known: dict[str, Capabilities] = {}
-        self._looking: dict[str, asyncio.Task[None]] = {}
+        self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
         self._applied_s = context.clock.elapsed_s()
-        self._saved_summary: Sequence[object] = []  # of the reports that the store has
-        self._kept_s = float("-inf")
+        self._saved_summary: Sequence[object] = []  # a summary of the reports that were saved last
+        self._saved_s = float("-inf")
         self.is_busy = True
 
     async def run(self) -> None:
         try:
             while True:
                 self._start_reading()
-                self.is_busy = bool(self._looking)
-                if self._looking:
-                    await asyncio.wait(self._looking.values(), timeout=_GLANCE_S)
-                    for name in [name for name, task in self._looking.items() if task.done()]:
-                        self._looking.pop(name).result()  # a defect of ours is not to be hidden
+                self.is_busy = bool(self._reading)
+                if self._reading:
+                    await asyncio.wait(self._reading.values(), timeout=_CHECK_EVERY_S)
+                    for name in [name for name, task in self._reading.items() if task.done()]:
+                        self._reading.pop(name).result()  # raises the error of the task, if there is one
                 else:
-                    await asyncio.sleep(_GLANCE_S)
+                    await asyncio.sleep(_CHECK_EVERY_S)
                 self._update_money_terms()
         finally:
-            for task in self._looking.values():
+            for task in self._reading.values():
                 task.cancel()
-            await asyncio.gather(*self._looking.values(), return_exceptions=True)
+            await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
-    def is_looking(self, source: str) -> bool:
-        """Return whether a source is being read: what to refresh is better chosen after that."""
-        return source in self._looking
+    def is_reading(self, source: str) -> bool:
+        """Return whether ``source`` is being read; its items are better picked after that."""
+        return source in self._reading
 
     def after_commit(self) -> None:
-        """Follow polls that were committed: what was refreshed is no longer stale."""
+        """Apply the reports again after a commit, because the refreshed items are no longer stale."""
         if self._known:
             self._apply_reports()
 
@@ -81,25 +78,25 @@ class StalenessTask:
             await self._store.state.set(values)
 
     async def _save_changes(self) -> None:
-        """Save once a minute, and whenever a report differs from the saved one."""
+        """Save the reports once a minute, and each time a report differs from the saved one."""
         seen = [pair for source in self._known.values() for pair in _reports(source).items()]
         summary = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
-        late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
+        late = self._clock.elapsed_s() >= self._saved_s + _SAVE_EVERY_S
         if late or summary != self._saved_summary or any(told.changed for _, told in seen):
             await self.save_state()
-            self._saved_summary, self._kept_s = summary, self._clock.elapsed_s()
+            self._saved_summary, self._saved_s = summary, self._clock.elapsed_s()
 
     def _start_reading(self) -> None:
         now_s = self._clock.elapsed_s()
         for table in self._context.settings.now.sources:
             name = table.settings.name
             source = self._context.sources.capabilities(name)
-            if source.staleness is None or name in self._looking:
+            if source.staleness is None or name in self._reading:
                 continue
             if now_s >= self._next_s.get(name, now_s):
                 every_s = table.settings.listings_every_s or self._context.settings.now.run.listings_every
                 self._next_s[name] = now_s + every_s
-                self._looking[name] = asyncio.create_task(self._read_reports(name, source))
+                self._reading[name] = asyncio.create_task(self._read_reports(name, source))
         for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
 
@@ -128,7 +125,7 @@ class StalenessTask:
         policy.staleness = ObservedStaleness.of(seen, rows_of) if seen else None
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
-            # In a single round, stale items that were not polled in it yet may be polled.
+            # In a single round, stale items that it has not polled yet may be polled.
             rows = staleness.rows[staleness.stale]
             item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
         self._apply_money_terms()
@@ -140,7 +137,7 @@ class StalenessTask:
         self._context.wakeup.set()
 
     def _update_money_terms(self) -> None:
-        """Where copies have income, compute again and again what polls cost and changes are worth."""
+        """If copies have income, compute the money terms and the budget again every two seconds."""
         given, now_s = self._recorder.money_input(), self._clock.elapsed_s()
         if not has_income(given.settings) or now_s < self._applied_s + MONEY_EVERY_S:
             return

@@ -1,4 +1,4 @@
-"""Follows the store beside polling: items that others added, changed and noticed; saves what was learned."""
+"""Applies what other processes change in the store: new items, edits, notices. Saves what was learned."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from afresh.engine.scheduler.restore import MOST_NAMES, pack_learned, read_names
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
-_LOOK_S = 0.5
+_CHECK_EVERY_S = 0.5
 SAVE_EVERY_S, TARGET_EVERY_S = 10.0, 60.0
-_COSTLY = 100.0  # saving may take a hundredth of the time at most
-_CLOCK_STEP_S = 1.0  # smaller steps of the clock are corrections
+_COSTLY = 100.0  # saving may use at most 1/100 of the time
+_CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections and are ignored
 
 
 class StoreWatcher:
-    """Reads twice a second what others did to the store, and lets the scheduler follow. What was there at the
-    elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the last edit that was known
-    when the items were read: later ones are followed."""
+    """Reads twice a second what other processes changed in the store, and updates the scheduler. Changes made
+    before the elapsed time ``synced_s`` have been applied. ``edit_number`` is the number of the last edit
+    before the items were loaded; later edits are applied."""
 
     def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
@@ -32,39 +32,39 @@ class StoreWatcher:
         self._target_checked_s, self._is_target_missed = self._clock.elapsed_s(), False
         self._offset_s = _clock_offset_s(context.clock)
         self._edit_number, self._notice_number = edit_number, 0
-        self.looked_s = -math.inf
+        self.synced_s = -math.inf
         self._adopted, self._saved_polls = b"", 0
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
-        """Do what comes before the first poll: keep when the first run began, and read the open notices."""
+        """Save the time of the first run on this store, if none is saved yet, and read the open notices."""
         if await self._store.state.get(FIRST_RUN) is None:
             await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
         await self._read_notices()
 
     def restart(self) -> None:
-        """Follow a scheduler whose items were exchanged: notices are read again."""
+        """Read notices and learned state again, because the items of the scheduler were replaced."""
         self._notice_number, self._refits, self._adopted = 0, self._scheduler.refits, b""
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_EVERY_S)
             began_s = self._clock.elapsed_s()
             self._check_clock()
-            await self._read_new_items()
+            await self._read_new_items()  # first, because a notice of an item without a row would be lost
             await self._read_edits()
             await self._read_notices()
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
             await self._check_target()
-            self.looked_s = began_s
+            self.synced_s = began_s
             self._context.wakeup.set()
 
     def _check_clock(self) -> None:
-        """Follow a clock that was set back: no poll stays in the future."""
+        """If the clock was set back, move the times of polls back, so that none is in the future."""
         item_rows, now_s = self._scheduler.item_rows, self._clock.now_s()
         before_s, self._offset_s = self._offset_s, _clock_offset_s(self._clock)
-        # At every check: a poll that was under way when the clock was set back ends with the old time.
+        # Done at every check, because a poll that was under way when the clock was set back has a later time.
         item_rows.polled_s[item_rows.polled_s > now_s + _CLOCK_STEP_S] = now_s
         back_s = before_s - self._offset_s
         if back_s >= _CLOCK_STEP_S:
@@ -87,7 +87,7 @@ class StoreWatcher:
     async def _read_edits(self) -> None:
         edits = await self._store.items.edits(self._edit_number)
         self._edit_number = edits.number
-        # Where too much happened to list it, all items are read again.
+        # If the store no longer has the list of all edits, all items are read again.
         ids = edits.item_ids if edits.complete else tuple(self._scheduler.item_rows.ids.tolist())
         if ids:
             columns = await self._store.plan.columns_of(ids)
@@ -99,19 +99,18 @@ class StoreWatcher:
         self._scheduler.notice([notice.item_id for notice in notices], self._clock.now_s())
 
     async def save_learned(self) -> None:
-        """Save what was learned of all items together, if this worker is the one that does it for all."""
+        """Save what was learned of all items together, if this worker is the planner."""
         polls, began_s = self._recorder.counts["told"], self._clock.elapsed_s()
         self._refits, self._save_at_s = self._scheduler.refits, began_s + SAVE_EVERY_S
-        learned = (
-            self._scheduler.learned() if polls != self._saved_polls and self._member.is_planner else None
-        )
+        is_needed = polls != self._saved_polls and self._member.is_planner
+        learned = self._scheduler.learned_state() if is_needed else None
         if learned is not None:
             await self._store.state.set({LEARNED: pack_learned(learned)})
             self._saved_polls = polls
             self._save_later(began_s)
 
     async def _adopt_learned(self) -> None:
-        """Take over what the worker that plans for all has learned of all items together."""
+        """Adopt what the planner has learned of all items together."""
         began_s = self._clock.elapsed_s()
         packed = await self._store.state.get(LEARNED)
         if packed is not None and packed != self._adopted:
@@ -126,7 +125,7 @@ class StoreWatcher:
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
     async def _check_target(self) -> None:
-        """Compare the audited freshness with the target once a minute; log once when it is missed or met."""
+        """Check once a minute whether audited freshness misses the target; log when this changes."""
         target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
         is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
         if target is None or is_early or not self._member.is_planner:

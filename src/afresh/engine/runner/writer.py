@@ -1,7 +1,7 @@
-"""Commits the outcomes of polls in groups, in the thread that talks to the store.
+"""Commits the outcomes of polls in batches, in the thread that calls the store.
 
-A poll waits for others at most ``GATHER_S`` before its commit begins. While the store is locked, full or
-read-only, the polls wait in memory, and ``is_full`` tells the dispatcher to start no more.
+A poll waits at most ``GATHER_S`` seconds for others before its commit begins. While the store is locked, full
+or read-only, the polls wait in memory; if too many wait (``is_full``), the dispatcher starts no more polls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BYTES = 64_000_000
 
 
 class Writer:
-    """Gathers decided polls, lets the scheduler learn from each group, and commits it, until cancelled."""
+    """Collects decided polls in batches, lets the scheduler learn from each batch, and commits it."""
 
     def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
         self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
@@ -40,14 +40,14 @@ class Writer:
 
     @property
     def is_full(self) -> bool:
-        """Whether more polls wait than should: the store does not keep up, or cannot be written."""
+        """Whether too many polls wait, because the store is slow or cannot be written."""
         return len(self._waiting) >= _MOST or self._bytes >= _MOST_BYTES
 
     async def run(self) -> None:
         while True:
             await self._has_polls.wait()
             await asyncio.sleep(GATHER_S)
-            self._has_polls.clear()  # what is put during the commit sets it again
+            self._has_polls.clear()  # before the commit, so that a poll that is put during it sets it again
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._waiting:
                 self._has_polls.set()
@@ -60,22 +60,22 @@ class Writer:
     async def _commit(self, group: list[Outcome]) -> None:
         outcomes = self._recorder.complete(group, self._context.clock.now_s())
         for refusal in await self._context.store.commit(outcomes, self._shared_state()):
-            log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+            log_event(logging.WARNING, "an outcome was not committed", problem=str(refusal))
         self._staleness_task.after_commit()
-        # The rows are busy until here, so that no item is polled twice at once.
+        # The rows stay busy until the commit is over, so that no item is polled twice at once.
         rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
         self._scheduler.item_rows.is_busy[rows] = False
         self._context.wakeup.set()
 
     def _shared_state(self) -> Mapping[str, bytes | None]:
-        """Return the shadow price and the costs of polls, if this worker keeps them for all."""
+        """Return the shadow price and the costs of polls to be saved, if this worker is the planner."""
         if not self._context.member.is_planner:
             return {}
         price = repr(self._scheduler.policy.shadow_price).encode()
         return {SHADOW_PRICE: price, POLL_COSTS: self._recorder.poll_costs.pack()}
 
     async def wait_until_committed(self) -> None:
-        """Wait until everything that was put is committed."""
+        """Wait until all polls that were put are committed."""
         await self._is_idle.wait()
 
 

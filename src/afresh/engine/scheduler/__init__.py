@@ -1,1 +1,1 @@
-"""Which item is polled next: items as rows, the values of polls, and what polls teach."""
+"""Decides which item is polled next, and learns from polls; ``scheduler`` is the interface to the others."""

@@ -1,8 +1,9 @@
 """Audits: polls of items drawn at random, in proportion to weight, that measure freshness without a model.
 
-An item so drawn, found unchanged, was fresh. Since the draw does not look at what is believed of the item,
-the share found fresh is an unbiased estimate of Σw·fresh/Σw over the items with a copy; Wilson's interval
-goes with it. Validators are not asked: a 304 that lies would be a bias.
+If an audit finds an item unchanged, its copy was fresh. The draw does not depend on what is believed of the
+item, so the share of fresh copies among audits is an unbiased estimate of Σw·fresh/Σw over the items with a
+copy, where w is the weight. Its confidence interval is Wilson's. Audits are unconditional requests, because
+a server that wrongly answers 304 (not modified) would bias the estimate.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from afresh.values.stored import ObservationColumns
 
 _TRIES = 64
 LEAST, WINDOW_S = 200, 86400.0
-Z95 = 1.959963984540054  # 95 % of a normal distribution lies within so many standard deviations
+Z95 = 1.959963984540054  # 95 % of a normal distribution is within this number of standard deviations
 
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A share that was estimated from ``n`` draws, with the interval that holds it at ``level``."""
+    """A share that was estimated from ``n`` draws, with its confidence interval at ``level``."""
 
     value: float
     low: float
@@ -32,7 +33,8 @@ class ShareEstimate:
 
 
 def wilson_interval(fresh: int, n: int) -> ShareEstimate:
-    """Return Wilson's 95 % interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
+    """Return the share p̂ = ``fresh``/``n`` with Wilson's 95 % interval, where z = 1.96:
+    (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 
     >>> share = wilson_interval(9, 10)
     >>> share.value, round(share.low, 4), round(share.high, 4)
@@ -50,12 +52,12 @@ def wilson_interval(fresh: int, n: int) -> ShareEstimate:
 
 
 def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: float = 1.0) -> ShareEstimate:
-    """Return the freshness by the audits of the last day, or the last 200 if those are more.
-    ``covered_share`` is the share of the weight that has a copy at all. The first poll of an item compares
-    with nothing and does not count."""
-    told = np.flatnonzero(audits.elapsed_s > 0)
-    recent = told[audits.time_s[told] >= now_s - WINDOW_S]
-    used = recent if recent.size >= LEAST else told[-LEAST:]
+    """Return the freshness that the audits of the last day measured, or the last 200 audits if the last day
+    has fewer. ``covered_share`` is the share of the weight that has a copy. Audits that compared with no
+    earlier copy (``elapsed_s`` is 0) are not counted."""
+    compared = np.flatnonzero(audits.elapsed_s > 0)
+    recent = compared[audits.time_s[compared] >= now_s - WINDOW_S]
+    used = recent if recent.size >= LEAST else compared[-LEAST:]
     share = wilson_interval(int(np.count_nonzero(~audits.changed[used])), int(used.size))
     return ShareEstimate(
         share.value * covered_share, share.low * covered_share, share.high * covered_share, share.n
@@ -63,13 +65,13 @@ def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: f
 
 
 def may_audit(item_rows: ItemRows, row: int, now_s: float) -> bool:
-    """Return whether a row has a copy to compare with, and may be polled now."""
+    """Return whether ``row`` has a copy to compare with and may be polled now."""
     held = np.isnan(item_rows.polled_s[row]) or item_rows.not_before_s[row] > now_s
     return bool(item_rows.is_active[row] and not held)
 
 
 def draw(item_rows: ItemRows, rng: np.random.Generator, now_s: float) -> int | None:
-    """Draw a row that may be audited, in proportion to weight; None if none was found."""
+    """Draw a row that may be audited, with probability in proportion to weight; None if none was found."""
     if item_rows.size == 0:
         return None
     heaviest = float(item_rows.weight.max())

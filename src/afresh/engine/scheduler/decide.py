@@ -1,12 +1,12 @@
-"""What one poll means: a pure function of the lease, what was fetched, the settings and the time.
+"""Decides what one poll means: a pure function of the lease, the fetched result, the settings and the time.
 
-content     the first copy starts the clock; any later one is a change, unless it was compared under
-            other settings: then it is a new baseline
-unchanged   the copy is still right
-gone        the item is missing; it counts as gone after some time, since pages come back
-refused     we may not poll it: we ask more and more rarely, and then no more
-failed      nothing is known; it is tried again after longer and longer waits. If its host is in a back-off,
-            that is no failure of the item
+content     The first copy starts the measurement of time. A later one is a change, unless the settings of the
+            comparison have changed since: then it is the copy that later polls are compared with.
+unchanged   The copy is still correct.
+gone        The item is missing. It counts as gone only after some time, because pages come back.
+refused     The engine may not poll the item. It asks more and more rarely, and then stops.
+failed      Nothing is known. The poll is repeated after longer and longer waits. If the host is in a
+            back-off, this does not count as a failure of the item.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from afresh.values.lease import Lease
 from afresh.values.outcome import EventKind, NewCopy, Observation
 
 REFUSALS_ENOUGH = 3
-REFUSED_LONGER = 60  # after a refusal the wait is so many times longer than after a failure
+REFUSED_LONGER = 60  # the wait after a refusal is this many times the wait after a failure
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """How failures are met: the first wait, doubled up to the longest; when a missing item counts as gone."""
+    """When a failed poll is repeated, and when a missing item counts as gone (``missing``). The wait is
+    ``first_s`` after the first failure, and doubles with each further failure up to ``longest_s``."""
 
     first_s: float = 60.0
     longest_s: float = 86400.0
@@ -36,7 +37,7 @@ class RetryRules:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one poll; the next one is not before ``retry_s``, −∞ where nothing delays it."""
+    """What follows from one poll. The next poll is not made before ``retry_s``, −∞ if nothing delays it."""
 
     observation: Observation | None = None
     new_copy: NewCopy | None = None
@@ -51,7 +52,7 @@ class Decision:
 def decide(
     lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float, *, audit: bool = False
 ) -> Decision:
-    """Return what the poll of ``lease`` that brought ``fetched`` at ``now_s`` means.
+    """Return what follows from the poll of ``lease`` that returned ``fetched`` at ``now_s``.
 
     >>> first = Fetched("content", content=b"hello", normal_hash=b"h")
     >>> decide(Lease(1, "a", "web", "a", 1, 9.0), first, RetryRules(), 5.0).event
@@ -71,7 +72,7 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> De
     content = fetched.content or b""
     copy = NewCopy(content, fetched.media_type, fetched.normal_hash or b"")
     if lease.content_hash is None or not fetched.comparable:
-        # A first copy, or one that compares with nothing: it starts the clock and is no evidence of a change.
+        # There is no copy to compare with: an elapsed time of 0 means that this is no evidence of a change.
         start = Observation(
             lease.item_id, now_s, 0.0, changed=False, modified_s=fetched.modified_s, audit=audit
         )
@@ -81,7 +82,7 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> De
 
 
 def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool, audit: bool) -> Observation:
-    # A clock that was set back leaves no time between two polls: such a poll says nothing about rates.
+    # If the clock was set back, the time between the polls is unknown. With 0, nothing is learned from it.
     elapsed_s = max(0.0, now_s - lease.polled_s) if lease.polled_s is not None else 0.0
     return Observation(lease.item_id, now_s, elapsed_s, changed, modified_s=fetched.modified_s, audit=audit)
 

@@ -1,12 +1,12 @@
-"""Money: what a right copy is worth and what a poll costs, and the budget that follows from both.
+"""Money: what fresh copies earn, what polls cost, and the budget that follows from both.
 
-A source with a ``benefit`` (money per time of a right copy) or a ``stale_cost`` (of a wrong one) has income.
-Its items are ranked by money at stake over money for a poll, w·(B+O)·[∫z − τz(τ)]/c, and one is polled when
-this reaches 1: then the next unit of money earns itself, and net income is the highest (Razniewski 2016, §5;
-the plan of ``allocate`` whose multiplier is 1). Polls are made as long as they pay, and an item that never
-pays, w·(B+O) ≤ c·λ, is futile and is not polled. The limits of the budget stay: the best polls come first.
-
-``plan_spending`` computes what follows from today's beliefs: requests, money, income, and futile items.
+A source has income if its settings state a ``benefit`` B (money per time of a fresh copy) or a ``stale_cost``
+O (money lost per time of a stale copy). Its items are ranked by w·(B+O)·[∫z − τz(τ)]/c, with the weight w,
+the money c that a poll costs, the time τ since the last poll, and the probability z(t) that the copy is still
+fresh after a time t, integrated from 0 to τ. An item is polled when this value reaches 1: then one more unit
+of money earns one unit, and the net income is the highest (Razniewski 2016, section 5; this is the plan of
+``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ with the rate λ, no poll pays: the item is futile and is
+not polled. The limits of the budget still apply; within them the polls of highest value are made first.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from afresh.engine.settings.tables import BudgetTable, Settings
 from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
 from afresh.values.arrays import Bools, Float64s, Ints
 
-PLANNED_ITEMS = 5_000  # items that a plan is computed from
-_SAME = 0.02  # a factor that moved by less is not ranked again
-_FAR = 0.1  # a budget that moved by less is not ranked again
+PLANNED_ITEMS = 5_000  # a plan is computed from at most this many items
+_SAME = 0.02  # rows are ranked again only if a factor changed by more than this share
+_FAR = 0.1  # the budget of the ranking is set again only if it changed by more than this share
 _LEAST = 1e-12
 _ANY_LEVEL = 0.5
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
-_NEARLY = 0.99  # a limit that is used to this share binds
-_LEAST_USEFUL = 0.01  # the ranking plans for this share of the useful polls at least
+_NEARLY = 0.99  # a limit counts as reached if this share of it is used
+_LEAST_USEFUL = 0.01  # the ranking plans for at least this share of the polls that could pay
 
 
 @dataclass(frozen=True, slots=True)
 class MoneyInput:
-    """What money is computed from: settings, names of sources by code, measured costs of polls."""
+    """The input of all computations of money: settings, names of sources by code, measured costs of polls."""
 
     settings: Settings
     names: Mapping[int, str]
@@ -47,8 +47,9 @@ class MoneyInput:
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
-    """What the engine chose to spend per second, and what it expects to earn; counts of items. ``price`` is
-    what one more unit of money would earn beyond itself: above 0 where ``[budget] money`` binds."""
+    """What the engine plans to spend per second and expects to earn per second, and the numbers of futile and
+    dropped items. ``price`` is the net income of one more unit of money per second: it is above 0 if
+    ``[budget] money`` prevents polls that would pay."""
 
     requests_per_s: float
     money_per_s: float
@@ -63,7 +64,8 @@ _NOTHING = SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
-    """Columns over all rows: benefit and stale cost per second and unit of weight, and what a poll takes."""
+    """Columns over all rows: benefit and stale cost in money per second and unit of weight, and the requests,
+    bytes and seconds that a poll needs."""
 
     benefit: Float64s
     stale_cost: Float64s
@@ -72,6 +74,7 @@ class MoneyTerms:
     seconds: Float64s
 
     def money(self, budget: BudgetTable) -> Float64s:
+        """Return the money that a poll of each row costs."""
         return np.asarray(
             self.requests * budget.price_per_request
             + self.bytes * budget.price_per_gb / 1e9
@@ -79,12 +82,14 @@ class MoneyTerms:
         )
 
     def mean_poll(self, budget: BudgetTable) -> float:
+        """Return the money that a poll costs on average over all rows."""
         cost = np.maximum(self.money(budget), _LEAST)
         return float(cost.mean()) if cost.size else 1.0
 
     def paid_off_s(self, budget: BudgetTable) -> Float64s:
-        """Return for how long a poll of each row keeps others from starting: the longest of its debts counts.
-        Without a limit of seconds a refresh still takes its own time."""
+        """Return for how many seconds a poll of each row delays other polls. It uses up each limit of the
+        budget for some time, and the longest of these times counts. Without a limit of seconds, the poll
+        still delays others for as long as it takes."""
         longest = np.maximum(1.0 / budget.requests, self.seconds / (budget.seconds or 1.0))
         if budget.bytes is not None:
             longest = np.maximum(longest, self.bytes / budget.bytes)
@@ -94,12 +99,12 @@ class MoneyTerms:
 
 
 def has_income(settings: Settings) -> bool:
-    """Return whether any source says what its copies are worth."""
+    """Return whether the settings of any source state what its copies earn."""
     return any(table.benefit > 0 or table.stale_cost > 0 for table in settings.sources)
 
 
 def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given: MoneyInput) -> MoneyTerms:
-    """Return what is at stake at each row and what its polls take, as measured."""
+    """Return benefit and stale cost of each row, and what its polls need, as measured."""
     codes, which = np.unique(item_rows.source, return_inverse=True)
     columns = np.zeros((max(codes.size, 1), 5))
     for at, code in enumerate(codes.tolist()):
@@ -115,7 +120,7 @@ def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given:
 
 
 def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
-    """Let the policy rank by what its rows are worth and cost now; nothing to do where nothing says so."""
+    """Set the value and cost factors of the rows, and rank the rows with new factors again."""
     earns, staleness, money = has_income(given.settings), policy.staleness, policy.money
     if not earns and staleness is None and not money.is_applied:
         return
@@ -124,7 +129,7 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
     value, cost = np.ones(item_rows.size), np.ones(item_rows.size)
     paid_off_s = terms.paid_off_s(budget)
     if earns:
-        # In units of a mean poll, so that the budget of the ranking stays one of polls.
+        # Money is counted in units of the mean cost of a poll, because the ranking's budget is in polls.
         unit = terms.mean_poll(budget)
         value = (terms.benefit + terms.stale_cost) / unit
         cost = np.maximum(terms.money(budget), _LEAST) / unit
@@ -146,7 +151,7 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
 
 
 def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
-    """Return the polls per second to rank by when the ranking is built again."""
+    """Return the budget, in polls per second, with which the ranking is to be built again."""
     if not has_income(given.settings):
         return given.settings.budget.requests
     apply_money_terms(policy, given)
@@ -155,7 +160,7 @@ def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
 
 
 def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
-    """Choose the budget again, and let the ranking follow; None where no source has income."""
+    """Compute the spending plan again and set the budget of the ranking; None if no source has income."""
     found, budget = plan_spending(policy, given), given.settings.budget
     if found is None:
         return None
@@ -168,15 +173,15 @@ def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
             policy.ranking.set_budget(polls_per_s)
     money = np.inf if budget.money is None else budget.money
     at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
-    # Limits of bytes and seconds may bind, too: how near they are is not known here.
+    # Limits of bytes and seconds may be reached too, but how much of them is used is not known here.
     policy.money.is_limited = at_limit or budget.bytes is not None or budget.seconds is not None
     return found
 
 
 def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
-    """Return the most polls that could pay, whatever the rates: the scale on which rates are sought at first.
-    The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
-    is at most 0.298·β (at x = 1.79). What changes faster than β never pays."""
+    """Return the highest number of polls per second that could pay at any rates; the first grid of rates is
+    built for it. The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x}
+    = λ/β, which is at most 0.298·β (at x = 1.79). An item that changes faster than β never pays."""
     at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
     if not at_stake > 0:
         return budget.requests
@@ -184,8 +189,8 @@ def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: Budg
 
 
 def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
-    """Return what is spent and earned by what is believed now; None where no source has income. Each item of
-    the policy stands for ``scale`` items."""
+    """Return requests, money, income and futile items according to the current beliefs; None if no source has
+    income. Each item of the policy represents ``scale`` items."""
     if not has_income(given.settings):
         return None
     item_rows, budget = policy.item_rows, given.settings.budget
@@ -217,7 +222,7 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
 def _plan_observed(
     policy: RowPolicy, terms: MoneyTerms, budget: BudgetTable, rows: Ints, limit: float | None
 ) -> SpendingPlan:
-    """Plan for items that are refreshed once for each change: worth it where w·(B+O) > c·λ."""
+    """Plan for observed items, which are refreshed after each change if this pays: w·(B+O) > c·λ."""
     if rows.size == 0 or policy.staleness is None:
         return _NOTHING
     weight, cost = policy.item_rows.weight[rows], np.maximum(terms.money(budget)[rows], _LEAST)
@@ -250,7 +255,7 @@ def _plan_polled(
     if rows.size == 0:
         return _NOTHING
     weight = policy.item_rows.weight[rows]
-    # The median: the mean of what is believed of an item that nobody knows is far above it.
+    # The median is used because the mean of what is believed of an unknown rate is far above the median.
     rate = Forecast(policy).rate_range(rows, _ANY_LEVEL)[0]
     plan = choose_budget(
         np.maximum(rate, _LEAST),

@@ -1,10 +1,10 @@
-"""What is believed of the copies now: which are right, the freshness with its interval, ages, rates.
+"""Computes from the beliefs which copies are fresh now, the freshness with its interval, ages and rates.
 
-The interval of the freshness has two parts. One is the luck of the copies, each right or wrong on its own,
-which evens out over many. The other is what all copies have in common: how rates are spread, which an engine
-hardly knows before it has polled most items twice. So the freshness is computed under many populations of
-rates that the polls allow (``policy.rate_populations``), and the interval holds 95 % of the results, luck
-included; it is never narrower than luck alone makes it.
+The interval of the freshness has two parts. The first is chance: each copy is fresh or stale independently
+of the others, which averages out over many copies. The second is common to all copies: how the rates are
+distributed, which an engine hardly knows before it has polled most items twice. Therefore the freshness is
+computed for many distributions of rates that agree with the polls (``policy.rate_populations``). The interval
+contains 95 % of the results, with chance included, and is never narrower than that of chance alone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
 LEVEL = 0.95
-SAMPLE_ROWS = 65_536  # rows that stand for all
-_POPULATION_ROWS = 256  # rows that tell how rates are spread
-_SEED = 0  # the same for all: an interval must not change without a reason
+SAMPLE_ROWS = 65_536  # the largest sample of rows for figures about all rows
+_POPULATION_ROWS = 256  # rows from which the distribution of the rates is inferred
+_SEED = 0  # fixed, so that the interval changes only if the beliefs change
 _BLOCK = 65_536
 
 
 class Forecast:
-    """Reads the beliefs of a policy; changes nothing but that new items are taken in first."""
+    """Reads the beliefs of a policy. The only change it makes is to add items that were newly loaded."""
 
     def __init__(self, policy: RowPolicy) -> None:
         self._policy, self._rows = policy, policy.item_rows
@@ -43,12 +43,12 @@ class Forecast:
         return now_s + self._policy.ranking.shift_s
 
     def sample_rows(self) -> Ids:
-        """Return all rows or, of very many, some that are spread evenly over the order of registration."""
+        """Return all rows, or at most ``SAMPLE_ROWS`` at even distances if there are more."""
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
-        """Return the probability that the copy of each row is right now; 0 without a copy. ``rows`` are all
-        by default, and must be in ascending order."""
+        """Return for each row the probability that its copy is fresh at this moment; 0 without a copy.
+        ``rows`` must be in ascending order; the default is all rows."""
         every = np.arange(self._rows.size) if rows is None else rows
         found = np.where(np.isnan(self._rows.polled_s[every]), 0.0, self._believed_fresh(now_s, every))
         staleness = self._policy.staleness
@@ -64,9 +64,9 @@ class Forecast:
         return _blockwise(rows, lambda some: policy.fresh(some, self._time(now_s)))
 
     def mean_freshness(self, now_s: float) -> tuple[float, float]:
-        """Return the estimate of Σw·fresh/Σw over active items now, and its standard error. Each copy is
-        fresh or not, independently, with the probability that it survived. Of very many a sample of n of N is
-        used: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
+        """Return the estimate of Σw·fresh/Σw over the active items, with weights w, and its standard error.
+        Each copy is fresh independently of the others, with probability p and mean p̄. If only n of N rows
+        are sampled, the variance is Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
         rows = self.sample_rows()
         alive = self.fresh(now_s, rows)
         weight = self._relative_weights()[rows]
@@ -78,13 +78,13 @@ class Forecast:
         return value, math.sqrt(float(np.sum(weight**2 * luck))) / total
 
     def _relative_weights(self) -> Float64s:
-        """Return the weights of the rows, 0 where inactive, in units of the largest: none overflows."""
+        """Return the weights, 0 for inactive rows, divided by the largest so that sums do not overflow."""
         weight = np.where(self._rows.is_active, self._rows.weight, 0.0)
         largest = float(weight.max(initial=0.0))
         return weight / largest if largest > 0 else weight
 
     def freshness(self, now_s: float) -> ShareEstimate:
-        """Return the freshness with its 95 % interval, which is wide while little is known of the rates."""
+        """Return the freshness with its 95 % interval, which is wide while few items were polled twice."""
         value, error = self.mean_freshness(now_s)
         low, high = value - Z95 * error, value + Z95 * error
         weight = self._relative_weights()
@@ -92,14 +92,15 @@ class Forecast:
         if guessed.size:
             rows = guessed[:: -(-guessed.size // _POPULATION_ROWS)]
             share = weight[rows] * (weight[guessed].sum() / weight[rows].sum() / weight.sum())
-            # By each rate of the grid: its evidence, at most 1, and whether the copies are right.
+            # For each row and rate of the grid: the likelihood of the polls, scaled to at most 1, and the
+            # probability that the copy is fresh.
             evidence = self._adaptive.belief.posteriors(rows) / self._adaptive.belief.prior
             evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
             fresh = np.exp(-self._adaptive.forecast(rows, self._time(now_s))[1])
             populations = RatePopulations.draw(
                 evidence, np.random.default_rng(_SEED), guessed.size / rows.size
             )
-            # What is observed, and what the sample leaves out, is added unchanged.
+            # Observed rows, and rows that are not sampled, contribute the same to every draw.
             rest = value - float(share @ self._believed_fresh(now_s, rows))
             drawn = populations.means(fresh, share) + rest + error * populations.chance
             least, most = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
@@ -107,7 +108,7 @@ class Forecast:
         return ShareEstimate(value, max(low, 0.0), min(high, 1.0), int(self._rows.is_active.sum()))
 
     def mean_age_s(self, now_s: float) -> float:
-        """Return the weighted mean of the expected ages of the copies; 0 where there are none."""
+        """Return the weighted mean of the expected ages of the copies in seconds; 0 without copies."""
         rows = self.sample_rows()
         rows = rows[self._rows.is_active[rows] & ~np.isnan(self._rows.polled_s[rows])]
         weight, policy = self._relative_weights()[rows], self._adaptive
@@ -123,8 +124,8 @@ class Forecast:
         return float(weight[~np.isnan(self._rows.polled_s)].sum()) / total if total > 0 else 0.0
 
     def dropped_rows(self) -> Bools:
-        """Return which active items with a copy would never be worth another poll at this budget. Futile
-        items, which are not worth one at any budget, do not count."""
+        """Return which rows are dropped: active, with a copy, and without a next poll at this budget. Futile
+        items, which have none at any budget, are not included."""
         rows, policy = self._rows, self._policy
         found = rows.is_active & ~np.isnan(rows.polled_s) & (rows.weight > 0) & ~policy.is_observed()
         which = np.flatnonzero(found)
@@ -135,9 +136,9 @@ class Forecast:
         return self._adaptive.rates()
 
     def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Return the median of each row's believed rate, and the interval that holds it at ``level``.
-        Quantiles on the grid, even in ln λ between its rates; what the families add comes on top. Plans use
-        it; people are shown ``item_snapshot.own_rates``."""
+        """Return for each row the median, the low end and the high end of the interval that contains its
+        rate λ with probability ``level``. Quantiles are interpolated on the grid, linearly in ln λ; the rate
+        of shocks of the row's families is added. Plans use this; people see ``item_snapshot.own_rates``."""
         policy = self._adaptive
         belief = policy.belief
         mass = belief.posteriors(rows)
@@ -150,8 +151,8 @@ class Forecast:
         return found[:, 0], found[:, 1], found[:, 2]
 
     def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
-        """Return the grid of rates, the probability of each for an item that was never polled, those of each
-        row's rates, and these rates with what its families add."""
+        """Return the grid of rates, the prior probability of each, the posterior probabilities of each row,
+        and the calibrated rates of each row with the shocks of its families added."""
         policy = self._adaptive
         rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
         if policy.shocks is not None:
@@ -161,7 +162,7 @@ class Forecast:
         return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
-        """Return the probability that a copy is right and the poll value, so long after its last poll."""
+        """Return P(copy is fresh) and the poll value of ``row``, ``after_s`` seconds after its last poll."""
         policy, rows = self._adaptive, np.array([row])
         times_s = (float(policy.items.last_poll[row]) + after_s).tolist()
         fresh = np.array([policy.fresh(rows, time_s)[0] for time_s in times_s])

@@ -1,7 +1,7 @@
-"""Every item as one row of arrays: what the engine decides from, while the store remembers.
+"""Every item as one row of arrays in memory, from which the engine decides what to poll.
 
-Rows are in order of id, and ids only grow, so an item's row is found by bisection; a removed item keeps
-its row, inactive, until the next start.
+Rows are sorted by item id. New items have higher ids, so a row is found by bisection. A removed item keeps
+its row, marked inactive, until the engine is started again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from afresh.values.arrays import Float64s, Ints
 from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
-_ROUNDED_S = 1e-3  # a time that comes back from the store may be rounded
+_ROUNDED_S = 1e-3  # the store may round times by this much
 _ACTIVE = STATUSES.index("active")
 _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per_s", "polled_s", "due_s")
 
 
 class ItemRows:
-    """Columns over all items, one row for each item. ``not_before_s`` is the earliest time of the next poll,
-    ``is_busy`` marks items whose poll is under way, ``is_requested`` items that are polled before others.
-    ``pending_beliefs`` holds the beliefs of loaded items, each with the row of its first item, until the
-    ranking takes them. ``value_factor`` and ``cost_factor`` multiply weight and cost where a poll is ranked:
-    what a right copy is worth, and what a poll was measured to cost. Both are 1 where nothing is known."""
+    """One array per column, with one row per item. ``not_before_s`` is the earliest time of the next poll,
+    ``is_busy`` marks items that are being polled, ``is_requested`` items that are polled before others.
+    ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
+    ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
+    the cost by ``cost_factor`` (what a poll was measured to cost). Both are 1 if nothing is known."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -40,7 +40,7 @@ class ItemRows:
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
-        """Take in items with ids above all known ones; return how many."""
+        """Append items as rows, with ids above all loaded ones; return the number of items added."""
         parts = [part for part in batches if part.id.size]
         if not parts:
             return 0
@@ -67,7 +67,7 @@ class ItemRows:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
 
     def ranked_weight(self, rows: Ints | slice) -> Float64s:
-        """Return the weight by which these rows are ranked, 0 where they are not polled."""
+        """Return the weights by which ``rows`` are ranked, 0 for inactive items."""
         return np.where(self.is_active[rows], self.weight[rows] * self.value_factor[rows], 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
@@ -81,19 +81,19 @@ class ItemRows:
         return row if row < self.size and self.ids[row] == item_id else None
 
     def rows(self, item_ids: Sequence[int]) -> Ints:
-        """Return the rows of those of these items that are known."""
+        """Return the rows of ``item_ids``, without the ids that have no row."""
         wanted = np.asarray(item_ids, dtype=np.int64)
         rows = np.searchsorted(self.ids, wanted)
         rows = np.minimum(rows, max(self.size - 1, 0))
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
     def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
-        """Follow changed and removed items; ``now`` has those that are still there."""
+        """Update the rows of ``item_ids`` from ``now``; items that it does not contain become inactive."""
         rows = self.rows(item_ids)
         self.is_active[rows] = False
         rows = self.rows(now.id.tolist())
         part = np.isin(now.id, self.ids[rows])
-        # A new due time that has come means that a person wants the item polled now.
+        # If an edit makes an item due now, a person has asked for a poll.
         due_s = now.due_s[part]
         is_requested = (due_s <= now_s) & (due_s != self.due_s[rows])
         self.is_requested[rows[is_requested]] = True
@@ -104,7 +104,7 @@ class ItemRows:
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:
-        """Take the time of a poll by another engine; return whether it is later than ours."""
+        """Record a poll by another engine; return whether it is later than the last poll known here."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s

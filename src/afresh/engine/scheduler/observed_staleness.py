@@ -1,9 +1,9 @@
-"""What sources observe of items without polls: which are stale, how often they change, what a refresh takes.
+"""What sources observe of items without polls: staleness, rate of changes, and seconds that a refresh needs.
 
-A source that watches what its items are made from (``sources.capabilities``) reports staleness; nothing is
-estimated. A fresh item is worth no poll. A stale one buys 1/λ of fresh time on average, and while its cost is
-paid off the others wait: ``allocation.watched.refresh_gains`` compares both. Items of unknown staleness are
-ranked like any other.
+A source that watches what its items are made from (``sources.capabilities``) reports staleness, so that it
+need not be estimated. The poll of a fresh item gains nothing. The refresh of a stale item with rate λ gains
+1/λ of fresh time on average, but delays other refreshes while the budget pays for it;
+``allocation.watched.refresh_gains`` compares both. Items of unknown staleness are ranked like any other item.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from afresh.stores.store import Store
 from afresh.values.arrays import Bools, Float64s, Ints
 
 _MOST = 1e290  # keeps gains finite
-_FIRST = 1.0 + 1e-9
+_FIRST = 1.0 + 1e-9  # ranks an item just before the items that are made from it
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedStaleness:
-    """Columns over the observed rows; NaN where a rate or cost is not known yet. ``stale_since_s`` is +∞ for
-    what is fresh; ``known`` False where staleness cannot be seen. ``below`` are pairs of places in the
-    columns: the second is made from the first; what is lowest comes first."""
+    """Columns over the observed rows; a rate or cost is NaN if it is not known yet. ``stale_since_s`` is +∞
+    for fresh items. ``known`` is False if the staleness cannot be observed. ``below`` contains pairs
+    (lower, upper) of positions in the columns: the upper item is made from the lower one. A pair whose upper
+    item is made from fewer items comes first."""
 
     rows: Ints
     known: Bools
@@ -45,7 +46,8 @@ class ObservedStaleness:
     def of(
         cls, seen: Mapping[int, StalenessReport], rows_of: Mapping[str, int] | None = None
     ) -> ObservedStaleness:
-        """Return the columns of these reports; ``rows_of`` keys tells which rows are made from others.
+        """Return the reports ``seen``, given by row, as columns. ``rows_of`` maps keys to rows; it is needed
+        to find the rows from which others are made.
 
         >>> report = StalenessReport(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)
         >>> staleness = ObservedStaleness.of({3: report})
@@ -53,38 +55,40 @@ class ObservedStaleness:
         ([True], [False], [nan])
         """
         rows = sorted(seen)
-        told = [seen[row] for row in rows]
-        since = [math.inf if one.stale_since_s is None else one.stale_since_s for one in told]
+        reports = [seen[row] for row in rows]
+        since = [math.inf if one.stale_since_s is None else one.stale_since_s for one in reports]
         return cls(
             rows=np.array(rows, dtype=np.int64),
-            known=np.array([one.known for one in told], dtype=bool),
+            known=np.array([one.known for one in reports], dtype=bool),
             stale_since_s=np.array(since, dtype=np.float64),
-            rate_per_s=_column([one.rate_per_s for one in told]),
-            low_per_s=_column([one.low_per_s for one in told]),
-            high_per_s=_column([one.high_per_s for one in told]),
-            cost_s=_column([one.cost_s for one in told]),
-            dispersion=_column([one.dispersion for one in told]),
-            below=_places(seen, rows, rows_of or {}),
+            rate_per_s=_column([one.rate_per_s for one in reports]),
+            low_per_s=_column([one.low_per_s for one in reports]),
+            high_per_s=_column([one.high_per_s for one in reports]),
+            cost_s=_column([one.cost_s for one in reports]),
+            dispersion=_column([one.dispersion for one in reports]),
+            below=_dependency_pairs(seen, rows, rows_of or {}),
         )
 
     @property
     def stale(self) -> Bools:
-        """Known to be out of date."""
+        """Which of the observed rows are known to be stale."""
         return self.known & np.isfinite(self.stale_since_s)
 
     @property
     def fresh(self) -> Bools:
-        """Known to be right."""
+        """Which of the observed rows are known to be fresh."""
         return self.known & ~np.isfinite(self.stale_since_s)
 
     def rates(self) -> Float64s:
-        """Return the rates to compute with: where no change was ever seen, the upper end of the interval."""
+        """Return the rates to compute with: if no change was ever observed, the high end of the interval."""
         return np.where(self.rate_per_s > 0, self.rate_per_s, self.high_per_s)
 
-    def valued(self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s) -> Float64s:
-        """Return the values per cost of all rows, corrected for observed ones; −∞ where a poll gains nothing.
-        ``weight``, ``cost`` and ``paid_off_s``, for how long nothing else can start after a refresh, are of
-        the observed rows."""
+    def correct_values(
+        self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s
+    ) -> Float64s:
+        """Return the poll values of all rows, with those of the observed rows corrected; −∞ if a poll gains
+        nothing. ``weight``, ``cost`` and ``paid_off_s`` have one entry per observed row; ``paid_off_s`` is
+        for how many seconds a refresh delays other polls."""
         rates, gains = self.rates(), np.full(self.rows.size, np.nan)
         seen = self.known & (rates > 0)
         if seen.any():
@@ -97,7 +101,7 @@ class ObservedStaleness:
         own = np.where(np.isnan(gains), value[self.rows], gains)
         stale = self.stale
         for lower, upper in reversed(self.below):
-            # An item made from a stale one is right only after that one is: it passes its value on to it.
+            # An item cannot become fresh before the item it is made from, which therefore gets its value.
             if stale[lower] and stale[upper] and own[upper] > 0:
                 own[lower] = max(own[lower], own[upper] * _FIRST)
         found = value.copy()
@@ -109,22 +113,22 @@ def _column(values: Sequence[float | None]) -> Float64s:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _places(
+def _dependency_pairs(
     seen: Mapping[int, StalenessReport], rows: Sequence[int], rows_of: Mapping[str, int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return pairs (lower, upper) of positions in ``rows``, ordered by what the upper is made from."""
-    place = {row: at for at, row in enumerate(rows)}
+    """Return pairs (lower, upper) of positions in ``rows``, sorted by how many items upper is made from."""
+    position = {row: at for at, row in enumerate(rows)}
     pairs = [
-        (len(told.below), place[rows_of[key]], place[row])
-        for row, told in seen.items()
-        for key in told.below
-        if key in rows_of and rows_of[key] in place
+        (len(report.below), position[rows_of[key]], position[row])
+        for row, report in seen.items()
+        for key in report.below
+        if key in rows_of and rows_of[key] in position
     ]
     return tuple((lower, upper) for _, lower, upper in sorted(pairs))
 
 
 def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
-    """Return the reports of a source as the store keeps them.
+    """Return the reports of a source, given by key, as bytes to be stored.
 
     >>> seen = {"a": StalenessReport(5.0, changed=False)}
     >>> unpack_reports(pack_reports(seen)) == seen

@@ -1,8 +1,8 @@
-"""Which row is polled next: the best one among the groups that may be asked now.
+"""Picks the row that is polled next: the best one among the groups that may be asked now.
 
-The best rows are taken into a pool, some N/300 at a time (which loses 0.02 % against ranking again for each
-poll), and lie there in one queue for each group. A group that must wait, or has as many polls under way as it
-allows, is set aside until it is ready, so that one busy host never delays the others.
+Of N rows, about the best N/300 are put into a pool, with one queue per group, and picked from there. This
+loses 0.02 % of the gain against ranking all rows again for each poll. A group that must wait, or that has as
+many polls under way as it allows, is set aside until it is ready, so that a busy host never delays others.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from afresh.values.arrays import Ints
 GroupKey: TypeAlias = tuple[int, int]
 """The codes of a source and of one of its groups."""
 
-Ready: TypeAlias = Callable[[GroupKey, float], float]
-"""When the next poll of a group may start, given the time; infinite while it has as many as it allows."""
+ReadyTime: TypeAlias = Callable[[GroupKey, float], float]
+"""Returns when the next poll of a group may start, given the time now; infinite while the group is full."""
 
 POOL_SHARE = 300
-_FEWEST = 512  # rows of a pool
-_PER_GROUP = 64  # rows of each group in a pool that holds some of every group
-_OLD_S, _OLD = 0.5, 30.0  # a pool of millions ages slowly, as their values do
+_FEWEST = 512  # the least number of rows of a pool
+_PER_GROUP = 64  # rows of each group in a pool that contains rows of every group
+_OLD_S, _OLD = 0.5, 30.0  # values of millions of rows change slowly, so that a pool of them may be older
 _YOUNG_S, _PER_ROW_S = 0.01, 1e-6
-# Ranking may take a twentieth of the time until a sixteenth of the items was polled, and a fifth after that,
-# unless it takes long.
+# Ranking may use 1/20 of the time until 1/16 of the items were polled, and 1/5 afterwards. The waits that
+# follow from this are limited to 1 s and 0.25 s.
 _FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 1.0
 _SELDOM, _LONGEST_S = 5.0, 0.25
 
 
 class Picker:
-    """Takes rows one by one, each marked busy until its poll is over."""
+    """Picks rows one by one, and marks each as busy until its poll is over."""
 
     def __init__(self, policy: RowPolicy, elapsed_s: Callable[[], float] = lambda: 0.0) -> None:
-        """``elapsed_s`` measures how long ranking takes, and so how seldom it should be done."""
+        """``elapsed_s`` is a stopwatch that measures ranking: if it takes long, it is done more rarely."""
         self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
         self._queues: dict[GroupKey, list[tuple[int, float, int]]] = {}  # (tier, value, row), the best last
         self._heads: list[tuple[int, float, int, GroupKey]] = []  # a heap: the best row of each ready group
-        # When each group was last picked: of groups with equal values, the longest ago goes first.
+        # The turn at which each group was last picked: of groups with equal values, the earliest goes first.
         self._turns: dict[GroupKey, int] = {}
         self._turn = 0
         self._waiting: list[tuple[float, GroupKey]] = []
@@ -56,8 +56,8 @@ class Picker:
         """Rank again at the next pick, because items, budget or beliefs changed."""
         self._built_s = -math.inf
 
-    def next(self, now_s: float, ready: Ready) -> int | None:
-        """Return the row to poll now, marked busy; None if there is none that may be polled now."""
+    def next(self, now_s: float, ready: ReadyTime) -> int | None:
+        """Mark the row to poll now as busy and return it; None if no row may be polled now."""
         if self._is_old(now_s):
             self._build(now_s)
         while self._waiting and self._waiting[0][0] <= now_s:
@@ -81,12 +81,12 @@ class Picker:
                 self._turns[group_key] = self._turn
                 self._add_head(group_key)
                 return self.take(row, value if tier == Tier.RANKED else 0.0)
-        # Perhaps other groups are ready, whose items are worth less than all in this pool.
+        # Groups without rows in this pool may be ready; the next pool then contains rows of every group.
         self._is_blocked = len(self._waiting) + len(self._full) > 0 and len(self._queues) < self._group_count
         return None
 
     def take_more(self, group_key: GroupKey, most: int) -> list[int]:
-        """Return up to ``most`` further rows of a group, the best first, marked busy."""
+        """Mark up to ``most`` further rows of a group as busy and return them, the best first."""
         self._largest = max(self._largest, most)
         queue = self._queues.get(group_key, [])
         rows: list[int] = []
@@ -97,20 +97,20 @@ class Picker:
         return rows
 
     def take(self, row: int, poll_value: float = 0.0) -> int:
-        """Mark a row busy, whoever chose it; ``poll_value`` is 0 where it was not picked for its value."""
+        """Mark a row as busy and return it; ``poll_value`` is 0 if the row was not picked for its value."""
         self._item_rows.is_busy[row] = True
         self._policy.record_pick(poll_value)
         self._taken += 1
         return row
 
     def release_group(self, group_key: GroupKey) -> None:
-        """Count one poll less in a group: if it was full it no longer is."""
+        """Make a group available again after one of its polls ended, if it had as many as it allows."""
         if group_key in self._full:
             self._full.discard(group_key)
             self._add_head(group_key)
 
     def next_ready_s(self) -> float:
-        """Return when a waiting group may be asked again; infinite if none waits."""
+        """Return the earliest time at which a waiting group may be asked again; infinite if none waits."""
         return self._waiting[0][0] if self._waiting else math.inf
 
     def _is_old(self, now_s: float) -> bool:
@@ -121,7 +121,7 @@ class Picker:
             return False
         if self._taken >= max(1, self._item_rows.size // POOL_SHARE):
             return True
-        # If all groups have rows here and are busy, another pool would offer no more.
+        # If every group has rows in this pool and is busy, a new pool would offer no further row.
         return not self._heads and (self._is_blocked or not all(self._queues.values()))
 
     @property
@@ -133,7 +133,7 @@ class Picker:
     def _build(self, now_s: float) -> None:
         began_s, age_s = self._elapsed_s(), now_s - self._built_s
         found, item_rows = self._policy.priorities(now_s), self._item_rows
-        # Enough for as long as the pool is young, at the pace of the last one.
+        # Twice the rows that are picked while this pool is young, at the pace of the last pool.
         self._expected = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
         if self._counted_size != item_rows.size:
             self._group_count, self._counted_size = np.unique(self._group_codes()).size, item_rows.size
@@ -155,13 +155,14 @@ class Picker:
             rows = self._best_rows_of_each_group(rows, found)
         elif rows.size > few:
             new = rows[tier[rows] == Tier.NEW]
-            # Of items all alike evenly from all, or a source would wait for those registered before it.
+            # New rows all have the same value. They are picked evenly from all, because in order of rows a
+            # source would wait for every source that was registered before it.
             spread = new[:: max(new.size // few, 1)]
             rows = spread if spread.size >= few else _first_rows(rows, found, few)
         return rows[np.lexsort((-value[rows], -tier[rows]))]
 
     def _best_rows_of_each_group(self, rows: Ints, found: Priorities) -> Ints:
-        """Return the best few rows of every group, for when the best of all are in groups that wait."""
+        """Return the best rows of every group, needed if the best rows of all are in groups that wait."""
         group = self._group_codes()[rows]
         order = np.lexsort((-found.value[rows], -found.tier[rows], group))
         group = group[order]
@@ -186,7 +187,7 @@ class Picker:
 
 
 def _first_rows(rows: Ints, found: Priorities, few: int) -> Ints:
-    """Return the ``few`` best rows: those of higher tiers, then the ranked ones of the highest values."""
+    """Return the ``few`` best rows: first those of higher tiers, then ranked rows with the highest values."""
     higher, ranked = rows[found.tier[rows] > Tier.RANKED], rows[found.tier[rows] == Tier.RANKED]
     if higher.size >= few:
         order = np.lexsort((-found.value[higher], -found.tier[higher]))

@@ -1,6 +1,6 @@
-"""The mean cost of a poll of each source in requests, bytes and seconds, in which old polls fade.
+"""The mean cost of a poll of each source in requests, bytes and seconds; old polls count less and less.
 
-A request that serves many items counts once, so that each of them takes a part of it.
+A request that polls many items counts once, so that the mean poll needs less than one request.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 
 REMEMBERED = 1000.0
-"""The number of polls after which a measurement counts a third."""
+"""The number of further polls after which a poll counts 1/e, about a third, of a new one."""
 
 
 class PollCosts:
-    """The costs of polls by source: fading sums of polls, requests, bytes and seconds, in this order.
+    """The costs of polls by source: decaying sums of polls, requests, bytes and seconds, in this order.
 
     >>> costs = PollCosts()
     >>> costs.mean("web")
@@ -32,7 +32,7 @@ class PollCosts:
         self._sums[source] = [old * keep + new for old, new in zip(sums, poll, strict=True)]
 
     def mean(self, source: str) -> tuple[float, float, float]:
-        """Return the requests, bytes and seconds of a mean poll; one request while nothing is known."""
+        """Return the mean requests, bytes and seconds of a poll; one request before the first poll."""
         polls, requests, received, seconds = self._sums.get(source, (1.0, 1.0, 0.0, 0.0))
         return requests / polls, received / polls, seconds / polls
 

@@ -1,4 +1,4 @@
-"""From what a poll brought to what is committed: it is decided, learned from, scheduled and counted."""
+"""Turns the result of a poll into the outcome to commit: decides, learns, sets the next poll and counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from afresh.values.outcome import Outcome, Spent
 
 
 class PollRecorder:
-    """Turns polls into outcomes, from which the scheduler learns. ``only_due_s`` is set in a single round
-    over the items that were due then. ``is_loading`` is true while other items are still being loaded: what
-    was polled then waits for them until it is due again."""
+    """Turns polls into outcomes, from which the scheduler learns. In a single round, which polls only the
+    items that are due at its start, ``only_due_s`` is the time of that start. ``is_loading`` is true while
+    further items are being loaded; meanwhile, a polled item is not polled again before it is due."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
@@ -38,9 +38,9 @@ class PollRecorder:
         return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
     def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
-        """Poll from now on only what is due, and a few of the dropped items. A dropped item is never due
-        again, however wrong the rate may be for which it was dropped. In a run audits find it; here the same
-        share of the polls goes to dropped items that are drawn at random."""
+        """Poll from now on only items that are due, and a few dropped items. A dropped item is never due,
+        even if the rate for which it was dropped is wrong. An engine that keeps running finds this out by
+        audits; a single round spends the same share of its polls on dropped items drawn at random."""
         item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
         self.only_due_s = now_s
         known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
@@ -51,19 +51,20 @@ class PollRecorder:
         self.restrict()
 
     def restrict(self) -> None:
-        """In a single round, hold back the items that are not due; new ones are polled."""
+        """In a single round, bar the items that are not due; items that were never polled stay allowed."""
         item_rows = self._scheduler.item_rows
         if self.only_due_s is not None:
             not_due = (item_rows.due_s > self.only_due_s) & ~np.isnan(item_rows.polled_s)
             item_rows.not_before_s[not_due] = np.inf
 
     def decide(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
-        """Return the outcome of the poll of ``lease``, counted and with its cost. Its ``due_s`` is the time
-        before which it is not polled again: ``complete`` sets when it is due, and what is believed of it."""
+        """Return the outcome of the poll of ``lease`` with its cost, and count it. Its ``due_s`` is the time
+        before which the item is not polled again; ``complete`` replaces it by the time of the next poll, and
+        adds the belief."""
         settings = self._settings.now
         decision = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
-        if fetched.requests or fetched.tells:
+        if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
         table = settings.source(lease.source)
         return Outcome(
@@ -81,8 +82,8 @@ class PollRecorder:
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed. A
-        poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since."""
+        """Learn from ``polls``; return their outcomes with beliefs and due times, ready to be committed. If a
+        poll is later than ``now_s``, its time becomes ``now_s``, because the clock was set back since."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])
@@ -90,13 +91,14 @@ class PollRecorder:
         observations = [poll.observation for poll in polls]
         observed = np.array([each is not None for each in observations], dtype=bool)
         seen = [each for each in observations if each is not None]
-        # What is refreshed because it is known to be stale has always changed: that says nothing of its rate.
-        by_chance = ~scheduler.policy.is_observed()[rows[observed]]
+        # An item that is refreshed because a source saw it stale has always changed, so that this poll is no
+        # evidence of its rate: an elapsed time of 0 tells the ranking so.
+        is_evidence = ~scheduler.policy.is_observed()[rows[observed]]
         ranking = scheduler.policy.ranking
         ranking.learn(
             rows[observed],
             times_s[observed],
-            np.array([each.elapsed_s for each in seen]) * by_chance,
+            np.array([each.elapsed_s for each in seen]) * is_evidence,
             np.array([each.changed for each in seen], dtype=bool),
         )
         item_rows.polled_s[rows[observed]], item_rows.is_requested[rows[observed]] = times_s[observed], False
@@ -105,6 +107,7 @@ class PollRecorder:
         item_rows.is_active[rows] &= [poll.status == "active" for poll in polls]
         ranking.update_weights(rows[was_active != item_rows.is_active[rows]])
         item_rows.due_s[rows] = due_s = self._due_s(rows)
+        # Before a single round bars the rows below: the packed ``not_before_s`` must not contain that.
         beliefs = ranking.pack(rows)
         if self.only_due_s is not None:
             item_rows.not_before_s[rows] = np.inf
@@ -114,7 +117,7 @@ class PollRecorder:
         return [replace(poll, due_s=when_s, belief=belief) for poll, when_s, belief in triples]
 
     def _due_s(self, rows: Ints) -> Float64s:
-        """Return when rows are due, counted from their last poll; without one, as soon as allowed."""
+        """Return when ``rows`` are due: their next polls or, before the first poll, ``not_before_s``."""
         item_rows = self._scheduler.item_rows
         polled_s = item_rows.polled_s[rows]
         next_s = self._scheduler.policy.next_polls_s(rows, np.nan_to_num(polled_s))
@@ -122,14 +125,14 @@ class PollRecorder:
 
     def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
         seen, counts = decision.observation, self.counts
-        failed = decision.failures > lease.failures  # rather than put off
+        failed = decision.failures > lease.failures  # otherwise the poll was only put off
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
         counts["failures"] += failed
         counts["told"] += seen is not None and seen.elapsed_s > 0
         if seen is None:
-            # A page that is not there is missing; it is gone when the patience of the settings ends.
+            # An item that is not found is "missing" until the settings let it count as "gone".
             kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
             words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
             log_event(logging.INFO, "poll failed" if failed else "poll put off", item=lease.key, **words)
@@ -137,8 +140,8 @@ class PollRecorder:
             log_event(
                 logging.DEBUG, "polled", item=lease.key, kind=fetched.kind, changed=seen.changed, audit=audit
             )
-        if fetched.tells and fetched.moved_to not in (None, lease.validators.get(MOVED)):
-            log_event(logging.INFO, "moved for good", item=lease.key, to=fetched.moved_to)
+        if fetched.is_successful and fetched.moved_to not in (None, lease.validators.get(MOVED)):
+            log_event(logging.INFO, "moved permanently", item=lease.key, to=fetched.moved_to)
 
 
 def _made_at(poll: Outcome, time_s: float) -> Outcome:
@@ -155,7 +158,7 @@ def retry_rules(settings: Settings, source: str) -> RetryRules:
 
 
 def compute_spent(budget: BudgetTable, requests: int, received: int, seconds: float) -> Spent:
-    """Return what was spent, in money too.
+    """Return what a poll spent, with its price in money.
 
     >>> compute_spent(BudgetTable(price_per_request=0.5), 2, 100, 0.25)
     Spent(requests=2, bytes=100, seconds=0.25, money=1.0)

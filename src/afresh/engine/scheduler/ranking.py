@@ -1,8 +1,8 @@
-"""The adaptive policy over the rows of ``ItemRows``: what it learns, stores and plans for.
+"""Applies the adaptive policy to the rows of ``ItemRows``: values rows, learns from polls, stores beliefs.
 
-Row i of the item rows is item i of the policy. What the store keeps of each item (``stored_beliefs``) and of
-all items together is restored at the start, so that a new process continues where the last one stopped. A
-ranking over a part of the items plans with their share of the budget.
+Row i of the item rows is item i of the policy. The beliefs of each item (``stored_beliefs``) and what was
+learned of all items together are restored from the store, so that a new process continues where the last one
+stopped. A ranking of only a part of the items plans with their share of the budget.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
 ALL_ROWS = 5_000
-"""Up to this number of items all are valued exactly; of more, those that the policy finds the most urgent."""
+"""Up to this number of rows all are valued exactly; of more rows, only those that are the most urgent."""
 
 POOL_SHARE, FEWEST = 150, 512
-FAR = 4.0  # a grid of rates whose middle is off by this factor is built again
+FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
-# A listing's guess of a rate counts as half a change of evidence, with even odds that it is wrong.
+# The rate that a listing states counts as the evidence of half a change, and is wrong with probability 1/2.
 GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
 _BLOCK, _SMALL_BLOCK = 65_536, 4096
 
 
 @dataclass(frozen=True, slots=True)
 class RankingStart:
-    """What a ranking starts from, beside the items. ``budget_per_s`` is the budget of all items, of which
-    there are ``total_items`` (by default those given). ``names`` of all items tell which belong together;
-    without them the stored families do. ``shared`` is what was learned of all items together."""
+    """What a ranking is built from, besides the items. ``budget_per_s`` is the budget of all ``total_items``
+    items (by default, the given items are all). Families are found by ``names``, the names of all items, or
+    are read from the stored beliefs if it is None. ``shared`` is what was learned of all items together."""
 
     budget_per_s: float
     objective: str
@@ -50,8 +50,8 @@ class RankingStart:
 
 class Ranking:
     """Values the rows and learns from their polls; ``adaptive`` is the policy itself. ``now_s`` is the time
-    of the policy, which never goes back: ``shift_s`` makes up for a clock that was set back. ``share`` is the
-    share of the budget that the items held here have."""
+    of the policy, which never goes back, because ``shift_s`` is added if the clock was set back. ``share`` is
+    the share of the budget for the items of this ranking. It ``is_complete`` if it has all items."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -71,19 +71,21 @@ class Ranking:
     # Learning.
 
     def learn(self, rows: Ints, times_s: Float64s, elapsed_s: Float64s, changed: Bools) -> None:
-        """Learn from polls of distinct rows; the first poll of an item only starts its clock."""
+        """Learn from polls of distinct rows. A poll with ``elapsed_s`` 0 compared with no earlier copy: it
+        sets the time of the copy and teaches nothing about the rate."""
         self.grow()
         if rows.size == 0:
             return
         self._advance_time(float(times_s.max()))
-        # A time before the last poll appears only where the clock was set back and nobody has noticed yet.
+        # A time before the last poll means that the clock was set back and ``shift_s`` does not know it yet.
         when = np.maximum(times_s + self.shift_s, self.adaptive.items.last_poll[rows])
         compared = elapsed_s > 0
         self.adaptive.mark_copied(rows[~compared], when[~compared])
         self.adaptive.observe(rows[compared], when[compared], changed[compared])
 
-    def take_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
-        """Take over what other engines learned of some items; return when each may be polled again."""
+    def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
+        """Replace the beliefs of ``rows`` by those that other engines stored, joined to one byte string with
+        ``sizes`` bytes each. Return the earliest time of the next poll of each row."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
         _restore_rows(self.adaptive, rows, found)
@@ -92,30 +94,30 @@ class Ranking:
         return found.not_before_s
 
     def notice(self, rows: Ids, now_s: float, source: str) -> None:
-        """Take hints, all from one source, that these items changed."""
+        """Record notices, all from one source, that the items of ``rows`` changed."""
         self.grow()
         self.adaptive.notice(rows, self._advance_time(now_s), source)
 
     def followed_notices(self, source: str) -> float:
-        """Return how many notices of this source were followed by a poll."""
+        """Return how many notices of ``source`` were followed by a poll."""
         notices = self.adaptive.notices
         return float(notices.received[notices.sources.index(source)]) if source in notices.sources else 0.0
 
     def update_weights(self, rows: Ids) -> None:
-        """Follow another weight, cost or status of these rows; an item that is not polled weighs nothing."""
+        """Pass the weights and costs of ``rows`` to the policy after a change; inactive items weigh 0."""
         rows = rows[rows < self.adaptive.items.size]
         weight, cost = self.item_rows.ranked_weight(rows), self.item_rows.ranked_cost(rows)
         self.adaptive.reweigh(rows, weight, cost)
 
     def set_objective(self, objective: str) -> None:
-        """Rank by another objective from now on; what was learned of each item stays."""
+        """Rank by ``objective`` from now on; the beliefs of the items stay."""
         if objective != self.objective:
             self.objective = objective
             self.rebuild(self.budget_per_s, None)
 
     @property
     def budget_per_s(self) -> float:
-        """The budget of all items that it plans for."""
+        """The budget for all items, also for those that this ranking does not contain."""
         return self.adaptive.items.budget / self.share
 
     def set_budget(self, budget_per_s: float) -> None:
@@ -123,7 +125,7 @@ class Ranking:
             self.adaptive.set_budget(budget_per_s * self.share, self.now_s)
 
     def grow(self) -> None:
-        """Take in the items that were loaded since the last call."""
+        """Add the items that were loaded into ``item_rows`` since the last call."""
         known, item_rows = self.adaptive.items.size, self.item_rows
         if known == item_rows.size:
             return
@@ -135,14 +137,14 @@ class Ranking:
     # Valuing.
 
     def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
-        """Return what polling each row now gains per cost; rows that are not ``wanted`` may be left at 0. Of
-        very many rows only the urgent ones are valued exactly."""
+        """Return the poll value of each row; rows that are not ``wanted`` may be left at 0. If there are more
+        than ``ALL_ROWS`` rows, only the most urgent ones are valued exactly."""
         now_s = self._advance_time(now_s)
         self.grow()
         size = self.item_rows.size
         value = np.zeros(size)
         if size <= ALL_ROWS:
-            self.adaptive.next(now_s, -(-size // POOL_SHARE))  # only so that its price follows
+            self.adaptive.next(now_s, -(-size // POOL_SHARE))  # called only to update its shadow price
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
             value[rows] = self.adaptive.poll_values(rows, now_s)
             return value
@@ -153,7 +155,7 @@ class Ranking:
         return value
 
     def exact_time_to_reach(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
-        """Return how long after a poll the value of each row reaches ``level``, with its families' shocks."""
+        """Return after how many seconds the poll value of each row reaches ``level``; infinite if never."""
         self.grow()
         policy, goal = self.adaptive, np.broadcast_to(level, rows.shape)
 
@@ -172,15 +174,17 @@ class Ranking:
     # Storing and rebuilding.
 
     def shared(self) -> Arrays:
+        """Return what was learned of all items together, as arrays to be stored."""
         return self.adaptive.shared() | {"objective": np.array(self.objective)}
 
     def pack(self, rows: Ids) -> list[bytes]:
+        """Return the beliefs of each of ``rows`` as bytes to be stored."""
         self.grow()
         not_before_s = self.item_rows.not_before_s[rows]
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
 
     def rebuild(self, budget_per_s: float, names: Sequence[str] | None) -> None:
-        """Begin with another grid of rates and other families, and keep what was learned of each item."""
+        """Build the grid of rates, and families by ``names``, again; the beliefs of the items are kept."""
         self.grow()
         before = self.adaptive
         rows = before.rows(np.arange(before.items.size))
@@ -188,14 +192,15 @@ class Ranking:
             self.families = families_of(names)
         self.adaptive = _build_policy(self, budget_per_s)
         shared = self.adaptive.shared()
-        # What was learned of the notices of each source is kept; their frequency is that of the new policy.
+        # What was learned of the notices of each source is kept, but not the mean frequency of polls, which
+        # depends on the budget.
         notices = {name: value for name, value in before.shared().items() if name.startswith("notices.")}
         shared |= notices | {"notices.frequency": shared["notices.frequency"]}
         self.adaptive.restore(shared, np.arange(before.items.size), rows)
         self.adaptive.refit(self.now_s)
 
     def adopt_learned(self, shared: Arrays) -> None:
-        """Continue with what another engine learned of all items together, and our beliefs of each item."""
+        """Adopt what another engine learned of all items together; the beliefs of the items are kept."""
         self.grow()
         before, rows = self.adaptive, np.arange(self.item_rows.size)
         self.adaptive = _build_policy(self, self.budget_per_s)
@@ -207,14 +212,13 @@ class Ranking:
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
     def _start_rows(self, rows: Ints) -> None:
-        """Take the stored beliefs of new rows, the times of their copies, and what a listing guessed of the
-        rates of those never polled."""
+        """Give new rows their stored beliefs, the times of their copies, and rates stated by listings."""
         item_rows = self.item_rows
         for first, found in item_rows.pending_beliefs:
             _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         item_rows.pending_beliefs = []
         polled = rows[~np.isnan(item_rows.polled_s[rows])]
-        for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
+        for begin in range(0, polled.size, _BLOCK):  # all at once is slower, and blocks other threads
             some = polled[begin : begin + _BLOCK]
             self.adaptive.mark_copied(some, np.minimum(item_rows.polled_s[some] + self.shift_s, self.now_s))
         guess = item_rows.prior_rate_per_s[rows]
@@ -223,14 +227,15 @@ class Ranking:
             belief, last = self.adaptive.belief, self.adaptive.items.last_poll[guessed]
             scale = GUESS_SHAPE / item_rows.prior_rate_per_s[guessed]
             self.adaptive.set_gamma_belief(guessed, GUESS_SHAPE, scale, last)
-            # A guess may be anything: polls must be able to refute it, and it is no evidence for others.
+            # A listing may state any rate. Mixing with the prior lets polls refute it, and ``polled`` stays
+            # False so that the prior of other items does not learn from it.
             doubt = belief.prior.astype(np.float32) - belief.posterior[guessed]
             belief.posterior[guessed] += GUESS_DOUBT * doubt
             belief.polled[guessed] = False
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
-        """Return what was learned before, as far as it fits today's objective and the items held here. It was
-        learned at the budget of all items: these have their share of that, as they have of today's."""
+        """Return ``shared`` with the share of the budget that these items have, and with a new bound (the
+        policy's shadow price) if it was learned for another objective."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}
@@ -242,7 +247,7 @@ class Ranking:
 
 
 def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
-    """Return the families of each row by the names of all items, or as the store kept them."""
+    """Return the families of each row, found by the names of all items or read from the stored beliefs."""
     if names is not None and len(names) == item_rows.size and item_rows.size:
         return families_of(names)
     stored = item_rows.pending_beliefs
@@ -275,7 +280,8 @@ def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:
 
 
 def _rough_values(policy: Adaptive, now_s: float) -> Float64s:
-    """Return about what each row is worth: the value of its review when that is due, ∝ τ^{p+1} before."""
+    """Return approximate poll values: the value at the next review once that is due, and before that in
+    proportion to τ^(p+1), where τ is the time since the poll and p the power of the objective."""
     last = policy.clock.read(policy.items.last_poll)
     wait = np.maximum(policy.next_review - last, 1e-9)
     part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait

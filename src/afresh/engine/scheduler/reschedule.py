@@ -1,4 +1,4 @@
-"""When items are due where no poll says so: after old poll logs, and after other settings of an item."""
+"""Sets due times without a poll: after polls were imported and after the settings of an item changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH = 1000
 
 
 def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Set the due times of these items by what is believed of them and the shadow price."""
+    """Set the due times of the items ``ids`` from their beliefs and the shadow price."""
     for item_rows, planned_s in _plan(store, settings, ids, now_s):
         store.plan.save(item_rows.ids, planned_s)
 
@@ -26,9 +26,9 @@ def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -
 def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
-    """Set the due times of changed items: planned, or as asked for; never within ``min_interval_s``. An item
-    that was due and still is keeps its time: a running engine takes an item that becomes due by a change as
-    asked for."""
+    """Set the due times of items after ``change``: as requested by it, or as planned; never within
+    ``min_interval_s`` after the last poll. An item that was due and still is due keeps its due time, because
+    a running engine takes a changed due time that has passed as a request to poll the item."""
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return
@@ -41,7 +41,7 @@ def reschedule_changed(
 
 
 def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> Float64s:
-    """Return when items may be polled again at the earliest; −∞ where nothing limits it.
+    """Return the earliest times at which items may be polled again; −∞ if nothing limits them.
 
     >>> earliest_s(np.array([100.0, 100.0, np.nan]), np.array([0.0, 60.0, 60.0])).tolist()
     [-inf, 160.0, -inf]
@@ -53,7 +53,7 @@ def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> 
 def _plan(
     store: Store, settings: Settings, ids: list[int], now_s: float
 ) -> Iterator[tuple[ItemRows, Float64s]]:
-    """Yield items in batches with their next polls; the due time of now without a poll to count from."""
+    """Yield batches of the items with their next polls; an item that was never polled keeps its due time."""
     for begin in range(0, len(ids), _BATCH):
         columns = store.plan.columns_of(ids[begin : begin + _BATCH])
         scheduler = restore_scheduler(store, settings, [columns], now_s)

@@ -1,4 +1,4 @@
-"""A scheduler as the store remembers it, for a process that starts and for questions beside a running one."""
+"""Restores a scheduler from the store, for an engine that starts and for commands that only read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 100_000, 50
 MOST_NAMES = 50_000
-"""Up to this number of items the families are found by the items' names."""
+"""Up to this number of items, families are found by the names of the items."""
 
 PLANNED = 5_000  # items from which the shadow price is planned
 _PAGE, _TOGETHER = 1000, 16
@@ -45,7 +45,7 @@ _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return these items as rows; a few batches are joined at a time, so that not all are held twice."""
+    """Return the items as rows. Loading all batches at once would need twice the memory."""
     item_rows, batches = ItemRows(), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
@@ -55,7 +55,7 @@ def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
 def restore_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
-    """Return the scheduler of these items, with all that the store keeps of them and of the price."""
+    """Return the scheduler of the items of ``columns``, with their stored beliefs and shadow price."""
     item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
@@ -75,7 +75,7 @@ def restore_scheduler(
 def start_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
-    """Return the same for an engine that starts: on a grid of rates that fits its items and its budget."""
+    """Return the scheduler for an engine that starts, with a new grid of rates if the old does not fit."""
     restored = restore_scheduler(store, settings, columns, clock.now_s())
     ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
@@ -100,7 +100,7 @@ def _restore_ranking(
 
 
 def pack_learned(shared: Arrays) -> bytes:
-    """Return the state as the store keeps it.
+    """Return what was learned of all items together as bytes to be stored.
 
     >>> unpack_learned(pack_learned({"version": np.array(VERSION)}))
     {'version': array(1)}
@@ -111,7 +111,7 @@ def pack_learned(shared: Arrays) -> bytes:
 
 
 def unpack_learned(packed: bytes | None) -> Arrays | None:
-    """Return the state that was stored; None without one, or if another version wrote it."""
+    """Return what was stored by ``pack_learned``; None if it is missing, damaged or of another version."""
     if not packed:
         return None
     try:
@@ -128,7 +128,7 @@ def read_poll_costs(store: Store) -> PollCosts:
 
 
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
-    """Return what was last observed of these items without polls; None where nothing was."""
+    """Return the staleness that sources last observed of these rows; None if they observed none."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if not kept:
         return None
@@ -138,8 +138,7 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
-    """Return the polls per second of all items to rank by. These are the polls that are made in fact or,
-    where copies have income, those that could pay at most."""
+    """Return the polls per second to rank by: those measured or, with income, the most that could pay."""
     budget = given.settings.budget
     if not has_income(given.settings):
         return measured_requests_per_s(store, budget.requests, now_s)
@@ -148,8 +147,8 @@ def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items:
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close. It
-    is what the last week shows, once it shows an hour at least; never more than the budget."""
+    """Return the mean requests per second of the last week, or the budget ``requests_per_s`` if that is less,
+    or if the first run began less than an hour ago. Back-offs, stops and time windows reduce the mean."""
     kept = store.state.get(FIRST_RUN)
     span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
     if span_s < _HOUR_S:
@@ -159,12 +158,12 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
 
 
 def read_names(store: Store) -> list[str]:
-    """Return the keys of all items in order of id, without their scheme: their paths tell the families."""
+    """Return the keys of all items in order of id, without their URL scheme; families are found by them."""
     return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
 
 
 def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:
-    """Yield the items of a query, page by page."""
+    """Yield the items that match ``query``, read page by page."""
     cursor: str | None = None
     while True:
         page = store.items.page(query, _PAGE, cursor)
@@ -175,7 +174,8 @@ def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:
 
 
 def read_sample(store: Store, items: int) -> list[PolicyColumns]:
-    """Return all items or, of very many, some blocks spread evenly over the order of registration."""
+    """Return the columns of all items or, if there are more than ``SAMPLE``, of blocks of items at even
+    distances in the order of ids. ``items`` is the number of items in the store."""
     if items <= SAMPLE:
         return list(store.plan.columns())
     newest = store.items.page(ItemQuery(sort="id", descending=True), 1).items
@@ -188,8 +188,9 @@ def read_sample(store: Store, items: int) -> list[PolicyColumns]:
 
 
 def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
-    """Return the poll value at which items are polled when the budget is spent; 0 where no poll is worth it.
-    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ."""
+    """Return the shadow price at which the polls of all items cost the budget; 0 if there is nothing to poll.
+    It is the price μ with Σ c/τ(μ) = budget, where c is the cost of a poll of an item and τ(μ) the time after
+    which its poll value reaches μ. If copies earn money it is the break-even value."""
     item_rows, adaptive = policy.item_rows, policy.ranking.adaptive
     rows = np.flatnonzero(item_rows.is_active & (item_rows.weight > 0) & ~policy.is_observed())
     if rows.size == 0 or policy.money.break_even_value > 0:
@@ -211,7 +212,7 @@ def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
 
 
 def save_planned_price(store: Store, settings: Settings, now_s: float) -> None:
-    """Save the planned shadow price: where no engine runs, none finds it by polling."""
+    """Save the planned shadow price, because without a running engine none is measured."""
     scheduler = restore_scheduler(store, settings, store.plan.columns(), now_s)
     price = plan_shadow_price(scheduler.policy, settings.budget.requests)
     store.state.set({SHADOW_PRICE: repr(price).encode()})

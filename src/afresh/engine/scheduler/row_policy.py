@@ -1,10 +1,10 @@
-"""What polling each row now is worth, in which order rows go, and when they are worth the next poll.
+"""The poll value of each row, the order in which rows are polled, and the time of their next poll.
 
-``adaptive``  the row with the highest poll value goes first, as the ``Ranking`` values it
-``uniform``   the row that was polled longest ago goes first
+``adaptive``  polls the row with the highest poll value first, as computed by ``Ranking``
+``uniform``   polls the row that was polled longest ago first
 
-Poll values are corrected by what is known better than estimated: staleness that a source observes, and money
-where copies earn some (``earnings``).
+Poll values are corrected if a source observes the staleness of its items (``observed_staleness``) or states
+what fresh copies earn (``earnings``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
-_RECENT, _SELDOM = 200, 16  # picks whose median is the shadow price, and how often it is computed
-_ENOUGH = 1024  # rows of higher tiers that make ranking the others pointless
+_RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
+_ENOUGH = 1024  # ranked rows are not valued if this many rows of higher tiers wait
 _LONGEST_S = 10 * 365.25 * 86400.0
 
 
@@ -34,12 +34,12 @@ class Tier(IntEnum):
     BARRED = 0  # may not be polled now
     RANKED = 1
     OVERDUE = 2  # polled longer ago than its longest interval
-    REQUESTED = 3  # somebody asked for it
+    REQUESTED = 3  # a person or the first notices of a source asked for a poll
     NEW = 4  # never polled
 
 
 _REPORTED = {Tier.OVERDUE: 1e300, Tier.REQUESTED: 1e301, Tier.NEW: np.inf, Tier.BARRED: -np.inf}
-"""What ``why`` and the API report as the poll value of rows that are not ranked by it."""
+"""The number that ``why`` and the API report as the poll value of rows of other tiers than ``RANKED``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Priorities:
 
 @dataclass(slots=True)
 class MoneyState:
-    """What money changes in the order of polls; see ``earnings``. Below the poll value ``break_even_value``
-    no poll pays; ``is_limited`` says whether a limit of the budget prevents polls that would pay;
-    ``is_applied`` whether any row has factors other than 1. ``paid_off_s`` is for how long a poll of each
-    observed row holds up the others."""
+    """How money changes the order of polls; see ``earnings``. A poll whose value is below
+    ``break_even_value`` costs more than it earns. ``is_limited``: a limit of the budget prevents polls that
+    would pay. ``is_applied``: some row has a value or cost factor other than 1. ``paid_off_s``: the seconds
+    for which a poll of each observed row delays the polls of other rows."""
 
     break_even_value: float = 0.0
     is_limited: bool = True
@@ -64,11 +64,11 @@ class MoneyState:
 
 
 class RowPolicy:
-    """Orders the rows, and knows the poll value at which items are polled now (``shadow_price``)."""
+    """Orders the rows, and measures the poll value at which items are polled now (``shadow_price``)."""
 
     def __init__(self, ranking: Ranking, name: PolicyName) -> None:
         self.item_rows, self.ranking, self.name = ranking.item_rows, ranking, name
-        self.staleness: ObservedStaleness | None = None  # what is known without polls
+        self.staleness: ObservedStaleness | None = None
         self.money = MoneyState()
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
@@ -87,22 +87,22 @@ class RowPolicy:
         tier[barred] = Tier.BARRED
         ranked = tier == Tier.RANKED
         value = tau
-        # While enough rows of higher tiers wait, how the others compare does not matter.
+        # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
         if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
             value = self._adjust_values(self.ranking.values(now_s, ranked))
         tier[ranked & (value == -np.inf)] = Tier.BARRED
         return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
 
     def _adjust_values(self, value: Float64s) -> Float64s:
-        """Return values corrected by what is known better; −∞ where a poll gains nothing or does not pay."""
+        """Correct the values for observed staleness and money; −∞ if a poll gains nothing or does not pay."""
         seen, item_rows, least = self.staleness, self.item_rows, self.money.break_even_value
         if seen is not None:
             weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
-            value = seen.valued(value, weight, cost, self.money.paid_off_s)
+            value = seen.correct_values(value, weight, cost, self.money.paid_off_s)
         return np.where(value < least, -np.inf, value) if least > 0 else value
 
     def poll_values(self, now_s: float) -> Float64s:
-        """Return the poll values as they are reported: −∞ where no poll may be made, +∞ without a copy."""
+        """Return the poll values to report: −∞ for a row that may not be polled, +∞ for a new one."""
         found = self.priorities(now_s)
         value = found.value.copy()
         for tier, reported in _REPORTED.items():
@@ -110,7 +110,8 @@ class RowPolicy:
         return value
 
     def record_pick(self, poll_value: float) -> None:
-        """Take the poll value of an item that is polled now: these values tell the price of a poll."""
+        """Record the poll value of a picked item, from which the shadow price is computed. A value of 0 is
+        ignored, because that item was not picked for its value."""
         if poll_value > 0:
             self._recent_values.append(poll_value)
             self._picks += 1
@@ -119,25 +120,25 @@ class RowPolicy:
 
     @property
     def shadow_price(self) -> float:
-        """The poll value at which items have been polled of late; 0 before anything was. Where every poll
-        that pays is made, it is the break-even value, however late some of them come."""
+        """The median poll value of recent picks; 0 before the first pick. If every poll that pays can be
+        made, it is the break-even value, because polls that are made late have higher values."""
         money = self.money
         if money.break_even_value > 0 and not money.is_limited:
             return money.break_even_value
         return max(self._shadow_price, money.break_even_value)
 
     def is_futile(self, rows: Ids) -> Bools:
-        """Return which rows, where copies earn money, never have a poll that is worth what it costs."""
+        """Return which rows are futile: copies earn money, but no poll of the row earns what it costs."""
         if self.money.break_even_value <= 0:
             return np.zeros(rows.size, dtype=bool)
         return np.isinf(self.time_to_reach(rows, self.money.break_even_value))
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
-        """Return when rows polled at ``polled_s`` are worth the next poll, as things are."""
+        """Return when ``rows`` are polled next after ``polled_s``, if the shadow price stays the same."""
         return np.asarray(np.maximum(polled_s + self.intervals_s(rows), self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
-        """Return how long after a poll rows are worth the next; infinite where they never are."""
+        """Return the seconds from a poll of each row to its next poll; infinite if there is none."""
         item_rows = self.item_rows
         if self.name == "uniform" or self.shadow_price <= 0:
             interval_s = np.full(rows.size, self.shadow_price)
@@ -150,11 +151,11 @@ class RowPolicy:
         )
 
     def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
-        """Return how long after a poll rows reach ``poll_value``; infinite where they never do."""
+        """Return after how many seconds without a poll each row reaches ``poll_value``; infinite if never."""
         return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Replace the intervals of observed rows: they wait for a change, 1/λ on average."""
+        """Set the intervals of observed rows to 1/λ, because they are polled after each change."""
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s
@@ -164,7 +165,7 @@ class RowPolicy:
         return np.where(known, 1.0 / np.where(known, rate, 1.0), interval_s)
 
     def is_observed(self) -> Bools:
-        """Return which rows have a staleness that is observed without polls."""
+        """Return for which rows a source observes staleness without polls."""
         found = np.zeros(self.item_rows.size, dtype=bool)
         if self.staleness is not None:
             found[self.staleness.rows] = self.staleness.known

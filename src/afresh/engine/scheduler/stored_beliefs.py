@@ -1,9 +1,9 @@
-"""What the store keeps of an item: the evidence of its polls, compactly, and when it may be polled again.
+"""The stored form of the belief of an item: the evidence of its polls, and when it may be polled again.
 
-Evidence is posterior over prior on the policy's ladder of rates, as ln with 0 at its largest
-(four bytes a rate), so that it meets whatever prior is learned later. With it go the
-ladder's lowest rate, the item's class of calibration, its run of quiet polls, what the poll that is due
-anyway will teach, and its families.
+The evidence is ln(posterior/prior) at each rate of the policy's grid, shifted so that the largest is 0, in
+four bytes per rate. The prior is left out, so that the evidence can be combined with a prior that is learned
+later. Also stored are the lowest rate of the grid, the item's calibration class, the number of its last polls
+without a change, the information that its next regular poll will give, and its families.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
 
 VERSION = 2
-_HEAD = 4  # version, steps of the ladder, kinds of families, class
+_HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
 _LEAST = 1e-26
 Sizes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBeliefs:
-    """The beliefs of the ``known`` rows, as they came from a store. ``not_before_s`` has an entry per row, −∞
-    where nothing holds it; ``families`` a row per known row."""
+    """The beliefs of a batch of items, as read from a store. ``known`` are the positions in the batch of the
+    items that have a belief; ``rows`` and ``families`` have one entry for each of these. ``not_before_s`` has
+    an entry for every item, −∞ if nothing delays its next poll."""
 
     not_before_s: Float64s
     known: Ints
@@ -35,7 +36,7 @@ class StoredBeliefs:
 
 
 def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
-    """Return the beliefs of some items as bytes; ``rows`` are as the policy gives them."""
+    """Return the belief of each item as bytes; ``rows`` are arrays as returned by ``Adaptive.rows``."""
     count, steps = rows["evidence"].shape
     table = np.zeros(count, dtype=_row_type(steps, families.shape[1]))
     table["version"], table["steps"], table["kinds"] = VERSION, steps, families.shape[1]
@@ -50,14 +51,15 @@ def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
 
 
 def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
-    """Return the beliefs of many items from their joined bytes; bytes of another format are ignored.
+    """Return the beliefs of items whose stored bytes, ``sizes`` bytes per item, are joined in ``beliefs``.
+    Bytes in a format other than the most frequent one are ignored.
 
     >>> unpack(b"", np.array([0, 0])).not_before_s.tolist()
     [-inf, -inf]
     """
     not_before_s = np.full(sizes.size, -np.inf)
     ends = np.cumsum(sizes)
-    known, table = _newest(beliefs, sizes, ends)
+    known, table = _read_main_format(beliefs, sizes, ends)
     not_before_s[known] = table["not_before_s"]
     rows: Arrays = {
         "evidence": np.exp(table["evidence"]),  # as exact as it was stored, in half the memory
@@ -70,8 +72,8 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
     return StoredBeliefs(not_before_s, known, rows, table["families"].astype(np.int64))
 
 
-def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return the rows of the most frequent format, and their table: formats change only with versions."""
+def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
+    """Return the positions of the items in the most frequent format, the only one read, and their table."""
     long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
     if long.size == 0:

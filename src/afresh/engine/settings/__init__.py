@@ -1,5 +1,5 @@
-"""``afresh.toml``: every key has a default, is checked on load, and an unknown one is refused.
+"""The settings of ``afresh.toml``: every key has a default and is checked, and unknown keys are errors.
 
-The file's text, the environment's overrides and the options of a command come in as arguments; nothing here
-reads a file or the environment.
+The text of the file, the overrides of the environment and the options of a command are arguments: nothing
+here reads a file or the environment.
 """

@@ -1,4 +1,4 @@
-"""Describes settings: all of them as they were read, and what a reload changed."""
+"""Describes settings for people: all values, and what a reload changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
 
 
 def settings_as_dict(settings: Settings) -> dict[str, Any]:
-    """Return the settings with all defaults; a value that may be secret is only said to be there.
+    """Return all settings with their defaults. A value that may be secret is replaced by ``hidden``.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> settings_as_dict(parse_settings("[web]\\ntoken = 'a'"))["web"]["token"]
@@ -44,7 +44,7 @@ def _table_as_dict(table: BaseModel) -> dict[str, Any]:
 
 
 def describe_changes(before: Settings, after: Settings) -> list[str]:
-    """Return what a reload changed, except in the sources; nothing secret.
+    """Return what a reload changed, except in the sources; values that may be secret are left out.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> describe_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'\\nbytes = '1MB/s'"))
@@ -56,12 +56,12 @@ def describe_changes(before: Settings, after: Settings) -> list[str]:
         for key, field in type(new).model_fields.items():
             if getattr(old, key) != getattr(new, key):
                 now, was = (_written(name, key, getattr(each, key)) for each in (new, old))
-                found.append(f"{name}.{key}{f' is now {now} (was {was})' if field.repr else ' is another'}")
+                found.append(f"{name}.{key} {f'is now {now} (was {was})' if field.repr else 'has changed'}")
     return found
 
 
 def _written(table: str, key: str, value: Any) -> str:
-    """Return a value with the unit that a settings file uses."""
+    """Return a value as it is written in a settings file, with its unit."""
     if value is None:
         return "none"
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Settings given elsewhere than in the file: by options and by the environment."""
+"""Applies overrides: settings that are given by command options or by environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_SOURCE = "web"
 
 
 class SettingWithOrigin(str):
-    """A value that was given outside the file, and its origin, which error messages name.
+    """A value given outside the settings file, with its origin (option or variable) for error messages.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
@@ -26,14 +26,14 @@ class SettingWithOrigin(str):
     origin: str
 
     def __new__(cls, value: str, origin: str) -> Self:
-        said = super().__new__(cls, value)
-        said.origin = origin
-        return said
+        setting = super().__new__(cls, value)
+        setting.origin = origin
+        return setting
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``. Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names
-    of the sources tell where the key begins: ``override`` sees to it.
+    """Return the settings of environment variables: ``AFRESH_BUDGET_REQUESTS`` sets ``budget.requests``. In
+    ``AFRESH_SOURCE_MY_SITE_DELAY``, ``apply_setting`` finds where the name of the source ends.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}
@@ -48,7 +48,7 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
-    """Override a value of the file; return its full path, ``TABLE.KEY`` or ``source.NAME.KEY``."""
+    """Set a value in ``raw``, the tables of the file; return its path TABLE.KEY or source.NAME.KEY."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:
         model = TABLES[table]
@@ -74,7 +74,8 @@ def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
 
 
 def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
-    """Return the name of a source and a key, from both in the letters that a variable may have.
+    """Split the end of a variable's name into the name of a source and a key. In a variable, the name of a
+    source is in lower case, and ``_`` replaces other characters.
 
     >>> _split("my_site_delay", ["my", "My-Site"], "")
     ('My-Site', 'delay')
@@ -93,7 +94,7 @@ def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
 
 
 def _value(text: str, wants_text: bool) -> object:
-    """Return the value of an override: a TOML value where it is one, else the text itself."""
+    """Return the text of an override as a TOML value if it is one, otherwise the text itself."""
     if wants_text:
         return text
     try:

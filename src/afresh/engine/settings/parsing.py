@@ -1,4 +1,4 @@
-"""Parses and checks ``afresh.toml``; errors name the line, the option or the variable."""
+"""Parses and checks ``afresh.toml``; error messages name the line, the option or the variable."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def parse_settings(
     name: str = FILE_NAME,
     kinds: Mapping[str, SourceKind[Any]] = BUILT_IN,
 ) -> Settings:
-    """Return the settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}``.
-    ``kinds`` are the kinds of source that it may name."""
+    """Return the settings of a file with this text and name. ``overrides`` such as
+    ``{"budget.requests": "2/s"}`` replace values of the file. ``kinds`` are the allowed kinds of sources."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -95,7 +95,7 @@ def _sources(
         try:
             settings = read_settings(kind.settings, own)
         except UsageError as error:
-            raise UsageError(_blamed(str(error), own.get("name"), origins)) from None
+            raise UsageError(_add_origin(str(error), own.get("name"), origins)) from None
         found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind, *earned))
     names = [source.settings.name for source in found]
     for twice in {each for each in names if names.count(each) > 1}:
@@ -103,8 +103,8 @@ def _sources(
     return tuple(found)
 
 
-def _blamed(words: str, source: object, origins: Mapping[str, str]) -> str:
-    """Return the problem of a source, with the option or variable that caused it, if one did."""
+def _add_origin(words: str, source: object, origins: Mapping[str, str]) -> str:
+    """Return the problem of a source with the option or variable that set the value, if one did."""
     for path, origin in origins.items():
         who, _, problem = words.partition(f": {path.rpartition('.')[2]}: ")
         if problem and path.startswith(f"source.{source}.") and who == f"source {source!r}":
@@ -113,19 +113,19 @@ def _blamed(words: str, source: object, origins: Mapping[str, str]) -> str:
 
 
 def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
-    """Return money per second, from ``0.01/d``; 0 without a value."""
-    said = own.pop(key, None)
-    if said is None or said == 0:
+    """Return money per second, parsed from a value like ``0.01/d``; 0 without a value."""
+    text = own.pop(key, None)
+    if text is None or text == 0:
         return 0.0
     try:
-        return parse_rate(str(said))
+        return parse_rate(str(text))
     except UsageError:
         who = f"{name}: source {own.get('name', '?')!r}"
-        raise UsageError(f'{who}: {key} is {said!r}: money per time, such as "0.01/d"') from None
+        raise UsageError(f'{who}: {key} is {text!r}: money per time, such as "0.01/d"') from None
 
 
 def _check_money(settings: Settings, name: str) -> None:
-    """Refuse income without costs: no budget would be the best."""
+    """Raise ``UsageError`` if copies have income but polls cost nothing, because no budget is best then."""
     budget = settings.budget
     earns = [source for source in settings.sources if source.benefit > 0 or source.stale_cost > 0]
     if earns and not budget.price_per_request + budget.price_per_gb + budget.price_per_second > 0:
@@ -137,21 +137,21 @@ def _check_money(settings: Settings, name: str) -> None:
 
 
 def _split_per_item(raw: dict[str, Any]) -> None:
-    """``requests = "0.05/item/d"`` means ``requests = "0.05/d"`` and ``each_item = true``."""
+    """Replace ``requests = "0.05/item/d"`` by ``requests = "0.05/d"`` and ``each_item = true``."""
     budget = raw.get("budget")
     if not isinstance(budget, dict):
         return
-    said = budget.get("requests")
-    if isinstance(said, str) and re.search(r"/\s*item\s*/", said):
-        raw["budget"] = {**budget, "requests": re.sub(r"/\s*item\s*/", "/", said), "each_item": True}
+    text = budget.get("requests")
+    if isinstance(text, str) and re.search(r"/\s*item\s*/", text):
+        raw["budget"] = {**budget, "requests": re.sub(r"/\s*item\s*/", "/", text), "each_item": True}
 
 
 def _written_requests(
     raw: Mapping[str, Any], overrides: Mapping[str, str], name: str, text: str
 ) -> float | None:
-    """Return the budget of the file, where an option of the command line overrides it."""
-    said = overrides.get("budget.requests")
-    if not (isinstance(said, SettingWithOrigin) and said.origin.startswith("--")):
+    """Return the budget of the file if an option of the command line overrides it, otherwise None."""
+    option = overrides.get("budget.requests")
+    if not (isinstance(option, SettingWithOrigin) and option.origin.startswith("--")):
         return None
     in_file = {"budget": raw.get("budget", {})}
     _split_per_item(in_file)
@@ -167,7 +167,7 @@ def _is_hook(hook: object) -> bool:
 
 
 def _place(name: str, text: str, table: str, key: str) -> str:
-    """Return ``afresh.toml, line 3: `` where the key is found, else the file's name."""
+    """Return the place of a key for messages: ``afresh.toml, line 3: ``, or only the name of the file."""
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[+\s*([\w.]+)", line)

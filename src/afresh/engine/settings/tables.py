@@ -15,7 +15,7 @@ from afresh.values.units import parse_duration, parse_rate, parse_share, parse_s
 
 
 def _reader(parse: Any) -> BeforeValidator:
-    """Return a validator that parses text; the parser refuses a number without a unit of time."""
+    """Return a validator that parses text and numbers; a number without a unit of time is an error."""
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
@@ -41,7 +41,7 @@ class Table(BaseModel):
 
 
 class StoreTable(Table):
-    """Where copies and state live, and how much of the past is kept."""
+    """Where copies and state are stored, and how many versions and observations of each item are kept."""
 
     url: str = Field(default="sqlite:afresh.db", min_length=1)
     versions: int = Field(default=5, ge=1)
@@ -49,8 +49,8 @@ class StoreTable(Table):
 
 
 class BudgetTable(Table):
-    """The limits of all sources together. Only requests are limited unless the others are given.
-    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word."""
+    """The limits of all sources together. Bytes, seconds and money are not limited if they are None. With
+    ``each_item``, ``requests`` are those of each item, as in the file by ``0.05/item/d``."""
 
     requests: Rate = 1.0
     each_item: bool = False
@@ -62,7 +62,7 @@ class BudgetTable(Table):
     price_per_second: float = Field(default=0.0, ge=0)
 
     def of_items(self, items: int) -> BudgetTable:
-        """Return the budget for this number of items.
+        """Return the budget for ``items`` items: with ``each_item``, the requests of all of them.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
@@ -105,9 +105,9 @@ class WebTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
-    ``on_change`` is a command (a list of words) or ``module:function``. ``benefit`` is the money per second
-    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses."""
+    """One ``[[source]]``: its settings, its kind, and what the engine does with its changes. ``on_change`` is
+    the hook: a command as a list of words, or ``module:function``. ``benefit`` is the money per second that a
+    fresh copy of weight 1 earns, ``stale_cost`` the money per second that a stale one loses."""
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None
@@ -120,7 +120,7 @@ class SourceTable:
 class Settings:
     """All settings of an engine.
 
-    ``written_requests`` is the budget in the file, where an option of the command line goes over it.
+    ``written_requests`` is the budget of the file if an option of the command line overrides it.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
@@ -142,7 +142,7 @@ class Settings:
         return next((source for source in self.sources if source.settings.name == name), None)
 
     def closed_sources(self, now_s: float) -> dict[str, float]:
-        """Return the sources that are outside their windows, and when the next window of each opens.
+        """Return the sources that are outside their time windows, each with its next opening.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']").closed_sources(0.0)
@@ -154,7 +154,7 @@ class Settings:
 
 
 class LiveSettings:
-    """The settings that a run follows now; every part of it reads ``now`` each time, and a reload sets it."""
+    """The current settings of a run. All its parts read ``now`` at each use, and a reload replaces it."""
 
     def __init__(self, settings: Settings) -> None:
         self.now = settings

@@ -11,14 +11,14 @@ from afresh.model.decays.parameters import Size, as_times, check_parameter, samp
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError
 
-_FAR = 1e100  # later counts as infinite; its cube is still a double
+_FAR = 1e100  # later times count as infinite; the cube of this one is still finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Empirical:
-    """z by points: constant from each to the next, or on straight lines between them; flat after the last.
+    """z given by points: constant up to the next point, or linear between points; constant after the last.
 
-    A point (0, 1) is put before the others unless there is one at 0. The curve is the same for all items.
+    A point (0, 1) is added before the others unless there is one at 0. The curve is the same for all items.
 
     >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
     >>> half_known.survival([0.5, 1.0, 9.0]), half_known.integral([2.0])
@@ -49,15 +49,15 @@ class Empirical:
     def from_lifetimes(
         cls, lifetimes: ArrayLike, ended: ArrayLike | None = None, *, restarts: bool = False
     ) -> Empirical:
-        """Decay since a refresh from change-to-change lifetimes; those not ``ended`` were cut off.
+        """Return the decay since a refresh, from lifetimes between changes, which have ``ended`` or not.
 
-        With S the Kaplan–Meier survival of the lifetimes and m its mean, a refresh at a random time finds
-        z(t) = (1/m)∫_t^∞ S, on straight lines between the observed ends. (S itself would be wrong: long
-        lifetimes are met more often. It is right only where a refresh ``restarts`` the lifetime.)
+        With S the Kaplan–Meier survival of the lifetimes and m its mean, a copy refreshed at a random time
+        has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be wrong, because a
+        random time is more often within a long lifetime. S is used only if a refresh ``restarts`` it.
 
-        If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then cut to 0 at
-        the longest one (Efron's convention), which makes m too small and z a lower bound. With ``restarts``
-        nothing is cut: the curve keeps its plateau.
+        If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then set to 0 at
+        the longest lifetime (Efron's convention), which makes m too small and z a lower bound. With
+        ``restarts`` S is not changed, and z(∞) is above 0.
 
         >>> Empirical.from_lifetimes([2.0, 2.0]).survival([0.0, 1.0, 2.0])
         array([1. , 0.5, 0. ])
@@ -76,23 +76,23 @@ class Empirical:
         return self._pieces.level[i] + self._pieces.slope[i] * d
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗz, exact on every piece."""
+        """Return ∫₀ᵗz, exact on every piece."""
         return self._pieces.integrate(t, 0, lost=False)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗs·(−dz(s)): jumps and slopes, all positive."""
+        """Return ∫₀ᵗs·(−dz(s)), a sum over jumps and slopes, all of which are positive."""
         return self._pieces.fall_moment(t)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗ(1−z)."""
+        """Return ∫₀ᵗ(1−z)."""
         return self._pieces.integrate(t, 0, lost=True)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗs·(1−z(s))ds."""
+        """Return ∫₀ᵗs·(1−z(s))ds."""
         return self._pieces.integrate(t, 1, lost=True)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change: the first t with z(t) ≤ u, infinite on the plateau."""
+        """Draw times from a refresh to the first change: the first t with z(t) ≤ u, for u uniform, or ∞."""
         u = rng.random(sample_shape(size))
         times, values = np.asarray(self.times), np.asarray(self.values)
         i = np.searchsorted(-values, -u, side="left")
@@ -105,7 +105,7 @@ class Empirical:
         return np.where(i < times.size, times[start] + share * (times[end] - times[start]), np.inf)
 
     def total(self) -> Float64s:
-        """∫₀^∞ z: infinite with a plateau."""
+        """Return ∫₀^∞ z, which is infinite if z(∞) > 0."""
         return self.integral(np.inf)
 
     def plateau(self) -> Float64s:
@@ -114,7 +114,7 @@ class Empirical:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pieces:
-    """z on [start, next start) as level + slope·d, d the time since the start."""
+    """z on [start, next start) as level + slope·d, where d is the time since the start."""
 
     start: Float64s
     level: Float64s
@@ -135,7 +135,7 @@ class _Pieces:
         return i, np.minimum(t - self.start[i], _FAR)
 
     def integrate(self, t: ArrayLike, power: int, *, lost: bool) -> Float64s:
-        """∫₀ᵗ sᵖ·z(s)ds, or of 1−z where ``lost``; p is 0 or 1."""
+        """Return ∫₀ᵗ sᵖ·z(s)ds or, if ``lost``, ∫₀ᵗ sᵖ·(1−z(s))ds; the power p is 0 or 1."""
         level, slope = (1 - self.level, -self.slope) if lost else (self.level, self.slope)
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
@@ -148,7 +148,7 @@ class _Pieces:
         return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
 
     def fall_moment(self, t: ArrayLike) -> Float64s:
-        """∫₀ᵗ s·(−dz(s))."""
+        """Return ∫₀ᵗ s·(−dz(s))."""
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
             return self.start[i] * self.drop[i] - self.slope[i] * d * (self.start[i] + d / 2)
@@ -159,9 +159,9 @@ class _Pieces:
 
 
 def kaplan_meier(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> tuple[Float64s, Float64s]:
-    """Times at which lifetimes ended, and the share S that outlives each (Kaplan & Meier 1958).
+    """Return the times at which lifetimes ended, and the survival S after each (Kaplan & Meier 1958).
 
-    A lifetime that had not ended counts as at risk up to when it was last seen.
+    A lifetime that had not ended counts as at risk up to the time when it was last observed.
 
     >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])
     (array([1., 3.]), array([0.66666667, 0.        ]))

@@ -1,4 +1,4 @@
-"""Geometric decay: z(t) = (1−p)^⌊t/step⌋, changes that come with probability p at the end of each step."""
+"""Geometric decay: z(t) = (1−p)^⌊t/step⌋; at the end of each step a change happens with probability p."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from afresh.model.decays.parameters import Size, as_times, check_parameter, samp
 from afresh.model.roots import solve_decreasing
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 
-_NEVER = 1e-100  # a probability below this never shows in double precision
+_NEVER = 1e-100  # a smaller probability has no effect in double precision
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Geometric:
-    """z(t) = q^⌊t/step⌋, q = 1−p: a daily job that changes the item with probability p each time it runs.
+    """z(t) = q^⌊t/step⌋ with q = 1−p, as if a daily job changed the item with probability p each time.
 
     >>> Geometric(0.5).survival([0.9, 1.0, 2.5]), float(Geometric(0.5).total())
     (array([1.  , 0.5 , 0.25]), 2.0)
@@ -30,24 +30,24 @@ class Geometric:
         object.__setattr__(self, "step", check_parameter("step", step, low=1e-300))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """q^n, n = ⌊t/step⌋."""
+        """Return q^n with n = ⌊t/step⌋."""
         return np.exp(-self._exponent(self._steps(t)[0]))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """step·(1−q^n)/p + (t − n·step)·q^n."""
+        """Return step·(1−q^n)/p + (t − n·step)·q^n with n = ⌊t/step⌋."""
         n, rest = self._steps(t)
         value = self.step * self._sum0(n) + rest * self.survival(t)
         return self._settle(t, value, self.total(), as_times(t))
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """step·Σ_{i<n} (qⁱ − q^n)."""
+        """Return step·Σ_{i<n} (qⁱ − q^n) with n = ⌊t/step⌋."""
         return np.where(self._moves, self._gain_of_steps(self._steps(t)[0]), 0.0)
 
     def shortest_interval(self, gain: ArrayLike) -> Float64s:
-        """The shortest interval with at least this gain > 0, always whole steps; infinite where none has it.
+        """Return the shortest interval, in whole steps, with at least this gain > 0; infinite if none has it.
 
-        The gain is a staircase, on which a search for one value ends at adjacent doubles, after some sixty
-        evaluations. Read as a function of any number of steps, it is smooth: ten are enough.
+        The gain is a step function of time, in which a search ends at adjacent doubles after some sixty
+        evaluations. As a function of a real number of steps it is smooth, and ten evaluations are enough.
 
         >>> Geometric(0.5).shortest_interval([0.5, 0.51, 1.9, 2.0])
         array([ 1.,  2.,  7., inf])
@@ -61,20 +61,20 @@ class Geometric:
 
         found = 1 / solve_decreasing(gain_of, target, self._safe, slope=-2.0).low
         n = np.maximum(np.ceil(found), 1.0)
-        # The root is known to 1e-12: up to there the whole number may be the next one on either side.
+        # The root is accurate to 1e-12 only, so the whole number may be one too large or too small.
         n = np.where((n > 1) & (self._gain_of_steps(n - 1) >= wanted), n - 1, n)
         n = np.where(self._gain_of_steps(n) < wanted, n + 1, n)
         return np.where(within, n * self.step, np.inf)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), the sum being p·Σ_{j<n} (n−1−j)q^j."""
+        """Return step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), where the sum is p·Σ_{j<n} (n−1−j)q^j."""
         n, rest = self._steps(t)
         whole = self.step * self.p * ((n - 1) * self._sum0(n) - self._sum1(n))
         value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
         return self._settle(t, value, as_times(t), 0.0)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
+        """Return step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
         n, rest = self._steps(t)
         v = self._exponent(n)
         rare = (v > 0) & (v < 1e-3)
@@ -85,22 +85,22 @@ class Geometric:
             return self._settle(t, self.step**2 * np.where(rare, few, many) + part, as_times(t) ** 2 / 2, 0.0)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change: whole steps, at least one."""
+        """Draw times from a refresh to the first change: whole steps, at least one."""
         draws = rng.standard_exponential(sample_shape(size, self.p, self.step))
         with np.errstate(over="ignore"):
             steps = np.maximum(np.ceil(draws / np.where(self._moves, self._alpha, 1.0)), 1.0)
             return np.where(self._moves, steps * self.step, np.inf)
 
     def total(self) -> Float64s:
-        """step/p."""
+        """Return step/p."""
         return np.where(self._moves, self.step / self._safe, np.inf)
 
     def plateau(self) -> Float64s:
-        """Return z(∞): 0, or 1 where the copy stays right for ever."""
+        """Return z(∞): 0, or 1 for items that never change (p = 0)."""
         return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self.step)
 
     def _gain_of_steps(self, n: ArrayLike) -> Float64s:
-        """The gain after n steps, of which there may be parts."""
+        """Return the gain after n steps; n need not be a whole number."""
         steps = np.minimum(np.asarray(n, dtype=np.float64), 1e150)
         return np.where(steps < 1e150, self.step * self._drop(steps) * self.p, self.total())
 
@@ -110,60 +110,60 @@ class Geometric:
 
     @property
     def _safe(self) -> Float64s:
-        """p, or 1 where it would never show."""
+        """p, or 1 if p is too small to have an effect."""
         return np.where(self._moves, self.p, 1.0)
 
     @property
     def _alpha(self) -> Float64s:
-        """−ln q, the hazard per step; infinite where a change is certain."""
+        """α = −ln q, the hazard per step; infinite if a change is certain (p = 1)."""
         with np.errstate(divide="ignore"):
             return np.where(self._moves, -np.log1p(-self.p), 0.0)
 
     def _steps(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
-        """Whole steps n and the time left; past 1e150 steps every sum has settled."""
+        """Return the whole steps n up to t (at most 1e150, where sums no longer grow) and the time left."""
         with np.errstate(over="ignore"):
             n = np.minimum(np.floor(as_times(t) / self.step), 1e150)
             rest = np.where(n < 1e150, as_times(t) - n * self.step, 0.0)
         return n, np.maximum(rest, 0.0)
 
     def _exponent(self, n: Float64s) -> Float64s:
-        """v = n·α, and 0 for n = 0 even where α is infinite."""
+        """Return v = n·α; 0 for n = 0 even if α is infinite."""
         some = n > 0
         return np.where(some, np.where(some, n, 1.0) * self._alpha, 0.0)
 
     def _sum0(self, n: Float64s) -> Float64s:
-        """Σ_{i<n} qⁱ = (1−q^n)/p."""
+        """Return Σ_{i<n} qⁱ = (1−q^n)/p."""
         return -np.expm1(-self._exponent(n)) / self._safe
 
     def _sum1(self, n: Float64s) -> Float64s:
-        """Σ_{i<n} i·qⁱ = q·Σ(qⁱ−q^n)/p − n·q^n."""
+        """Return Σ_{i<n} i·qⁱ = q·Σ(qⁱ−q^n)/p − n·q^n."""
         last = n * np.exp(-self._exponent(n))
         return np.maximum((1 - self.p) * self._drop(n) - last, 0.0)
 
     def _drop(self, n: Float64s) -> Float64s:
-        """Σ_{i<n} (qⁱ−q^n)/p = [g(v) + v·e^{−v}·(1−p/α)]/p², both terms positive."""
+        """Return Σ_{i<n} (qⁱ−q^n)/p = [g(v) + v·e^{−v}·(1−p/α)]/p² with v = n·α; both terms are positive."""
         v = np.minimum(self._exponent(n), 800.0)
         return (curves.g(v) + v * np.exp(-v) * _gap(self._safe)) / self._safe**2
 
     def _settle(self, t: ArrayLike, value: Float64s, limit: ArrayLike, static: ArrayLike) -> Float64s:
-        """``value``, its ``limit`` past 1e150 steps, or what it is for the ``static``, which never change."""
+        """Return ``value``, or ``limit`` beyond 1e150 steps, or ``static`` for items that never change."""
         return np.where(self._moves, np.where(self._steps(t)[0] < 1e150, value, limit), static)
 
 
-# 1 − p/α = Σ Gₙpⁿ with Gregory's coefficients.
+# 1 − p/α = Σ Gₙpⁿ, with Gregory's coefficients Gₙ.
 _GREGORY = [0, 1 / 2, 1 / 12, 1 / 24, 19 / 720, 3 / 160, 863 / 60480, 275 / 24192, 33953 / 3628800]
 _GREGORY += [8183 / 1036800, 3250433 / 479001600]
 
 
 def _gap(p: Float64s) -> Float64s:
-    """1 − p/α, α = −log1p(−p), by its series for small p."""
+    """Return 1 − p/α with α = −ln(1−p); for small p by its power series."""
     with np.errstate(divide="ignore"):
         far = 1 + p / np.log1p(-np.maximum(p, 0.04))
     return np.where(p < 0.04, np.polynomial.polynomial.polyval(np.minimum(p, 0.04), _GREGORY), far)
 
 
 def _age_sum(alpha: Float64s, n: Float64s) -> Float64s:
-    """Σ_{i<n} (i+½)(1−e^{−αi}) for αn < 1e−3: four terms of the exponential, each a sum of powers of i."""
+    """Return Σ_{i<n} (i+½)(1−e^{−αi}) for αn < 1e−3, by four terms of the exponential series."""
     s1 = np.maximum(n - 1, 0.0) * n / 2
     s2 = s1 * (2 * n - 1) / 3
     s3 = s1 * s1

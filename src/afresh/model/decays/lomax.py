@@ -1,4 +1,4 @@
-"""Gamma-mixed (Lomax) decay: z(t) = (1+t/b)^{−a}, Poisson changes whose rate is only known as Gamma(a, b)."""
+"""Lomax decay: z(t) = (1+t/b)^{−a}, for Poisson changes whose rate has the distribution Gamma(a, b)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 from afresh.model.decays.parameters import Size, as_times, check_parameter, sample_shape
 from afresh.values.arrays import ArrayLike, Float64s
 
-# The integrands are analytic with the nearest singularity one interval away: 12 nodes leave 1e−18.
+# The integrands are analytic, with the nearest singularity one interval away, so 12 nodes err by 1e−18.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Lomax:
-    """z(t) = (1+t/b)^{−a}: e^{−λt} averaged over λ ~ Gamma(shape a, rate b); an infinite b never changes.
+    """z(t) = (1+t/b)^{−a}, the mean of e^{−λt} over λ ~ Gamma(a, b); with an infinite b nothing ever changes.
 
-    Shapes from 1e−5 to 1e30. Its gain is the Bayes index b/(a−1)·[1−(1+τ/b)^{1−a}] − τ(1+τ/b)^{−a}.
+    ``shape`` is a, from 1e−5 to 1e30, and ``scale`` is b. The gain at time τ is
+    b/(a−1)·[1−(1+τ/b)^{1−a}] − τ(1+τ/b)^{−a}. The other formulas use x = t/b and E(c) = ((1+x)^c − 1)/c.
 
     >>> Lomax(2.0, 1.0).survival([0.0, 1.0]), float(Lomax(3.0, 1.0).total())
     (array([1.  , 0.25]), 0.5)
@@ -33,11 +34,11 @@ class Lomax:
         object.__setattr__(self, "scale", check_parameter("scale", scale, low=1e-300, infinite=True))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """(1+t/b)^{−a}."""
+        """Return (1+t/b)^{−a}."""
         return np.exp(-self.shape * np.log1p(self._relative(t)))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """b·[(1+x)^{1−a} − 1]/(1−a), x = t/b; b·ln(1+x) for a = 1."""
+        """Return b·E(1−a), which is b·ln(1+x) for a = 1."""
         x = self._relative(t)
         grown = _growth(1 - self.shape, np.log1p(x))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -45,11 +46,11 @@ class Lomax:
             return np.where(x < 1, as_times(t) * near, self.scale * grown)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """b·[E(1−a) − x(1+x)^{−a}]."""
+        """Return b·[E(1−a) − x(1+x)^{−a}]."""
         return self._near_or_far(t, 1, lambda _, y, a: a * y * np.exp(-(a + 1) * np.log1p(y)), self._far_gain)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """t − b·E(1−a)."""
+        """Return t − b·E(1−a)."""
 
         def far(t: Float64s) -> Float64s:
             return t - np.where(np.isinf(t), 0.0, self.integral(t))
@@ -57,7 +58,7 @@ class Lomax:
         return self._near_or_far(t, 1, lambda _, y, a: -np.expm1(-a * np.log1p(y)), far)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """t²/2 − b²·[E(2−a) − E(1−a)]."""
+        """Return t²/2 − b²·[E(2−a) − E(1−a)]."""
 
         def far(t: Float64s) -> Float64s:
             return t * t / 2 - np.where(t > 1e150, 0.0, self._far_moment(t))
@@ -70,17 +71,17 @@ class Lomax:
             return self.scale * np.expm1(draws / self.shape)
 
     def total(self) -> Float64s:
-        """b/(a−1) for a > 1, else infinite."""
+        """Return b/(a−1) for a > 1, else infinity."""
         with np.errstate(over="ignore"):
             rest = np.where(self.shape > 1, self.shape - 1, 1.0)
             return np.where(self.shape > 1, self.scale / rest, np.inf)
 
     def plateau(self) -> Float64s:
-        """Return z(∞): 0, or 1 where the copy stays right for ever."""
+        """Return z(∞): 0, or 1 for items that never change (infinite b)."""
         return np.where(np.isfinite(self.scale), 0.0, 1.0) + np.zeros_like(self.shape)
 
     def _relative(self, t: ArrayLike) -> Float64s:
-        """x = t/b, where an infinite b wins over an infinite time, and only that is infinite."""
+        """Return x = t/b: 0 for an infinite b, even at an infinite time; finite for every finite time."""
         finite, t = np.isfinite(self.scale), as_times(t)
         with np.errstate(over="ignore", under="ignore"):
             x = np.where(finite, t / np.where(finite, self.scale, 1.0), 0.0)
@@ -89,12 +90,12 @@ class Lomax:
     def _far_gain(self, t: Float64s) -> Float64s:
         x = self._relative(t)
         log = np.log1p(x)
-        # At t = ∞ the second term is gone for a > 1, and outgrown otherwise.
+        # At t = ∞ the second term is 0 for a > 1, and negligible against the first otherwise.
         last = np.where(np.isinf(x), 0.0, np.where(np.isinf(x), 0.0, x) * np.exp(-self.shape * log))
         return self.scale * (_growth(1 - self.shape, log) - last)
 
     def _far_moment(self, t: Float64s) -> Float64s:
-        """b²·[E(2−a) − E(1−a)], or for a > 2, where that cancels, b/(a−1) times the gain of shape a − 1."""
+        """Return b²·[E(2−a) − E(1−a)]; for a > 2, to avoid cancellation, by the gain of shape a−1."""
         a, x = self.shape, self._relative(t)
         log, finite = np.log1p(x), np.where(np.isinf(x), 0.0, x)
         steep = np.where(a > 2, a, 3.0)
@@ -110,7 +111,10 @@ class Lomax:
         density: Callable[[np.float64, Float64s, Float64s], Float64s],
         far: Callable[[Float64s], Float64s],
     ) -> Float64s:
-        """tᵖ·∫₀¹ density(u, xu, a)du by Gauss–Legendre while x·max(a, 1) < 1, where ``far`` would cancel."""
+        """Return tᵖ·∫₀¹ density(u, xu, a)du by Gauss–Legendre if x·max(a, 1) < 1, else ``far(t)``.
+
+        For small x ``far`` would lose digits by cancellation.
+        """
         t, a, x = as_times(t), self.shape, self._relative(t)
         near = x * np.maximum(a, 1.0) < 1
         small = np.where(near, x, 0.0)
@@ -118,12 +122,12 @@ class Lomax:
         for node, weight in zip(_NODES, _WEIGHTS, strict=True):
             share = share + weight * density(node, node * small, a)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            # A scale of infinity makes the far side meaningless, and it is not used there.
+            # With an infinite scale ``far`` is meaningless, but x is 0 and it is not used.
             return np.where(near, np.where(share > 0, t, 0.0) ** power * share, far(t))
 
 
 def _growth(c: Float64s, log: Float64s) -> Float64s:
-    """E(c) = ((1+x)^c − 1)/c with log = ln(1+x); log itself for c = 0."""
+    """Return E(c) = ((1+x)^c − 1)/c for ``log`` = ln(1+x); E(0) = ln(1+x)."""
     flat = c == 0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return np.where(flat, log, np.expm1(c * log) / np.where(flat, 1.0, c))

@@ -1,4 +1,4 @@
-"""Checks of a decay function's parameters, and products and quotients of rates with the right limits."""
+"""Checks of a decay function's parameters, and products and quotients of rates with the correct limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Size: TypeAlias = int | tuple[int, ...] | None
 def check_parameter(
     name: str, given: ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
-    """``given`` as a float64 array; the first value outside [low, high] is refused by name.
+    """Return ``given`` as a float64 array; raise ``InputError`` if a value is outside [low, high].
 
     >>> check_parameter("shape", [0.5, 2.0], low=1.0)
     Traceback (most recent call last):
@@ -33,7 +33,7 @@ def as_times(t: ArrayLike) -> Float64s:
 
 
 def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
-    """λ·t, where a rate of 0 wins over an infinite time.
+    """Return λ·t; 0 for a rate of 0, even if the time is infinite.
 
     >>> multiply_by_rate(np.array(np.inf), np.array([0.0, 2.0]))
     array([ 0., inf])
@@ -43,7 +43,7 @@ def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
 
 
 def divide_by_rate(amount: ArrayLike, rate: Float64s) -> Float64s:
-    """amount/λ, infinite for a rate of 0.
+    """Return amount/λ; infinite for a rate of 0.
 
     >>> divide_by_rate(3.0, np.array([0.0, 2.0]))
     array([inf, 1.5])
@@ -54,7 +54,7 @@ def divide_by_rate(amount: ArrayLike, rate: Float64s) -> Float64s:
 
 
 def sample_shape(size: Size, *parameters: Float64s) -> tuple[int, ...]:
-    """The shape of a sample: ``size``, or that of the parameters where none is asked for."""
+    """Return the shape of a sample: ``size``, or by default the broadcast shape of the parameters."""
     if size is None:
         return np.broadcast_shapes(*(array.shape for array in parameters))
     return (size,) if isinstance(size, int) else tuple(size)

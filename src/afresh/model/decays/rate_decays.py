@@ -16,7 +16,7 @@ from afresh.values.arrays import ArrayLike, Float64s
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class RateDecay:
-    """What the decays of a rate λ share: a rate of 0 never changes."""
+    """Base class of the decays with a rate λ; an item of rate 0 never changes."""
 
     rate: Float64s
 
@@ -24,44 +24,44 @@ class RateDecay:
         object.__setattr__(self, "rate", parameters.check_parameter("rate", rate))
 
     def plateau(self) -> Float64s:
-        """Return z(∞): 0, or 1 where the copy stays right for ever."""
+        """Return z(∞): 0, or 1 for items of rate 0."""
         return np.where(self.rate > 0, 0.0, 1.0)
 
 
 class Exponential(RateDecay):
-    """z(t) = e^{−λt}: changes come at rate λ, however long ago the last one was.
+    """z(t) = e^{−λt}: changes happen at the rate λ, independently of the time of the last change (Poisson).
 
-    Refreshed once per mean change, a copy is right 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
+    A copy refreshed λ times per time is correct 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
 
     >>> round(float(Exponential(1.0).integral(1.0)), 2)
     0.63
     """
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """e^{−λt}."""
+        """Return e^{−λt}."""
         return np.exp(-multiply_by_rate(as_times(t), self.rate))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """(1−e^{−λt})/λ."""
+        """Return (1−e^{−λt})/λ."""
         return self._scale_curve(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """g(λt)/λ."""
+        """Return g(λt)/λ, with g of ``model.curves``."""
         return self._scale_curve(curves.g, t, 1, lambda x: x / 2)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """h(λt)/λ."""
+        """Return h(λt)/λ, with h of ``model.curves``."""
         return self._scale_curve(curves.h, t, 1, lambda x: x / 2)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """k(λt)/λ²."""
+        """Return k(λt)/λ², with k of ``model.curves``."""
         return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         return divide_by_rate(rng.standard_exponential(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
-        """1/λ."""
+        """Return 1/λ."""
         return divide_by_rate(1.0, self.rate)
 
     def _scale_curve(
@@ -71,9 +71,10 @@ class Exponential(RateDecay):
         power: int,
         lead: Callable[[Float64s], Float64s],
     ) -> Float64s:
-        """curve(x)/λ^p at x = λt, as tᵖ·curve(x)/xᵖ for small x; ``lead`` is that ratio's first term.
+        """Return curve(x)/λᵖ at x = λt, for the power p.
 
-        So neither a tiny rate nor an infinite time divides zero by zero.
+        For small x it is computed as tᵖ·(curve(x)/xᵖ), and ``lead`` is the first term of that ratio. So
+        neither a tiny rate nor an infinite time causes 0/0.
         """
         t = as_times(t)
         rate = np.where(self.rate > 0, self.rate, 1.0)
@@ -90,35 +91,35 @@ class Exponential(RateDecay):
 class Linear(RateDecay):
     """z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
 
-    An address that is wrong after ten years at the latest, refreshed every five years, is right 75 % of the
-    time (Razniewski 2016, §2).
+    An address that is wrong after ten years at the latest and is refreshed every five years is correct 75 %
+    of the time (Razniewski 2016, §2).
 
     >>> float(Linear(1 / 10).integral(5.0) / 5)
     0.75
     """
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """max(1 − λt, 0)."""
+        """Return max(1 − λt, 0)."""
         return 1 - np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """u(1 − λu/2), u = min(t, 1/λ)."""
+        """Return u(1 − λu/2) with u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return u * (1 - x / 2)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """λu²/2."""
+        """Return λu²/2 with u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return np.where(x > 0, u, 0.0) * x / 2
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """λu²/2, and all of the time after 1/λ."""
+        """Return λu²/2 with u = min(t, 1/λ), plus the time after 1/λ."""
         u, x = self._until_wrong(t)
         late = np.where(x < 1, 0.0, as_times(t) - np.where(x < 1, 0.0, u))
         return self.gain(t) + late
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """λu³/3, and ∫s ds after 1/λ."""
+        """Return λu³/3 with u = min(t, 1/λ), plus ∫s ds over the time after 1/λ."""
         u, x = self._until_wrong(t)
         u = np.where(x > 0, u, 0.0)
         with np.errstate(over="ignore", under="ignore"):
@@ -126,25 +127,25 @@ class Linear(RateDecay):
             return u * u * x / 3 + late
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Times from a refresh to the first change: uniform on (0, 1/λ)."""
+        """Draw times from a refresh to the first change, uniform on (0, 1/λ)."""
         return divide_by_rate(rng.random(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
-        """1/(2λ)."""
+        """Return 1/(2λ)."""
         return divide_by_rate(0.5, self.rate)
 
     def _until_wrong(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
-        """u = min(t, 1/λ) and λu."""
+        """Return u = min(t, 1/λ) and λu."""
         u = np.minimum(as_times(t), divide_by_rate(1.0, self.rate))
         return u, np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
 
-_TERMS = range(1, 21)  # at v = 1 the next term is below 1e−19
+_TERMS = range(1, 21)  # at v = 1 the first omitted term is below 1e−19
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Weibull(RateDecay):
-    """z(t) = e^{−v}, v = (λt)^k; shape k = 1 is the exponential, shapes from 0.02 to 100.
+    """z(t) = e^{−v} with v = (λt)^k, for shapes k from 0.02 to 100; k = 1 is the exponential.
 
     With a = 1/k and γ the lower incomplete gamma function, ∫₀ᵗz = a·γ(a, v)/λ and ∫₀ᵗs·z = a·γ(2a, v)/λ².
 
@@ -159,29 +160,29 @@ class Weibull(RateDecay):
         object.__setattr__(self, "shape", parameters.check_parameter("shape", shape, low=0.02, high=100))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """e^{−(λt)^k}."""
+        """Return e^{−(λt)^k}."""
         return np.exp(-self._power(t))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """γ(1/k, v)/(kλ)."""
+        """Return γ(1/k, v)/(kλ) with v = (λt)^k."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         with np.errstate(over="ignore", under="ignore"):
             near = t * (1 - _complement(a, np.minimum(v, 1.0)))
         return np.where(v <= 1, near, _lower_gamma(a, v, self.rate, 1) * a)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """γ(1+1/k, v)/λ."""
+        """Return γ(1+1/k, v)/λ with v = (λt)^k."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         near = np.minimum(v, 1.0)
         share = near / (1 + a) * (1 - _complement(1 + a, near))
         return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self.rate, 1))
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """t − ∫₀ᵗz, by its own series while v ≤ 1."""
+        """Return t − ∫₀ᵗz; for (λt)^k ≤ 1 by a power series, because the difference would lose digits."""
         return self._lost_share(t, 1)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """t²/2 − ∫₀ᵗs·z, by its own series while v ≤ 1."""
+        """Return t²/2 − ∫₀ᵗs·z(s)ds; for (λt)^k ≤ 1 by a power series, as in ``loss``."""
         return self._lost_share(t, 2)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
@@ -189,13 +190,13 @@ class Weibull(RateDecay):
         return divide_by_rate(draws ** (1 / self.shape), self.rate)
 
     def total(self) -> Float64s:
-        """Γ(1+1/k)/λ."""
+        """Return Γ(1+1/k)/λ."""
         from scipy.special import gamma
 
         return divide_by_rate(gamma(1 + 1 / self.shape), self.rate)
 
     def plateau(self) -> Float64s:
-        """Return z(∞): 0, or 1 where the copy stays right for ever."""
+        """Return z(∞): 0, or 1 for items of rate 0."""
         return RateDecay.plateau(self) + np.zeros_like(self.shape)
 
     def _power(self, t: ArrayLike) -> Float64s:
@@ -203,7 +204,7 @@ class Weibull(RateDecay):
             return np.asarray(multiply_by_rate(as_times(t), self.rate) ** self.shape, dtype=np.float64)
 
     def _lost_share(self, t: ArrayLike, power: int) -> Float64s:
-        """∫₀ᵗ s^{p−1}·(1−z(s))ds."""
+        """Return ∫₀ᵗ s^{p−1}·(1−z(s))ds for the power p."""
         t, v, b = as_times(t), self._power(t), power / self.shape
         share = _complement(b, np.minimum(v, 1.0))
         with np.errstate(over="ignore", under="ignore"):
@@ -213,7 +214,7 @@ class Weibull(RateDecay):
 
 
 def _complement(b: Float64s, v: Float64s) -> Float64s:
-    """1 − b·γ(b, v)/v^b = −Σ_{j≥1} (−v)ʲ/j!·b/(b+j) for v ≤ 1: the share lost, without cancellation."""
+    """Return 1 − b·γ(b, v)/v^b = −Σ_{j≥1} (−v)ʲ/j!·b/(b+j) for v ≤ 1, without cancellation."""
     total = np.zeros(np.broadcast_shapes(b.shape, v.shape))
     for j in reversed(_TERMS):
         total = v * total + (-1) ** (j + 1) / math.factorial(j) * (b / (b + j))
@@ -221,7 +222,7 @@ def _complement(b: Float64s, v: Float64s) -> Float64s:
 
 
 def _lower_gamma(b: Float64s, v: Float64s, rate: Float64s, power: int) -> Float64s:
-    """γ(b, v)/λᵖ where v > 1 (any finite number elsewhere)."""
+    """Return γ(b, v)/λᵖ for v > 1; for smaller v the result is finite but meaningless."""
     from scipy.special import gamma, gammainc
 
     far = np.maximum(v, 1.0)

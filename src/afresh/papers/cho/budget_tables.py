@@ -1,10 +1,11 @@
 """Cho & Garcia-Molina 2000, §5.2, §5.3, §6.3 and §8: the best allocation of a budget.
 
-Table 4 shows by two elements why it pays to neglect what changes too often. An element of rate λ changes once
-and only once in each of λ equal parts of the day, at an unknown time. Refreshes are spread evenly over the
-parts, and evenly within a part. m refreshes in a part of length 1/λ catch a change in each of the first m of
-m+1 gaps with probability 1/(m+1), and the copy stays right for the rest of the part: in all m/(2(m+1)·λ) days
-of freshness.
+Table 4 shows, with two elements, why it is best not to refresh an element that changes too often. An element
+that changes λ times a day changes exactly once in each of λ equal parts of the day, at an unknown time.
+Refreshes are distributed evenly over the parts, and evenly in each part. m refreshes divide a part into m+1
+gaps. The change falls into each gap with probability 1/(m+1). After a change in one of the first m gaps, the
+next refresh makes the copy right for the rest of the part. The expected gain is m/(2(m+1)·λ) days of
+freshness per part.
 """
 
 from __future__ import annotations
@@ -16,27 +17,28 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.objectives import objective_for
-from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.papers.report import Check, Correction, Section, corrected_check, row_checks
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError
 from afresh.values.results import Allocation
 
 
 def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fraction:
-    """Days of freshness gained per day by refreshing each element ``frequencies`` times, exactly.
+    """Return the days of freshness gained per day if element i is refreshed ``frequencies[i]`` times a day.
 
     >>> expected_benefit([9, 1], [7, 3]) == Fraction(41, 72)  # row (i), the best of ten refreshes
     True
     """
     if len(rates) != len(frequencies):
         raise InputError(f"{len(rates)} rates and {len(frequencies)} frequencies: one of each per element")
-    return sum((_element(rate, f) for rate, f in zip(rates, frequencies, strict=True)), Fraction(0))
+    return sum((_element_gain(rate, f) for rate, f in zip(rates, frequencies, strict=True)), Fraction(0))
 
 
 def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
-    """The frequencies, ``total`` in all, of the highest benefit; the earlier element wins a tie.
+    """Return the refreshes per day of each element, ``total`` in all, that have the highest benefit.
 
-    Benefits are concave, so that giving each refresh to whom it helps most is exact.
+    The benefit of an element is concave in its refreshes, so giving each refresh to the element that gains
+    most from it is optimal. Of two equal gains the earlier element is chosen.
 
     >>> best_split([9, 1], 2), best_split([9, 1], 5), best_split([9, 1], 10)
     ((0, 2), (2, 3), (7, 3))
@@ -44,30 +46,30 @@ def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
     if total < 0:
         raise InputError(f"total is {total}: must be a whole number of 0 or more")
     split = [0] * len(rates)
-    gains = [_element(rate, 1) for rate in rates]
+    gains = [_element_gain(rate, 1) for rate in rates]
     for _ in range(total):
         best = max(range(len(rates)), key=gains.__getitem__)
         split[best] += 1
-        gains[best] = _element(rates[best], split[best] + 1) - _element(rates[best], split[best])
+        gains[best] = _element_gain(rates[best], split[best] + 1) - _element_gain(rates[best], split[best])
     return tuple(split)
 
 
-def _element(rate: int, frequency: int) -> Fraction:
+def _element_gain(rate: int, frequency: int) -> Fraction:
     if rate < 1 or frequency < 0:
         raise InputError(f"rate {rate}, frequency {frequency}: need whole numbers of at least 1 and 0 a day")
     few, parts_with_one_more = divmod(frequency, rate)
-    days = parts_with_one_more * _part(few + 1) + (rate - parts_with_one_more) * _part(few)
+    days = parts_with_one_more * _part_gain(few + 1) + (rate - parts_with_one_more) * _part_gain(few)
     return days / rate
 
 
-def _part(refreshes: int) -> Fraction:
-    """The share of a part's length gained by so many refreshes in it."""
+def _part_gain(refreshes: int) -> Fraction:
+    """Return the gain of ``refreshes`` in one part, as a share of the length of the part."""
     return Fraction(refreshes, 2 * (refreshes + 1))
 
 
-# §6.1, Fig. 12: 720 000 pages of 270 sites were crawled daily for four months. For Table 6 the five classes
-# of the figure change every day, week, month, four months and year; Razniewski 2016, Table 4, starts from
-# them too.
+# §6.1, Fig. 12: 720 000 pages of 270 sites were crawled daily for four months. Table 6 assumes that the pages
+# of the figure's five classes change every day, week, month, four months and year. Razniewski 2016, Table 4,
+# uses the same classes.
 CLASSES = ("up to 1 day", "to 1 week", "to 1 month", "to 4 months", "longer")
 SHARES: Floats = np.array([0.23, 0.15, 0.16, 0.16, 0.30])
 INTERVALS_DAYS: Floats = np.array([1.0, 7.0, 30.0, 120.0, 365.0])
@@ -98,16 +100,17 @@ FIVE_BUDGET = 5.0
 
 
 def web_plan(policy: str, objective: str) -> Allocation:
-    """The plan of Table 6: the pages of Fig. 12, per day, one refresh per page and month.
+    """Return the plan of Table 6 for the pages of Fig. 12, with a budget of one refresh per page and month.
 
-    Classes stand for their pages: a class of share s is one item of weight s and cost s.
+    Rates and frequencies are per day. The plan has one item per class of pages: its weight and its cost are
+    the share of all pages that are in the class.
     """
     rates, budget = 1 / INTERVALS_DAYS, 1 / MONTH_DAYS
     return allocate(rates, budget, weights=SHARES, costs=SHARES, policy=policy, objective=objective)
 
 
 def frequencies_at(rates: Floats, multiplier: float, objective: str) -> Floats:
-    """The curve of Fig. 10: the best frequency of any rate where a refresh must earn ``multiplier``."""
+    """Return the best frequency for each rate at this multiplier, the curve of Fig. 10."""
     curve = objective_for(objective, "fixed")
     return np.asarray(rates / curve.inverse(multiplier * rates**curve.power))
 
@@ -118,8 +121,8 @@ def example_1() -> Section:
     proportional = allocate(rates, 9.0, policy="proportional").frequency
     return Section.of(
         "Example 1: three elements, nine refreshes a day",
-        *row("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
-        *row("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
+        *row_checks("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
+        *row_checks("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
     )
 
 
@@ -130,7 +133,7 @@ def table_4() -> Section:
         checks.append(Check(f"({letter}) f₁ = {fast}, f₂ = {slow}", printed, benefit))
     for total, printed in _BEST_SPLITS:
         best = best_split(PAIR_RATES, total)
-        checks += row(f"best f{{}} for f₁ + f₂ = {total}", ("₁", "₂"), printed, best)
+        checks += row_checks(f"best f{{}} for f₁ + f₂ = {total}", ("₁", "₂"), printed, best)
     return Section.of("Table 4: benefit of refreshing two elements", *checks)
 
 
@@ -147,7 +150,7 @@ def figure_9() -> Section:
         Check("(a) best share of e₂, few refreshes", "1", shares[1.0]),
         Check("(c) best share of e₂, many refreshes", "0.3", shares[10.0]),
         Check("proportional / uniform freshness, largest", "< 1", max(ratios)),
-        note="The text does not say f₁ + f₂; 1, 5 and 10 are rows of Table 4 and fit what is said.",
+        note="The text does not state f₁ + f₂; the values 1, 5 and 10 are in Table 4 and fit the text.",
     )
 
 
@@ -155,14 +158,14 @@ def table_5() -> Section:
     first = {1: Correction("0.8349", "rounds to 0.83; printed as 0.84, the row adds up to 5")}
     fresh = allocate(FIVE_RATES, FIVE_BUDGET)
     old = allocate(FIVE_RATES, FIVE_BUDGET, objective="age")
-    # The curve of Fig. 10(a) is the same for every database: read its peak off a fine grid at the same price.
+    # Fig. 10(a) has the same shape for every database; its peak is found on a fine grid at this multiplier.
     grid = np.linspace(0.01, 5, 4991)
     peak = float(grid[np.argmax(frequencies_at(grid, fresh.multiplier, "freshness"))])
     elements = (1, 2, 3, 4, 5)
     return Section.of(
         "Table 5: optimal frequencies of Example 4",
-        *row("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
-        *row("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
+        *row_checks("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
+        *row_checks("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
         Check("rate beyond which the frequency falls", "2.5", peak, "/day"),
     )
 
@@ -176,9 +179,9 @@ def table_6() -> Section:
     above = 100 * (fresh[2] / fresh[0] - 1)
     return Section.of(
         "Table 6: the web, one refresh per page and month",
-        *row("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
-        *row("age, {}", policies, "4e2 5.6 4.3", old, "days"),
-        corrected("freshness, optimal above proportional", "5e2", above, "379", five, "%"),
+        *row_checks("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
+        *row_checks("age, {}", policies, "4e2 5.6 4.3", old, "days"),
+        corrected_check("freshness, optimal above proportional", "5e2", above, "379", five, "%"),
         Check("age, optimal below uniform", "23", 100 * (1 - old[2] / old[1]), "%"),
         Check("age, proportional / optimal", "1e2", old[0] / old[2]),
         note="23, 15, 16, 16 and 30 % of pages change every 1, 7, 30, 120 and 365 days; a month is 30 days. "

@@ -1,4 +1,4 @@
-"""Cho & Garcia-Molina 2000, Figures 2, 3, 5 to 7, 9, 10 and 12, and 11 (§6.2) on real changes, to draw."""
+"""Cho & Garcia-Molina 2000: Figures 2, 3, 5 to 7, 9, 10 and 12, and Figure 11 (§6.2) of real changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLICIES = ("optimal", "uniform", "proportional")
 
 
 def figures() -> tuple[PaperFigure, ...]:
-    """Every figure of the paper that needs no measured history."""
+    """Return every figure of the paper that needs no measured history."""
     made = (_figure_2, _figure_3, figure_5, _figure_6, _figure_7, _figure_9, _figure_10, _figure_12)
     return tuple(figure() for figure in made)
 
@@ -112,7 +112,10 @@ def _figure_7() -> PaperFigure:
 
 def _figure_9() -> PaperFigure:
     share = np.linspace(0, 1, 201)
-    curves = (Series(f"f₁ + f₂ = {total:g}", share, _relative(share, total)) for total in tables.PAIR_TOTALS)
+    curves = (
+        Series(f"f₁ + f₂ = {total:g}", share, _relative_freshness(share, total))
+        for total in tables.PAIR_TOTALS
+    )
     dots = (_policy_dots(policy) for policy in _POLICIES)
     best = ", ".join(f"{x:.2f}" for x in _policy_dots("optimal").x)
     return PaperFigure.of(
@@ -125,8 +128,8 @@ def _figure_9() -> PaperFigure:
     )
 
 
-def _relative(share: Floats, total: float) -> Floats:
-    """Freshness of the two elements, e₂ given ``share`` of the refreshes, over that of uniform."""
+def _relative_freshness(share: Floats, total: float) -> Floats:
+    """Return the freshness if e₂ gets ``share`` of the refreshes, divided by that of the uniform policy."""
     fast, slow = tables.PAIR_RATES
     mean = (freshness(fast, (1 - share) * total) + freshness(slow, share * total)) / 2
     return np.asarray(mean / allocate(tables.PAIR_RATES, total, policy="uniform").freshness)
@@ -135,7 +138,9 @@ def _relative(share: Floats, total: float) -> Floats:
 def _policy_dots(policy: str) -> Series:
     plans = [(total, allocate(tables.PAIR_RATES, total, policy=policy)) for total in tables.PAIR_TOTALS]
     x = np.array([plan.frequency[1] / total for total, plan in plans])
-    y = np.array([_relative(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)])
+    y = np.array(
+        [_relative_freshness(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)]
+    )
     return Series(policy, x, y, "dots")
 
 
@@ -178,9 +183,10 @@ def _figure_12() -> PaperFigure:
 
 
 def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> FreshnessCourse:
-    """Freshness (1 or 0) and age of one copy, fresh at 0, whose source changed and which was refreshed then.
+    """Return the freshness (1 or 0) and the age of one copy at the times ``t``, given changes and refreshes.
 
-    A refresh at the very time of a change sees it. Cho & Garcia-Molina 2000, Figure 2.
+    The copy is fresh at time 0. A refresh at the time of a change finds the change. Cho & Garcia-Molina 2000,
+    Figure 2.
 
     >>> course = observed_course([1.0, 1.5, 4.0], [2.0], [0.5, 1.5, 2.5, 6.0])
     >>> course.freshness, course.age
@@ -202,7 +208,7 @@ _FEWEST_GAPS = 100
 
 @dataclass(frozen=True, slots=True)
 class ChangeLog:
-    """Changes of items: one number per item and one time in days per change, in any order."""
+    """Changes of items, in any order: ``item`` is the number of the changed item, ``days`` the time."""
 
     name: str
     item: Ints
@@ -210,7 +216,9 @@ class ChangeLog:
 
 
 def figure_11(history: ChangeLog) -> PaperFigure:
-    """Gaps of the items that change every 10 days on average; every 20, 40, 80 or 5 where those are few.
+    """Return the figure of the gaps between changes, for items that change every 10 days on average.
+
+    If there are fewer than 100 such gaps, items that change every 20, 40, 80 or 5 days are used.
 
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(50), 100)
@@ -224,7 +232,7 @@ def figure_11(history: ChangeLog) -> PaperFigure:
             break
     else:
         raise InputError(f"{history.name}: too few items change often enough to show gaps between changes")
-    # How many gaps are up to one mean gap long, up to two, and so on.
+    # Count the gaps that are at most one mean gap long, at most two, and so on.
     found = gap_histogram(gaps, 4, width=float(gaps.mean()))
     both = (found.share, found.expected)
     ours, model = (", ".join(f"{100 * share:.0f}" for share in shares) for shares in both)

@@ -1,20 +1,20 @@
 """Cho & Garcia-Molina 2000, §4 and §5.1: orders of refreshing, and Gamma-distributed rates.
 
-Tables 2 and 3 print formulas. They are written here as printed, and only here: each is evaluated at a few
-points and set beside what the model layer, which never evaluates the printed form, says there.
+Tables 2 and 3 print formulas. This module has them as printed, evaluates each at a few points, and compares
+the results with those of the model layer, which does not use the printed formulas.
 
-Table 3 has a database whose rates are Gamma distributed. Mean rate λ, coefficient of variation δ (standard
-deviation over mean), r = λ/f, T = 1/f:
+Table 3 is about a database whose rates have a Gamma distribution with mean λ and coefficient of variation δ
+(standard deviation over mean). f is the mean frequency of refreshes, r = λ/f, T = 1/f, F freshness, A age:
 
     uniform        F = (1 − (1+rδ²)^{1−1/δ²}) / (r(1−δ²))
                    A = T/(1−δ²)·[(1−δ²)/2 − 1/r + (1 − (1+rδ²)^{2−1/δ²})/(r²(1−2δ²))]
     proportional   F = (1−e^{−r})/r
                    A = T/(1−δ²)·[1/2 − 1/r + (1−e^{−r})/r²], infinite from δ = 1 on
 
-The uniform row has removable singularities at δ = 0, δ² = 1/2, δ = 1 and r = 0. ``gamma_freshness`` and
-``gamma_age`` meet none of them: a mixture of exponentials over Gamma rates is Lomax decay with shape 1/δ² and
-scale T/(rδ²), so F is its integral over one interval, and A = ∫₀ᵀ (1−s/T)(1−z(s))ds its loss less its age
-gain.
+The formulas for uniform have removable singularities at δ = 0, δ² = 1/2, δ = 1 and r = 0. ``gamma_freshness``
+and ``gamma_age`` avoid them: a mixture of exponentials with Gamma rates is a Lomax decay z with shape 1/δ²
+and scale T/(rδ²). F is the mean of z over one interval, and A = ∫₀ᵀ (1−s/T)(1−z(s))ds is its loss minus its
+age gain.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from afresh.model.freshness import (
     check_shapes,
     freshness,
 )
-from afresh.papers.report import Check, Correction, Section, corrected
+from afresh.papers.report import Check, Correction, Section, corrected_check
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
@@ -45,7 +45,7 @@ _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
 _SPREADS = (0.5, 1.5)
 
-# Table 2 as printed, in units of I.
+# The formulas of Table 2 as printed, with ages in units of the interval I.
 _ORDER_FRESHNESS: Mapping[str, Callable[[float], float]] = {
     "fixed": lambda r: (1 - math.exp(-r)) / r,
     "random": lambda r: (1 / r) * (1 - ((1 - math.exp(-r)) / r) ** 2),
@@ -59,7 +59,7 @@ _ORDER_AGE: Mapping[str, Callable[[float], float]] = {
 _ORDER_NAMES = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
 
 
-# Table 3 as printed, in units of I; d stands for δ².
+# The formulas of Table 3 as printed, with times in units of the interval I; d is δ².
 _GAMMA_FRESHNESS: Mapping[str, Callable[[float, float], float]] = {
     "uniform": lambda r, d: (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d)),
     "proportional": lambda r, _: (1 - math.exp(-r)) / r,
@@ -86,7 +86,7 @@ def table_2() -> Section:
     return Section.of(
         "Table 2: freshness and age by order of refreshes",
         *checks,
-        note=f"The paper prints formulas: here they are evaluated as printed, to {_DIGITS} decimals.",
+        note=f"The paper prints formulas. They are evaluated here as printed, to {_DIGITS} decimals.",
     )
 
 
@@ -103,14 +103,12 @@ def section_4() -> Section:
         Check("largest r for a freshness of 0.8, fixed order", "0.46", 1 / budget),
         Check("refreshes per change for a freshness of 0.8", "2", budget),
         Check("fixed order above purely random, r = 1", "3e1", gain, "%"),
-        corrected("age of fixed order / age of random order, r = 1", "0.25", random, "0.72", fourth),
+        corrected_check("age of fixed order / age of random order, r = 1", "0.25", random, "0.72", fourth),
     )
 
 
 def table_3() -> Section:
-    diverges = Correction(
-        "inf", "the formula holds for δ < 1 only; above, pages that hardly change age for ever"
-    )
+    diverges = Correction("inf", "the formula holds only for δ < 1; from δ = 1 on, the mean age is infinite")
     checks = []
     for delta in _SPREADS:
         for r in _RATIOS[1:]:
@@ -124,7 +122,7 @@ def table_3() -> Section:
     return Section.of(
         "Table 3: Gamma-distributed rates, uniform and proportional allocation",
         *checks,
-        note="Formulas evaluated as printed. At δ = 1 and δ² = 1/2 they are 0/0; afresh takes the limit.",
+        note="Formulas evaluated as printed. At δ = 1 and δ² = 1/2 they are 0/0; afresh computes the limit.",
     )
 
 
@@ -145,15 +143,15 @@ def figure_7() -> Section:
 
 
 ALLOCATIONS = ("uniform", "proportional")
-_EQUAL = 1e-12  # δ² below this, all rates are equal to double precision
+_EQUAL = 1e-12  # below this δ², all rates are equal to double precision
 
 
 def gamma_freshness(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
 ) -> Any:
-    """Mean freshness at mean rate λ and mean frequency f, for δ from 0 to 300.
+    """Return the mean freshness at mean ``rate`` λ and mean ``frequency`` f, for ``delta`` from 0 to 300.
 
-    At δ = 1 it is ln(1+r)/r.
+    At δ = 1 it is ln(1+r)/r, with r = λ/f.
 
     >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
     (0.693147, 0.632121)
@@ -166,9 +164,9 @@ def gamma_freshness(
 
 
 def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
-    """Mean age at mean rate λ and mean frequency f, for δ from 0 to 300.
+    """Return the mean age at mean ``rate`` λ and mean ``frequency`` f, for ``delta`` from 0 to 300.
 
-    At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²].
+    At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²], with r = λ/f and T = 1/f.
 
     >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
     (0.113706, inf)
@@ -188,7 +186,10 @@ def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocatio
 def _gamma_world(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
-    """The checked inputs, r, δ², and survival over an interval of 1: E[e^{−Λt}] for Gamma rates of mean r."""
+    """Return the checked inputs, r, δ², and the decay E[e^{−Λt}] for Gamma rates Λ of mean r.
+
+    The unit of time of the decay is the interval between refreshes.
+    """
     one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)
     check_parameter("delta", deltas, high=300)

@@ -1,8 +1,9 @@
 """Cho & Garcia-Molina 2000, §3, Example 3 and Figure 5: synchronization points.
 
-Ten pages, ten polls a day: all at the start of the day, most of them then and the others over the rest, or
-evenly. The polls are those that the replay makes in such windows, round robin. Of a page that changes at any
-hour alike each schedule keeps the same, (1−e^{−r})/r of Table 2: only the course over the day differs.
+Ten pages are polled once a day each: (a) all at the start of the day, (b) most of them at the start and the
+others during the rest of the day, or (c) evenly over the day. The polls come from a replay of the round-robin
+policy with such windows. If changes are equally likely at every hour, all three schedules have the same mean
+freshness, (1−e^{−r})/r of Table 2 with r changes per poll; only the freshness at each hour differs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAGES, MOST = 10, 7
 HOURS, DAYS = 24.0, 3
 RATE = 1 / HOURS  # one change of a page a day
 _START = 1.0  # the first hour is the start of the day
-# What each schedule polls, and from which to which hour of the day.
+# The windows of each schedule: number of pages, first hour and last hour of the day.
 SCHEDULES: dict[str, tuple[tuple[int, float, float], ...]] = {
     "(a) at the start": ((PAGES, 0.0, _START),),
     "(b) most at the start": ((MOST, 0.0, _START), (PAGES - MOST, _START, HOURS)),
@@ -32,7 +33,7 @@ SCHEDULES: dict[str, tuple[tuple[int, float, float], ...]] = {
 
 
 def example_3() -> Section:
-    """The three schedules as made by windows, and what they keep fresh."""
+    """Return the checks of the three schedules' polls and of their mean freshness."""
     r = RATE * HOURS
     printed = f"{(1 - math.exp(-r)) / r:.6f}"
     hours = {name: hours_of(visits_of(name)) for name in SCHEDULES}
@@ -50,13 +51,13 @@ def example_3() -> Section:
     return Section.of(
         "Example 3: synchronization points",
         *checks,
-        note="Polls made by replaying round robin within windows; freshness of pages that change once a day, "
-        "against Table 2, which the paper derives for (c).",
+        note="The polls come from a replay of round robin with windows. The freshness is of pages that "
+        "change once a day, compared with Table 2, which the paper derives for (c).",
     )
 
 
 def figure_5() -> PaperFigure:
-    """When the ten pages are polled, and how fresh they are through the day."""
+    """Return the figure of when the ten pages are polled, and how fresh they are during the day."""
     time = np.linspace(0.0, HOURS, 481)
     polls, courses = [], []
     for height, name in zip((3.0, 2.0, 1.0), SCHEDULES, strict=True):
@@ -76,7 +77,7 @@ def figure_5() -> PaperFigure:
 
 
 def visits_of(schedule: str) -> list[Visits]:
-    """What round robin polls on a few days, one run for the pages of each window.
+    """Return the polls of round robin in three days, one run for the pages of each window.
 
     >>> [part.item.size for part in visits_of("(b) most at the start")]
     [21, 9]
@@ -85,13 +86,13 @@ def visits_of(schedule: str) -> list[Visits]:
 
 
 def hours_of(parts: list[Visits]) -> Float64s:
-    """The hours of the second day at which pages are polled."""
+    """Return the hours of the second day at which pages are polled."""
     time = np.sort(np.concatenate([part.time for part in parts]))
     return np.asarray(time[(time > HOURS) & (time <= 2 * HOURS)] - HOURS)
 
 
 def mean_freshness(parts: list[Visits]) -> float:
-    """∫e^{−λs}ds between the polls of each page, over the time between them."""
+    """Return the mean of e^{−λs} over all times, where s is the time since the last poll of the page."""
     pages = ((part, page) for part in parts for page in np.unique(part.item))
     gaps = np.concatenate([np.diff(part.time[part.item == page]) for part, page in pages])
     return float(-np.expm1(-RATE * gaps).sum() / (RATE * gaps.sum()))

@@ -9,7 +9,7 @@ CITATION = "Razniewski, Optimizing Update Frequencies for Decaying Information, 
 
 
 def report() -> Report:
-    """§2, Tables 1–4, Examples 2–9, §8.1, §8.4, §9 and Figures 1, 2, 4, 5, 6 and 7.
+    """Return the report on §2, Tables 1–4, Examples 2–9, §8.1, §8.4, §9 and Figures 1, 2, 4, 5, 6 and 7.
 
     >>> from afresh.papers.report import CheckVerdict
     >>> report().count(CheckVerdict.UNEXPLAINED)

@@ -1,6 +1,7 @@
-"""Razniewski 2016, §6, §8.2 to §8.4 and §9: many records refreshed at once, and how many crawls pay.
+"""Razniewski 2016, §6, §8.2 to §8.4 and §9: records that are refreshed together, and how many crawls pay.
 
-Money in dollars and time in years; for crawls (§8.3 and §9) time in days, the cost of one crawl is 1.
+Money is in dollars and time in years. For crawls (§8.3 and §9) time is in days, and one crawl costs 1. B is
+the benefit of a right record per unit of time, C the cost of a refresh.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from afresh.money.inverse import implied_benefit
 from afresh.money.priced_items import build_items
 from afresh.papers.cho.budget_tables import INTERVALS_DAYS, MONTH_DAYS, SHARES
 from afresh.papers.razniewski.incomes import against_uniform
-from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.papers.report import Check, Correction, Section, corrected_check, row_checks
 from afresh.rates.log_ratio import ratio_estimate
 
-# Example 7: doctors on one page, at the linear rate of age 40
+# Example 7: the number of doctors on one page, and the linear rate of age 40
 _PAGES = (200, 50, 5, 1)
 _FORTY_LINEAR = 0.15
 
-# Table 3: people of 2010 whose affiliation differed in 2015
+# Table 3: people in 2010, and those of them whose affiliation was another one in 2015
 GROUPS = ("students", "academic researchers", "industrial researchers", "professors")
 PEOPLE = np.array([10.0, 8.0, 13.0, 19.0])
 MOVED = np.array([10.0, 5.0, 3.0, 2.0])
 YEARS = 5.0
 
-# §8.4: people on a site, and how many such sites there are
+# §8.4: the number of people on a site, and the number of such sites
 _SITES = ("big", "medium", "small")
 _SIZES = np.array([1024.0, 61.0, 22.0])
 _COUNTS = np.array([1.0, 10.0, 20.0])
@@ -44,11 +45,11 @@ def example_7() -> Section:
     life = "from a longest life of 7 years; a rate of 0.15 is 6.67 years"
     return Section.of(
         "Example 7: pages that hold many doctors",
-        *row("interval, {} on the page", _PAGES, "0.26 0.52 1.63 3.66", best, "years", _LAST_DIGIT),
+        *row_checks("interval, {} on the page", _PAGES, "0.26 0.52 1.63 3.66", best, "years", _LAST_DIGIT),
         Check("longest life at rate 0.15", "7", 1 / _FORTY_LINEAR, "years"),
-        corrected("wrong after a quarter year", "0.0357", wrong, "0.0375", life),
+        corrected_check("wrong after a quarter year", "0.0357", wrong, "0.0375", life),
         Check("wrong of 200 after a quarter year", "7", 200 * wrong),
-        note="Linear decay at the rate 0.15 of age 40; one page costs 1, one right record earns 1 a year.",
+        note="Linear decay at the rate 0.15 of age 40. A page costs 1; a right record earns 1 a year.",
     )
 
 
@@ -57,16 +58,16 @@ def table_3() -> Section:
     rates[some] = ratio_estimate(PEOPLE[some], MOVED[some], a=0.0) / YEARS
     mean = float((rates[3] + 2 * rates[1] + 5 * rates[0]) / 8)
     endless = Correction(
-        "inf", "all 10 students moved, so their rate has no finite estimate; below, 0.24 is taken as given"
+        "inf", "all 10 students moved, so their rate has no finite estimate; §8.4 uses 0.24 as printed"
     )
     total = Correction("50", "the four groups of the table add up to 50")
     named = ", ".join(f"{group} {rate:.4f}" for group, rate in zip(GROUPS[1:], rates[1:], strict=True))
     return Section.of(
         "Table 3: relocation of academic personnel, 2010 to 2015",
-        *row("moved, {}", GROUPS, "100 63 23 11", 100 * MOVED / PEOPLE, "%"),
+        *row_checks("moved, {}", GROUPS, "100 63 23 11", 100 * MOVED / PEOPLE, "%"),
         Check("people in all", "51", float(PEOPLE.sum()), correction=total),
         Check("mean rate, professors : researchers : students 1 : 2 : 5", "0.24", mean, "/year", endless),
-        note=f"Rates −ln(1 − k/n)/5 per year follow only where some stayed: {named}.",
+        note=f"The rate −ln(1 − k/n)/5 per year, if k of n moved, exists only if some stayed: {named}.",
     )
 
 
@@ -87,22 +88,22 @@ def section_8_4() -> Section:
     }
     return Section.of(
         "§8.4: bulk updates of department pages",
-        *row("cost of one update, {}", _SITES, "32 7.8 4.7", costs, "$"),
-        *row("interval, {}", _SITES, "0.53 1.13 1.50", intervals, "years"),
+        *row_checks("cost of one update, {}", _SITES, "32 7.8 4.7", costs, "$"),
+        *row_checks("interval, {}", _SITES, "0.53 1.13 1.50", intervals, "years"),
         Check("net income per year of 1 big, 10 medium, 20 small", "1672", total, "$", rounded),
-        *row("net income per year, all at u = {:g}", plans, "1606 1563 1640", incomes, "$"),
-        *row("loss, all at u = {:g}", plans, "3.96 6.53 1.92", lost, "%", losses),
-        note="Exponential decay at 0.24 a year; updating n records costs √n.",
+        *row_checks("net income per year, all at u = {:g}", plans, "1606 1563 1640", incomes, "$"),
+        *row_checks("loss, all at u = {:g}", plans, "3.96 6.53 1.92", lost, "%", losses),
+        note="Exponential decay at the rate 0.24 per year; an update of n records costs √n.",
     )
 
 
 _CRAWLED = 270
 _RATIOS = (0.1, 0.3, 0.355, 0.5, 1.0, 10.0, 100.0)
-# "Changes every x" read as a half-life of x: the reading under which the printed numbers come out.
+# The printed numbers follow only if a site that "changes every x" has a half-life of x.
 _CRAWL_RATES = np.log(2) / INTERVALS_DAYS
 
 _CRAWLS = {
-    0.1: Correction("92.5", "does not follow; the classes without the monthly one take 59.6"),
+    0.1: Correction("92.5", "does not follow; without the monthly class it would be 59.6"),
     0.3: Correction("242.8", "cut instead of rounded"),
     10.0: Correction("4712", "not quite at the optimum, where income is flat"),
     100.0: Correction("16018", "not quite at the optimum, where income is flat"),
@@ -127,13 +128,15 @@ def table_4() -> Section:
     best = solve_items(build_items(_CRAWL_RATES, ratios[:, None], 1.0))
     base = allocate(_CRAWL_RATES, monthly, weights=sites, costs=sites)
     crawls = MONTH_DAYS * (best.frequency @ sites)
-    # What the best number earns more than 270 crawls, all of them made whether they pay or not.
+    # The gain of the best number of crawls over exactly 270, which include crawls that do not pay.
     fixed = ratios * base.freshness * sites.sum() - base.spend
     gains = 100 * (1 - fixed / (best.net_income @ sites))
     return Section.of(
         "Table 4: the best number of crawls of 270 sites a month",
-        *row("crawls at B/C = {:g}", _RATIOS, "60 242 270 333 1033 4710 15882", crawls, "", _CRAWLS),
-        *row("gain over 270 at B/C = {:g}", _RATIOS, "18.5 0.1 0.0 0.5 6.0 25.8 31.8", gains, "%", _GAINS),
+        *row_checks("crawls at B/C = {:g}", _RATIOS, "60 242 270 333 1033 4710 15882", crawls, "", _CRAWLS),
+        *row_checks(
+            "gain over 270 at B/C = {:g}", _RATIOS, "18.5 0.1 0.0 0.5 6.0 25.8 31.8", gains, "%", _GAINS
+        ),
         Check("B/C at which 270 are optimal", "0.355", 1 / base.multiplier),
         Check("freshness that 270 achieve", "6e1", 100 * base.freshness, "%", _FRESHNESS),
         note="The numbers follow if B is per day, a month is 30 days, a site that changes every 1, 7, 30, "
@@ -149,7 +152,7 @@ def search_engine() -> Section:
     half_lives = f"16 000 takes a day for the half-life, which gives {half_life:.0f}"
     return Section.of(
         "§9: what a page crawled 75 times a day is worth",
-        corrected("B/C, changing daily", "16e3", daily, "11350", half_lives),
+        corrected_check("B/C, changing daily", "16e3", daily, "11350", half_lives),
         Check("benefit per day, changing daily", "0.48", daily * _CRAWL_COST, "$", _HALF),
         Check("benefit per day, changing twice a day", "0.24", twice * _CRAWL_COST, "$", _HALF_TWICE),
         note="One crawl costs 0.003 cents.",

@@ -1,7 +1,8 @@
-"""Razniewski 2016, §8.1 with Figure 7, and Table 3, on lifetimes made from the rates that the paper states.
+"""Razniewski 2016, §8.1 with Figure 7, and Table 3, with lifetimes computed from the rates that it states.
 
-The players' and researchers' records are not published. Lifetimes at the quantiles of e^{−λt} stand in for
-them: what is checked is that the stated rates come back out of lifetimes and cohorts, not the records.
+The records of players and researchers are not published. They are replaced by lifetimes at the quantiles of
+e^{−λt}. So the checks show that the estimators find the stated rates λ in such lifetimes and cohorts; they do
+not check the records.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from afresh.model.decay import Exponential
 from afresh.papers.razniewski.bulk_updates import GROUPS, MOVED, PEOPLE, YEARS
-from afresh.papers.report import Correction, PaperFigure, Section, row
+from afresh.papers.report import Correction, PaperFigure, Section, row_checks
 from afresh.plots.panels import Panel, Series
 from afresh.rates.decay_fit import DecayFits, fit_decays
 from afresh.rates.log_ratio import cohort_rates
@@ -28,18 +29,20 @@ def section_8_1() -> Section:
     chance = ", ".join(f"{100 * _error_by_chance(rate, n):.1f} % for {n}" for rate, n in _CLUBS.values())
     return Section.of(
         "§8.1: how long players stay at a club",
-        *row("exponential rate fitted, {}", found, "0.26 0.36", rates, "/year"),
-        note=f"Lifetimes at the quantiles of the stated rates; AIC takes {' and '.join(sorted(chosen))}. The "
-        "paper's relative errors of 0.9 and 1.2 % are of its records, and it does not say how they are "
-        f"measured; by the area between the curves, chance alone makes {chance} players.",
+        *row_checks("exponential rate fitted, {}", found, "0.26 0.36", rates, "/year"),
+        note=f"Lifetimes at the quantiles of the stated rates; AIC selects {' and '.join(sorted(chosen))}. "
+        "The paper's relative errors of 0.9 and 1.2 % are those of its records, and it does not state how "
+        f"they are measured. By the area between the curves, the error by chance is {chance} players.",
     )
 
 
 def table_3_again() -> Section:
-    """Cohorts made from the rates that follow from Table 3: shares moved within five years."""
+    """Check the shares that moved within five years, in cohorts with the rates that follow from Table 3."""
     rates = cohort_rates(GROUPS, np.full(4, YEARS), PEOPLE, MOVED)
     moved = [100 * float(np.mean(_at_quantiles(float(rate), _MADE) <= YEARS)) for rate in rates.rate]
-    all_moved = "all ten moved; the finite rate ln(21)/5 stands for 10 of 10.5, half of a further one staying"
+    all_moved = (
+        "all ten moved; the estimate ln(21)/5 is finite because it counts half a person more who stayed"
+    )
     whole = Correction("95", all_moved)
     bounds = "; ".join(
         f"{group} {rate:.3f} ({low:.3f}–{high:.3f})"
@@ -47,7 +50,7 @@ def table_3_again() -> Section:
     )
     return Section.of(
         "§8.2: Table 3 again, from cohorts made of its rates",
-        *row("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
+        *row_checks("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
         note=f"Rates per year with 90 % bounds: {bounds}.",
     )
 
@@ -65,15 +68,15 @@ def figure_7() -> PaperFigure:
     return PaperFigure.of(
         "Figure 7",
         "players still at their club",
-        "the share of players still there after so many years, and exponential curves of rates 0.26 and 0.36 "
-        "close to it.",
-        f"the same for as many random lifetimes of these rates (seed {_SEED}), fitted again.",
+        "the share of players still at the club, by years, and close to it exponential curves with the rates "
+        "0.26 and 0.36.",
+        f"the same for as many random lifetimes with these rates (seed {_SEED}), and curves fitted to them.",
         Panel("", "years at the club", "share still there", tuple(series)),
     )
 
 
 def _at_quantiles(rate: float, n: int) -> Floats:
-    """n lifetimes that divide e^{−λt} evenly."""
+    """Return n lifetimes at evenly spaced quantiles of the survival function e^{−λt}."""
     return np.asarray(-np.log((np.arange(n) + 0.5) / n) / rate)
 
 
@@ -82,7 +85,7 @@ def _exponential_rate(found: DecayFits) -> float:
 
 
 def _error_by_chance(rate: float, n: int) -> float:
-    """Mean relative error of an exponential fitted to n true exponential lifetimes."""
+    """Return the mean relative error of an exponential curve that is fitted to n exponential lifetimes."""
     rng = np.random.default_rng(_SEED)
     runs = (fit_decays(Exponential(rate).sample(rng, n)) for _ in range(20))
     errors = [fit.relative_error for found in runs for fit in found.fits if fit.name == "exponential"]

@@ -1,4 +1,4 @@
-"""Razniewski 2016, §2 to §5 and §7: what doctors' addresses earn. Money is in dollars, time in years."""
+"""Razniewski 2016, §2 to §5 and §7: the income of doctors' addresses, in dollars, with time in years."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from afresh.allocation.allocate import allocate
 from afresh.model.decay import Decay, Exponential, Linear
 from afresh.money.best_interval import best_interval
 from afresh.papers.razniewski.incomes import against_uniform, net_income
-from afresh.papers.report import Check, Correction, Section, corrected, row
+from afresh.papers.report import Check, Correction, Section, corrected_check, row_checks
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import Floats
 
-# §2: an address is wrong after 10 (Smith) or 20 (Jones) years at the latest
+# §2: the linear rate per year at which an address is wrong after at most 10 (Smith) or 20 (Jones) years
 SMITH, JONES = 1 / 10, 1 / 20
 
 AGES = (25, 30, 40, 50)
 # Table 1: of 1000 people of each age, those who moved within a year
 _MOVED = np.array([367.0, 271.0, 150.0, 93.0])
 LINEAR_RATES: Floats = _MOVED / 1000
-# The paper computes on with the rates as Table 2 prints them.
+# The paper uses the rounded rates that it prints.
 RATES: Floats = np.array([0.457, 0.316, 0.163, 0.098])
 FORTY = 0.163  # the rate of age 40
 
@@ -33,13 +33,14 @@ _FRESHNESS = {
 
 
 def mean_freshness(decay: Decay, interval: float) -> float:
-    """The average of z between two refreshes (Eq. 3)."""
+    """Return the average of the decay between two refreshes, ``interval`` apart (Eq. 3)."""
     return float(decay.integral(interval)) / interval
 
 
 def two_doctors() -> Section:
     smith, jones = Linear(SMITH), Linear(JONES)
-    # all three for one leave the other wrong for ever: at most 0.46 on average, so it is 1 + 2 or 2 + 1
+    # Three updates for one person leave the other address wrong for ever, with an average freshness of at
+    # most 0.46. So the best plan is 1 + 2 or 2 + 1.
     whole = max(range(1, 3), key=lambda updates: _pair_freshness(updates, 3 - updates))
     plan = allocate([SMITH, JONES], 0.3, decay="linear")
     any_number = Correction(
@@ -50,9 +51,9 @@ def two_doctors() -> Section:
     who = ("Smith", "Jones")
     return Section.of(
         "§2: three updates per ten years for two addresses",
-        *row("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
-        *row("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
-        *row("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
+        *row_checks("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
+        *row_checks("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
+        *row_checks("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
         Check("Smith right on average, two updates", "0.75", mean_freshness(smith, 5.0)),
         Check("Jones right on average, one update", "0.75", mean_freshness(jones, 10.0)),
         Check("both right on average at best", "0.75", plan.freshness, correction=any_number),
@@ -68,7 +69,7 @@ def _right_after(years: float) -> list[float]:
 
 
 def _pair_freshness(smith: int, jones: int) -> float:
-    """Average freshness of both at so many updates each per ten years."""
+    """Return the average freshness of both addresses, given the updates of each per ten years."""
     return (mean_freshness(Linear(SMITH), 10 / smith) + mean_freshness(Linear(JONES), 10 / jones)) / 2
 
 
@@ -114,9 +115,9 @@ def table_1() -> Section:
     corrections = {40: Correction("4.27", rounded), 50: Correction("7.10", rounded)}
     return Section.of(
         "Table 1: decay rates of addresses",
-        *row("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
-        *row("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
-        *row("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
+        *row_checks("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
+        *row_checks("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
+        *row_checks("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
         note="From the shares that moved within a year: 36.7, 27.1, 15.0 and 9.3 %.",
     )
 
@@ -129,7 +130,7 @@ def table_2() -> Section:
     tables = (
         check
         for age, printed in _FRESHNESS.items()
-        for check in row(f"age {age}, u = {{:g}} years", _INTERVALS, printed, fresh[age], "%")
+        for check in row_checks(f"age {age}, u = {{:g}} years", _INTERVALS, printed, fresh[age], "%")
     )
     _, half, one, _, five, ten = fresh[50]
     cells = Correction("2.3", "the difference of rounded cells, 98 − 95")
@@ -162,8 +163,8 @@ def example_4() -> Section:
     cut = Correction("0.40266", "cut after four decimals instead of rounded")
     return Section.of(
         "Example 4: optimal intervals",
-        *row("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
-        *row("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
+        *row_checks("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
+        *row_checks("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
         Check("mean of the four intervals", "4.06", float(intervals.mean()), "years", mean_interval),
         Check("mean income if all are updated every 4.06 years", "0.3973", uniform),
         Check("mean income at the optimal intervals", "0.4026", mean, correction=cut),
@@ -203,13 +204,13 @@ def example_8() -> Section:
     return Section.of(
         "Example 8: a wrong address costs 1 a year, age 40",
         Check("every 4.42 years, no such cost: net income", "0.42", plain[0], correction=_WRONG_042),
-        corrected("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
-        corrected("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
+        corrected_check("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
+        corrected_check("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
         Check("every 4.42 years: net income", "0.20", stale[0]),
         Check("every 3 years, no such cost: net income", "0.46", plain[1]),
         Check("every 3 years: right on average", "79", 100 * fresh[1], "%"),
         Check("every 3 years: cost of wrong", "0.21", 1 - fresh[1]),
-        corrected("every 3 years: net income", "0.24", stale[1], "0.249", own),
+        corrected_check("every 3 years: net income", "0.24", stale[1], "0.249", own),
         Check("gain of every 3 over every 4.42 years", "20", gain, "%", follows),
         note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )
@@ -228,7 +229,7 @@ def example_9() -> Section:
         Check("every 4.42 years: net income", "0.60", income[0], correction=seldom),
         Check("every year: right on average", "92", 100 * fresh, "%"),
         Check("every year: spent", "0.19", fresh - income[1], correction=spent),
-        corrected("every year: net income", "0.73", income[1], "0.672", mixed),
-        corrected("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
+        corrected_check("every year: net income", "0.73", income[1], "0.672", mixed),
+        corrected_check("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
         note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )

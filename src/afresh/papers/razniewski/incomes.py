@@ -2,8 +2,11 @@
 
     NI(u) = n·B·F(u) − n·O·(1−F(u)) − C(n)/u − n·C_U·(1−z(u))/u,    F(u) = (1/u)·∫₀ᵘ z
 
-(the paper's Eqs. 15 and 16 have z(u) where 1−z(u) must stand: only a check that finds a change pays C_U), and
-what one interval for all loses against the best for each (Example 4 and §8.4).
+NI is the net income per unit of time of n records that are refreshed together every u. z is the decay, B the
+benefit of a right record and O the cost of a wrong one per unit of time, C(n) the cost of a check, C_U the
+further cost of an update. The paper's Eqs. 15 and 16 have z(u) instead of 1−z(u), which is wrong, because
+only a check that finds a change costs C_U. ``against_uniform`` compares one interval for all items with the
+best interval for each item (Example 4 and §8.4).
 """
 
 from __future__ import annotations
@@ -25,14 +28,14 @@ def net_income(
     cost: ArrayLike,
     **options: Unpack[IncomeOptions],
 ) -> Any:
-    """Net income per time of refreshing every ``interval`` (infinite: never). Scalars give a float.
+    """Return the net income per unit of time if refreshed every ``interval``; infinity means never.
 
     Example 3 of the paper: a 40-year-old doctor's address, refreshed every two years.
 
     >>> round(net_income(2.0, 0.163, 1.0, 1.0), 2)
     0.35
 
-    Example 9: a check costs 0.10, and 1 more where it finds a change; every 4.42 years, then yearly.
+    Example 9: a check costs 0.10, and 1 more if it finds a change; checks every 4.42 years, and every year.
 
     >>> net_income([4.42, 1.0], 0.163, 1.0, 0.1, update_cost=1.0).round(3)
     array([0.574, 0.672])
@@ -52,10 +55,10 @@ def against_uniform(
     count: ArrayLike = 1,
     **options: Unpack[IncomeOptions],
 ) -> tuple[float, float]:
-    """Net income of all items at one ``interval``, and that of each item at its own best interval.
+    """Return the net income of all items at one common ``interval``, and at each item's best interval.
 
-    ``count`` says how many items of each kind there are. §8.4 of the paper: one big, ten medium and twenty
-    small web sites, whose refreshes cost the square root of their size, all refreshed yearly.
+    ``count`` is the number of items of each kind. The example is §8.4 of the paper: one big, ten medium and
+    twenty small web sites, whose refreshes cost the square root of their size, all refreshed yearly.
 
     >>> sites = {"size": [1024, 61, 22], "cost_of_size": "sqrt", "count": [1, 10, 20]}
     >>> alike, best = against_uniform(0.24, 1.0, 1.0, interval=1.0, **sites)

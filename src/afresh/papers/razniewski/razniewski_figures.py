@@ -1,4 +1,4 @@
-"""Razniewski 2016, Figures 1, 2, 4, 5 and 6, as values to draw. Time in years."""
+"""Razniewski 2016: the curves of Figures 1, 2, 4, 5 and 6. Time is in years."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RATIOS = (0.5, 1.0, 2.0, 3.0, 5.0)
 
 
 def figures() -> tuple[PaperFigure, ...]:
-    """Every figure of the paper that needs no measured lifetimes."""
+    """Return every figure of the paper that needs no measured lifetimes."""
     return (_figure_1(), _figure_2(), _figure_4(), _figure_5(), _figure_6())
 
 
@@ -106,7 +106,7 @@ def _figure_6() -> PaperFigure:
 
 
 def _income_panel(interval: Floats, cases: Mapping[str, tuple[float, float]]) -> Panel:
-    """Net income by interval for each rate and benefit at a cost of 1, and the best intervals as dots."""
+    """Return a panel of net income by interval for each case (rate, benefit), with a dot at the best one."""
     curves = [Series(name, interval, net_income(interval, *case, 1.0)) for name, case in cases.items()]
     best = [best_interval(*case, 1.0) for case in cases.values()]
     x, y = np.array([(income.interval, income.net_income) for income in best]).T

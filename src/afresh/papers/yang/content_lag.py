@@ -1,22 +1,28 @@
 """Yang et al. 2010, Tables 2 and 3, the expected content lag of §4.2, and §5.2 with Figure 2.
 
-Figure 2 is the content lag under four ways of refreshing with ten queries a step. 1000 papers, citations of
-density 2/x³ from 1 up, λ a quarter of them; 200 groups of at most 10 papers, a query refreshes a group. Naive
-1 looks papers up in turn, Naive 2 only those with λ < 1, Greedy sends the ten queries whose groups have the
-largest expected lag Σ ½λτ², ours those of the largest index Σ λτ³/3 (τ·½λτ² − ∫½λτ²: what a refresh now is
-worth beside a steady one). A look-up never beats the query of its group here, so none is made. The order of
-the curves is the result. Its levels (over 2000, and 350) do not follow from the parameters.
+The content lag of a tuple is the sum, over the changes that its copy missed, of the time since each change.
 
-With k queries in a round, one every I, and A_q = Σ_{e ∈ g_q} w_e λ_e the group sum of the tuples that q
-refreshes, the expected content lag at the end of the round is Σ_q a_q (k − x_q)², a_q = A_q I²/(2|L|), x_q
-the query's place (§4.3). It is least with the a_q ascending. The lag per time of the round,
+Figure 2 shows the content lag of 1000 papers under four methods that send ten queries per step. The citations
+of a paper have the density 2/x³ for x ≥ 1, and its rate of change λ is a quarter of them. The papers are in
+200 query groups of at most 10, and a query refreshes its group. τ is the time since a paper's refresh. Naive
+1 looks up ten papers per step in turn, Naive 2 only papers with λ < 1. Greedy sends the ten queries whose
+groups have the largest expected lag Σ ½λτ². Ours sends those with the largest Σ λτ³/3, which is τ·½λτ² −
+∫½λτ²: the gain of a refresh now, compared with refreshes at regular intervals. Greedy and ours look up no
+papers, because here the query of a paper's group is always at least as good. The checked result is the order
+of the curves. The paper's levels (over 2000, and 350) do not follow from its parameters.
 
-    g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),
+In §4.3 a round has k queries, one every I. L is the relation, w_e the weight of a tuple e, g_q the tuples
+that query q refreshes, A_q = Σ_{e ∈ g_q} w_e λ_e its group sum, c_q its cost, and x_q the place of q in the
+round. The expected content lag at the end of the round is Σ_q a_q (k − x_q)² with a_q = A_q I²/(2|L|). It is
+least if the queries are sent in the order of ascending a_q. In this order x̃ the lag per time of the round is
 
-grows with I, so the best I is where it meets the threshold α (§4.4; the paper divides by |L| once more, so
-its α is ours over |L|). The paper searches for it; since g is linear in I, it is I = α/g(x̃, 1). With one
-query g is 0. In a repeating cycle the order does not change the average lag, but how often each group is
-refreshed does: frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with objective lag.
+    g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),    A_(i) the i-th smallest group sum.
+
+It grows with I, so the best I is the one at which g equals the threshold α (§4.4; the paper divides by |L|
+once more, so its α is ours divided by |L|). The paper searches for this I; because g is linear in I, it is
+α/g(x̃, 1). With one query g is 0. If rounds are repeated, the order of queries does not change the average
+lag, but the frequency of each query does: the best frequencies are proportional to (A_q/c_q)^{1/3}, which
+is the allocation with objective lag.
 """
 
 from __future__ import annotations
@@ -26,13 +32,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from afresh.papers.report import Check, PaperFigure, Section, corrected, row
+from afresh.papers.report import Check, PaperFigure, Section, corrected_check, row_checks
 from afresh.plots.panels import Panel, Series
 from afresh.probes.update_models import expected_lag
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 from afresh.values.errors import UsageError
 
-_GROUP_SUMS = (3.0, 7.0)  # λ = 1, 2 behind the first query, 3, 4 behind the second, all weights 1
+_GROUP_SUMS = (3.0, 7.0)  # rates 1 and 2 in the first group, 3 and 4 in the second, all weights 1
 _TUPLES = 4
 _BISECTIONS = 60
 
@@ -40,26 +46,26 @@ _BISECTIONS = 60
 def table_2() -> Section:
     times = (6, 7, 8)
     lags = [content_lag((5.0, 6.0, 7.0), now) for now in times]
-    return Section.of("Table 2", *row("F(e;{})", times, "1 3 6", lags))
+    return Section.of("Table 2", *row_checks("F(e;{})", times, "1 3 6", lags))
 
 
 def table_3() -> Section:
     places = ((0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2))
     a = coefficients(_GROUP_SUMS, _TUPLES, 1.0)
     lags = [lag_after_round(a, place) for place in places]
-    cells = row("F(L;2), x = {}", places, "5 3.875 3.5 2.375 0.875 1.5 0.375", lags)
+    cells = row_checks("F(L;2), x = {}", places, "5 3.875 3.5 2.375 0.875 1.5 0.375", lags)
     best = np.empty(2)
     best[best_order(_GROUP_SUMS)] = (1, 2)
     least = Check("least, in the best order", "0.375", lag_after_round(a, best))
     alpha = 0.75
     ratio = search_interval(_GROUP_SUMS, _TUPLES, alpha) / interval_for(_GROUP_SUMS, _TUPLES, alpha)
     search = Check("§4.4: doubling and bisection against the closed form", "1.000000", ratio)
-    note = "x: the queries' places in the round, 0 is not sent."
+    note = "x has the places of the two queries in the round; a query at place 0 is not sent."
     return Section.of("Table 3", *cells, least, search, note=note)
 
 
 def expected_lag_section() -> Section:
-    """½λt² is exact: simulated, against the paper's asymptotic claim."""
+    """Check by simulation that the expected content lag is exactly ½λt²."""
     rng = np.random.default_rng(1)
     rate, span, runs = 0.7, 3.0, 200_000
     counts = rng.poisson(rate * span, runs)
@@ -67,12 +73,12 @@ def expected_lag_section() -> Section:
     lags = np.add.reduceat(spans, np.append(0, np.cumsum(counts)[:-1]))
     mean = float(lags[counts > 0].sum() / runs)
     ratio = mean / float(expected_lag(rate, span))
-    note = "The paper calls ½λt² asymptotic; by Campbell's theorem it is exact at every t."
+    note = "The paper calls ½λt² asymptotic; by Campbell's theorem it is exact at every time t."
     return Section.of("§4.2, expected content lag", Check("simulated E[F]/½λt²", "1.00", ratio), note=note)
 
 
 def content_lag(changes: ArrayLike, now: float) -> float:
-    """F(e;t) = Σ (t − t_i) over the changes missed so far (Definition in §4.2).
+    """Return the content lag F(e;t) = Σ (t − t_i) at ``now``, over the times t_i of missed changes (§4.2).
 
     >>> [content_lag([5, 6, 7], now) for now in (6, 7, 8)]  # the paper's Table 2
     [1.0, 3.0, 6.0]
@@ -82,7 +88,7 @@ def content_lag(changes: ArrayLike, now: float) -> float:
 
 
 def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: float = 1.0) -> float:
-    """``interval_for`` by the paper's search: doubling or halving from ``start``, then bisection (§4.4).
+    """Return the result of ``interval_for`` by the paper's search (§4.4): doubling, then bisection.
 
     >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
     4.0
@@ -105,11 +111,11 @@ def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: 
 PAPERS, GROUPS, MOST, QUERIES, STEPS = 1000, 200, 10, 10, 500
 _SEED = 20100606
 _LEVELS = "the levels do not follow from the parameters stated"
-_SETTLED = 200  # steps after which a mean is taken
+_SETTLED = 200  # means are taken after this number of steps
 
 
 def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
-    """Figure 2, simulated: the content lag after each step by method, all under the same changes."""
+    """Simulate Figure 2: return the content lag after each step, by method, under the same changes."""
     rng = np.random.default_rng(seed)
     citations = (1.0 - rng.random(PAPERS)) ** -0.5  # the inverse of P(X > x) = 1/x²
     rates = 0.25 * citations
@@ -119,7 +125,7 @@ def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
 
 
 def mean_lags(lag: Mapping[str, Float64s]) -> dict[str, float]:
-    """The mean of each course after the start has worn off."""
+    """Return the mean of each course after the first ``_SETTLED`` steps."""
     return {name: float(course[_SETTLED:].mean()) for name, course in lag.items()}
 
 
@@ -132,8 +138,8 @@ def section(lag: Mapping[str, Float64s]) -> Section:
         Check("Greedy / Naive 2", "< 1", greedy / two),
         Check("Naive 2 / Naive 1, last 50 steps", "> 1", ratio),
         Check("ours / Greedy", "< 1", ours / greedy),
-        corrected("Naive 1, mean lag", "> 2000", one, "8e2", _LEVELS),
-        corrected("Greedy, mean lag", "350", greedy, "28", _LEVELS),
+        corrected_check("Naive 1, mean lag", "> 2000", one, "8e2", _LEVELS),
+        corrected_check("Greedy, mean lag", "350", greedy, "28", _LEVELS),
     )
     note = (
         f"Mean content lag after step {_SETTLED}: Naive 1 {one:.0f}, Naive 2 {two:.0f}, Greedy {greedy:.1f}, "
@@ -156,7 +162,7 @@ def figure_2(lag: Mapping[str, Float64s]) -> PaperFigure:
 
 
 def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
-    """Lag after each step; a step's changes come in its middle, on average, then its queries are sent."""
+    """Return the mean lag after each step, whose changes come in its middle, and its queries at its end."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)
     turn = np.flatnonzero(rates < 1) if name == "Naive 2" else np.arange(PAPERS)
@@ -168,8 +174,8 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
         if name.startswith("Naive"):
             fresh = turn[(step * QUERIES + np.arange(QUERIES)) % len(turn)]
         else:
-            worth = rates * (0.5 * since**2 if name == "Greedy" else since**3 / 3)
-            gains = np.bincount(groups, weights=worth, minlength=GROUPS)
+            value = rates * (0.5 * since**2 if name == "Greedy" else since**3 / 3)
+            gains = np.bincount(groups, weights=value, minlength=GROUPS)
             best = np.argsort(-gains, kind="stable")[:QUERIES]
             fresh = np.flatnonzero(np.isin(groups, best))
         count[fresh], lag[fresh], since[fresh] = 0, 0, 0
@@ -178,7 +184,7 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
 
 
 def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
-    """Eqn. (4): Σ a_q (k − x_q)²; place 0 is a query not sent.
+    """Return the lag at the end of a round, Σ a_q (k − x_q)² (Eqn. 4); a query at place 0 is not sent.
 
     >>> lag_after_round([0.375, 0.875], [1, 2])  # the least of the paper's Table 3
     0.375
@@ -189,7 +195,7 @@ def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
 
 
 def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64s:
-    """a_q = A_q I²/(2|L|).
+    """Return a_q = A_q I²/(2|L|) of each query, for a relation of ``tuples`` tuples.
 
     >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
     array([0.375, 0.875])
@@ -198,7 +204,7 @@ def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64
 
 
 def best_order(group_sums: ArrayLike) -> Ints:
-    """The queries in the order to send them: ascending group sums, ties as given.
+    """Return the indexes of the queries in the best order, that of ascending group sums.
 
     >>> best_order([7.0, 3.0])
     array([1, 0])
@@ -207,7 +213,7 @@ def best_order(group_sums: ArrayLike) -> Ints:
 
 
 def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
-    """g(x̃, I), the lag at the end of the best-ordered round per time of the round.
+    """Return g(x̃, I), the lag at the end of a round in the best order, divided by the round's length.
 
     >>> lag_per_time([3.0, 7.0], tuples=4, interval=1.0)
     0.1875
@@ -218,7 +224,7 @@ def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
 
 
 def interval_for(group_sums: ArrayLike, tuples: int, alpha: float) -> float:
-    """The interval at which g meets ``alpha``; infinite where the lag is 0 at every interval.
+    """Return the interval at which g equals ``alpha``; infinity if the lag is 0 at every interval.
 
     >>> interval_for([3.0, 7.0], tuples=4, alpha=0.75)
     4.0

@@ -1,12 +1,14 @@
 """Yang et al. 2010, §5.3, Figures 3 to 5: coverage and speedup of GreedyProbes against the keyword pool.
 
-Run on records at hand instead of Google Scholar and Amazon: papers of seven topics, by words of their titles;
-papers of one circle of authors; films of a few hundred directors. The server is all records (for films a
-random 0.58 of them), the proxy a random 1/4.6 of the server (for films all of them): the paper's scales.
+The experiments use given records instead of Google Scholar and Amazon: papers of seven topics, selected by
+words of their titles; papers of one circle of authors; films of 200 directors. The server has all records
+(for films a random 58 % of them). The proxy, from which the sizes of answers are estimated, has a random
+1/4.6 of the server's records (for films all records). These are the scales of the paper.
 
-The coverage ratio Σ_q E[coverage(q)]/|L| (§5.1) counts a tuple as often as it is covered and may exceed 1, so
-the distinct share is given beside it. The paper defines the speedup ratio as requests per tuple and plots its
-inverse, tuples per request: the latter is meant here.
+The coverage ratio Σ_q E[coverage(q)]/|L| (§5.1), for probes q and the relation L, counts a tuple once for
+every probe that covers it, and may exceed 1. Therefore the share of distinct tuples is computed too. The
+paper defines the speedup ratio as requests per tuple, but plots tuples per request, which is what is computed
+here.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class SearchRecords:
     texts: Mapping[str, Sequence[str]]
 
     def rows(self, places: Sequence[int]) -> dict[str, list[str]]:
-        """Some of the records.
+        """Return the records at these places.
 
         >>> SearchRecords("made", "papers", {"title": ["a", "b"], "authors": ["x", "y"]}).rows([1])
         {'title': ['b'], 'authors': ['y']}
@@ -58,7 +60,10 @@ _SEED = 671
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Experiment:
-    """A relation, the server's records and a proxy of them, each as texts; the attributes to probe by."""
+    """The texts of the relation, the server and the proxy, and the attributes whose values are the queries.
+
+    A query has ``scale`` times as many results at the server as in the proxy.
+    """
 
     title: str
     local: dict[str, list[str]]
@@ -76,13 +81,16 @@ class _Measured:
 
 
 def figures(records: SearchRecords) -> tuple[PaperFigure, ...]:
-    """Figures 3 and 4 of papers, Figure 5 of films."""
+    """Return Figures 3 and 4 for papers, or Figure 5 for films."""
     if records.kind == "movies":
-        return (_figure("Figure 5", records, _films(records)),)
-    return (_figure("Figure 3", records, _topics(records)), _figure("Figure 4", records, _circle(records)))
+        return (_figure("Figure 5", records, _film_experiment(records)),)
+    return (
+        _figure("Figure 3", records, _topic_experiment(records)),
+        _figure("Figure 4", records, _circle_experiment(records)),
+    )
 
 
-def _topics(records: SearchRecords) -> _Experiment:
+def _topic_experiment(records: SearchRecords) -> _Experiment:
     each = -(-_TOPIC_PAPERS // len(TOPICS))
     places: dict[int, None] = {}
     for topic in TOPICS:
@@ -91,8 +99,8 @@ def _topics(records: SearchRecords) -> _Experiment:
     return _paper_experiment("papers of seven topics", records, sorted(places))
 
 
-def _circle(records: SearchRecords) -> _Experiment:
-    """Papers of the most prolific author's co-authors, most frequent first: an institution of sorts."""
+def _circle_experiment(records: SearchRecords) -> _Experiment:
+    """Return papers of the most prolific author's co-authors, as a substitute for those of an institution."""
     names = [{name.strip() for name in text.split(";") if name.strip()} for text in records.texts["authors"]]
     prolific = Counter(name for row in names for name in row).most_common(1)
     head = prolific[0][0] if prolific else ""
@@ -118,7 +126,7 @@ def _paper_experiment(title: str, records: SearchRecords, places: Sequence[int])
     )
 
 
-def _films(records: SearchRecords) -> _Experiment:
+def _film_experiment(records: SearchRecords) -> _Experiment:
     rng = np.random.default_rng(_SEED)
     shop = np.flatnonzero(rng.random(records.count) < MOVIE_SCALE)
     directors = Counter(records.texts["director"][place] for place in shop.tolist())
@@ -136,7 +144,7 @@ def _films(records: SearchRecords) -> _Experiment:
 
 def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> PaperFigure:
     tuples = len(experiment.local["title"])
-    runs = [_measured(experiment, one, method) for one in experiment.attributes for method in METHODS]
+    runs = [_measure(experiment, one, method) for one in experiment.attributes for method in METHODS]
     best = max(runs, key=lambda run: max(q.distinct_ratio * q.speedup_ratio for q in run.quality))
     place = int(np.argmax([q.distinct_ratio * q.speedup_ratio for q in best.quality]))
     ours = tuples / _fewest_requests(experiment)
@@ -162,7 +170,7 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
 
 
 def _covered(probes: Sequence[Probe], tuples: int) -> list[float]:
-    """The share of tuples that is covered after each probe, from 0 on."""
+    """Return the expected share of covered tuples before the first probe and after each probe."""
     missed, course = np.ones(tuples), [0.0]
     for probe in probes:
         missed[probe.tuples] *= 1.0 - probe.expected / max(len(probe.tuples), 1)
@@ -170,12 +178,12 @@ def _covered(probes: Sequence[Probe], tuples: int) -> list[float]:
     return course
 
 
-def _measured(experiment: _Experiment, attribute: KeywordAttribute, method: int) -> _Measured:
+def _measure(experiment: _Experiment, attribute: KeywordAttribute, method: int) -> _Measured:
     relation = index_relation(experiment.local, [attribute])
     proxy = index_corpus(relation, experiment.proxy, [attribute])
 
     def totals(sets: Ints) -> Float64s:
-        """c·|R_proxy(q)|, the paper's estimate, never below what is known to match."""
+        """Return the paper's estimate scale·|R_proxy(q)|, or the matches in the relation if greater."""
         most = np.maximum(experiment.scale * proxy.counts(sets), relation.counts(sets))
         return np.asarray(most, dtype=np.float64)
 
@@ -194,7 +202,7 @@ def _fewest_requests(experiment: _Experiment) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuality:
-    """The paper's measures of a set of probes."""
+    """The paper's measures of a set of probes; ``distinct_ratio`` counts each covered tuple once."""
 
     coverage_ratio: float
     distinct_ratio: float
@@ -203,11 +211,12 @@ class ProbeQuality:
 
 
 def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
-    """The measures of ``probes`` on a relation of ``tuples`` tuples.
+    """Return the measures of ``probes`` on a relation L of ``tuples`` tuples.
 
-    A tuple that q covers with probability E[coverage(q)]/|R_L(q)| is covered by some q with 1 − Π(1 − …).
+    A probe q covers each tuple that it matches with probability p_q = E[coverage(q)]/|R_L(q)|, where R_L(q)
+    are the tuples of L that q matches. So a tuple is covered with probability 1 − Π_q (1 − p_q).
 
-    >>> twice = Probe((0,), np.array([0, 1]), np.array([0, 1]), 20.0, 1.0, 1.0)  # first of two pages
+    >>> twice = Probe((0,), np.array([0, 1]), np.array([0, 1]), 20.0, 1.0, 1.0)  # gets the first of two pages
     >>> quality_of([twice], 4)
     ProbeQuality(coverage_ratio=0.25, distinct_ratio=0.25, speedup_ratio=1.0, requests=1.0)
     """

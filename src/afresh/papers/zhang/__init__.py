@@ -12,7 +12,7 @@ CITATION = (
 
 
 def report() -> Report:
-    """Tables 1 and 2, the numbers in the text, and Figures 2 and 4.
+    """Return the report on Tables 1 and 2, the numbers in the text, and Figures 2 and 4.
 
     >>> from afresh.papers.report import CheckVerdict
     >>> report().count(CheckVerdict.UNEXPLAINED)

@@ -1,9 +1,9 @@
-"""Zhang, Tang, Yang & Li 2007, Tables 1 and 2 and the numbers in the text of §2 and §3, in exact numbers.
+"""Zhang, Tang, Yang & Li 2007: Tables 1 and 2 and the numbers in §2 and §3, computed exactly.
 
-n regular polls at frequency f find X changes of an item with rate λ = r·f, so X is binomial with
-p = 1−e^{−r}. Bias and spread of the log family r̂ = −ln((n−X+a)/(n+a)), and which a and n to choose, are
-finite sums over that binomial: no simulation, no expansion (§2.2 and §3; Cho & Garcia-Molina 2003 for
-a = 0.5).
+n regular polls at frequency f find X changes of an item with rate λ = r·f, so X is binomial with p =
+1−e^{−r}. The estimators of the log family are r̂ = −ln((n−X+a)/(n+a)) with a parameter a (§2.2 and §3; Cho &
+Garcia-Molina 2003 for a = 0.5). Their bias and spread are finite sums over the binomial distribution, so that
+no simulation or series expansion is needed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from afresh.model.roots import find_crossing
-from afresh.papers.report import Check, Correction, Section, row
+from afresh.papers.report import Check, Correction, Section, row_checks
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
 
-# Zhang 2007, Table 2: for n = 7, the range of r and the a that suits it.
+# Zhang 2007, Table 2, for n = 7: the lower and upper end of a range of r, and the a for this range.
 RANGES_OF_SEVEN = (
     (0.5, 0.9, 0.7),
     (0.9, 2.0, 0.4),
@@ -32,7 +32,7 @@ RANGES_OF_SEVEN = (
 
 
 def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """E[r̂], the sum of r̂ over the binomial distribution of X.
+    """Return E[r̂], the mean of r̂ over the binomial distribution of X, for n = ``polls``.
 
     Zhang 2007, Table 1, r = 1, n = 3: E[r̂]/r is 0.9515 for a = 0.5 and 1.0212 for a = 0.4.
 
@@ -45,7 +45,7 @@ def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """Relative bias E[r̂]/r − 1; its limit at r = 0 is n·ln((n+a)/(n−1+a)) − 1 (Zhang's c₁).
+    """Return the relative bias E[r̂]/r − 1; at r = 0 its limit n·ln((n+a)/(n−1+a)) − 1 (Zhang's c₁).
 
     >>> round(bias(2.0, 3, 0.4), 4)
     -0.1653
@@ -59,9 +59,9 @@ def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """Relative standard deviation σ/r of r̂; grows like 1/√r towards r = 0.
+    """Return the relative standard deviation σ/r of r̂, which grows like 1/√r towards r = 0.
 
-    The paper writes σ²/r for it; its bound of 60 % holds for σ/r.
+    The paper writes σ²/r, but its bound of 60 % holds for σ/r.
 
     >>> round(spread(1.0, 7, 0.4), 3)
     0.558
@@ -75,10 +75,10 @@ def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def exact_a(polls: int) -> float:
-    """The a for which E[r̂] has slope exactly 1 at r = 0: (n−(n−1)e^{1/n})/(e^{1/n}−1), falling to 1/2.
+    """Return the a for which E[r̂] has slope 1 at r = 0 (Zhang 2007, §2.2), for n = ``polls``.
 
-    Zhang 2007, §2.2. Written as 1/(e^{1/n}−1) − (n−1); from n = 8 on by the Bernoulli series, since the
-    difference of two large numbers loses digits.
+    It is (n−(n−1)e^{1/n})/(e^{1/n}−1) = 1/(e^{1/n}−1) − (n−1), and falls to 1/2 as n grows. From n = 8 on the
+    Bernoulli series is used, because the difference of two large numbers loses digits.
 
     >>> round(exact_a(1), 6), round(exact_a(7), 6), round(exact_a(10**6), 9)
     (0.581977, 0.511901, 0.500000083)
@@ -91,10 +91,10 @@ def exact_a(polls: int) -> float:
 
 
 def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 0.05, most: int = 500) -> int:
-    """Least n for which the bias stays below ``tolerance`` for every r in [low, high].
+    """Return the least number of polls for which |bias| < ``tolerance`` for every r in [low, high].
 
-    Zhang 2007, §3 says 3, 7 and 35 for r up to 1, 2 and 4; exactly it is 5, 6 and 35
-    (with 3, r̂ at r = 0.44 is 6.4 % too high).
+    Zhang 2007, §3 states 3, 7 and 35 for r up to 1, 2 and 4. The exact numbers are 5, 6 and 35: with 3 polls
+    r̂ is 6.4 % too high at r = 0.44.
 
     >>> polls_needed(0, 1), polls_needed(1, 2), polls_needed(2, 4)
     (5, 6, 35)
@@ -111,11 +111,12 @@ def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 
 def suitable_a(
     low: float, high: float, polls: int = 7, *, tolerance: float = 0.05, widest: float = 0.6
 ) -> tuple[float, float]:
-    """From which to which a in (0, 1] |bias| < ``tolerance`` and σ/r < ``widest`` for all r in [low, high].
+    """Return the least and the largest a in (0, 1] that suit all r in [low, high].
 
-    E[r̂] and the differences between the values of r̂ fall as a grows, at every r. So the largest bias, the
-    smallest bias and the spread each cross their limit at one a; where no a keeps both, the first exceeds the
-    second. Zhang 2007, Table 2 has 0.7 for r from 0.5 to 0.9:
+    Suitable means |bias| < ``tolerance`` and σ/r < ``widest``. E[r̂] and the differences between the values
+    of r̂ fall as a grows, at every r. So the largest bias, the smallest bias and the spread each reach their
+    limit at one a. If no a is suitable, the first number returned exceeds the second. Zhang 2007, Table 2 has
+    0.7 for r from 0.5 to 0.9:
 
     >>> low, high = suitable_a(0.5, 0.9)
     >>> round(low, 2), round(high, 2)
@@ -128,14 +129,14 @@ def suitable_a(
 
 
 def _falling_root(function: Callable[[float], float]) -> float:
-    """The a from 0 to 1 at which a falling function is 0, or the end that comes nearest to it."""
+    """Return the a from 0 to 1 at which a falling function is 0, or else the end where it is nearer to 0."""
     ends = np.array([1e-9]), np.array([1.0])
     found = find_crossing(lambda a: np.array([math.exp(function(float(a[0])))]), *ends)
     return float(found[0])
 
 
 def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
-    """r as it was given, whose storage type the answer takes, and in float64."""
+    """Return r as given, whose type the result must have, and r in float64."""
     given = as_floats("r", r)
     ratio = np.asarray(given, dtype=np.float64)
     if not np.all((ratio >= 0) & (ratio < np.inf)):
@@ -144,14 +145,14 @@ def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
 
 
 def _distribution(ratio: Float64s, polls: int, a: float) -> tuple[Float64s, Float64s]:
-    """Chances of X = 0…n at each r (last axis), and r̂ at each X."""
+    """Return the probabilities of X = 0…n (last axis) for each r, and the value of r̂ for each X."""
     _check_polls(polls)
     if not 0 < a < math.inf:
         raise InputError(f"a is {a}: must be more than 0, and finite")
     x = np.arange(polls + 1.0)
-    # ln C(n, x) by a running sum: exact enough (n·1e−16) and needs no gamma function.
+    # ln C(n, x) by a running sum, which has an error of about n·1e−16 and needs no gamma function.
     log_choose = np.concatenate(([0.0], np.cumsum(np.log((polls - x[1:] + 1) / x[1:]))))
-    # The chance of a change is 0 at r = 0; a tiny stand-in leaves X = 0 with chance 1 there.
+    # At r = 0 the probability of a change is 0, whose logarithm is infinite. A tiny r gives P(X = 0) = 1 too.
     log_p = np.log(-np.expm1(-np.maximum(ratio, 1e-300)))
     chances = np.exp(log_choose + x * log_p[..., None] - (polls - x) * ratio[..., None])
     return chances, -np.log1p(-x / (polls + a))
@@ -190,7 +191,9 @@ def table_1() -> Section:
     checks = (
         check
         for a, printed in _TABLE_1.items()
-        for check in row(f"a = {a:g}, r = {{:g}}", _RATIOS, printed, expectation(_RATIOS, 3, a) / _RATIOS)
+        for check in row_checks(
+            f"a = {a:g}, r = {{:g}}", _RATIOS, printed, expectation(_RATIOS, 3, a) / _RATIOS
+        )
     )
     return Section.of("Table 1: E[r̂]/r for n = 3", *checks)
 
@@ -208,7 +211,7 @@ def polls_for_small_bias() -> Section:
 
 
 def table_2() -> Section:
-    """The best a for seven polls: bias and spread at the ends of each range."""
+    """Check bias and spread of the a printed for each range of r, at both ends of the range."""
     checks = []
     for low, high, a in RANGES_OF_SEVEN:
         for r in (low, high):
@@ -220,6 +223,6 @@ def table_2() -> Section:
     return Section.of(
         "Table 2: the best a for n = 7",
         *checks,
-        note="The paper writes σ²/r for the spread; its bound of 60 % is one on σ/r. Both bounds hold "
-        f"throughout a range for {kept}: every printed a lies within.",
+        note="The paper writes σ²/r for the spread, but its bound of 60 % is for σ/r. Both bounds hold "
+        f"in the whole range for {kept}. Every printed a is in its interval.",
     )

@@ -1,13 +1,14 @@
-"""Zhang, Tang, Yang & Li 2007, §5 and Figure 4, run again on simulated pages.
+"""Zhang, Tang, Yang & Li 2007, §5 and Figure 4, repeated on simulated pages.
 
-The paper followed 400 pages for a month, twice a day, kept the 185 that changed fewer than ten times, and
-estimated their rates from a look every five days. Its pages are not published. Ours are Poisson with rates
-spread evenly on a logarithmic scale from once in 60 days to once a day, and kept by the same rule; their true
-rates are known.
+The paper polled 400 pages twice a day for a month, selected the 185 that changed fewer than ten times, and
+estimated their rates from one poll every five days. Its pages are not published. Our pages change by a
+Poisson process, with rates distributed evenly on a logarithmic scale from once in 60 days to once a day. They
+are selected by the same rule, and their true rates are known.
 
-SAA runs on many pages at once, by the same rules as one page at a time. A poll 1/f after the last finds a
-change with chance 1−e^{−λ/f}, independently. Pages in the same state (polls, changes, doublings, …) make the
-same move, so the rules are asked once per distinct state.
+SAA, the paper's self-adaptive estimator (``rates/saa.py``), runs here on many pages at once. A poll at time
+1/f after the previous poll finds a change with probability 1−e^{−λ/f}, independently of other polls. Pages in
+the same state (polls, changes, doublings, …) make the same move, so the move is computed once per distinct
+state.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
 @dataclass(frozen=True, slots=True)
 class SaaRuns:
-    """What SAA found of each page: rate, polls spent with the baseline visit, time spent, verdict.
+    """The results of SAA per page: estimated rate, polls made (with the first visit), duration and verdict.
 
-    ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` if ``most_polls`` cut it short.
+    ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` after ``most_polls`` polls.
     """
 
     rate: Float64s
@@ -45,7 +46,11 @@ class SaaRuns:
 
 @dataclass(slots=True)
 class _SaaPages:
-    """The running state of all pages. ``bits`` are a round's first seven: only those are ever merged."""
+    """The current state of all pages.
+
+    ``bits`` are the results of a round's first seven polls, the only ones that are merged; ``have`` is the
+    number of polls made in the round, ``target`` their number at its end.
+    """
 
     frequency: Float64s
     bits: Bools
@@ -66,7 +71,7 @@ def simulate_saa(
     paper: bool = False,
     most_polls: int = 200,
 ) -> SaaRuns:
-    """Run SAA from ``guess`` on a Poisson page of each rate.
+    """Run SAA, starting at frequency ``guess``, on one Poisson page per rate.
 
     >>> runs = simulate_saa(np.full(20_000, 1.0), 1.0, np.random.default_rng(1))
     >>> round(float(np.mean(runs.rate)), 2)
@@ -96,7 +101,7 @@ def simulate_saa(
 def _poll_round(
     pages: _SaaPages, runs: SaaRuns, true: Float64s, running: Ints, rng: np.random.Generator
 ) -> None:
-    """Make every poll that the running pages' rounds still lack."""
+    """Make the remaining polls of the current round of every running page."""
     interval = 1 / pages.frequency[running]
     chance = -np.expm1(-true[running] * interval)
     lacking = pages.target[running] - pages.have[running]
@@ -113,8 +118,8 @@ def _poll_round(
 
 
 def _moves(pages: _SaaPages, running: Ints, fastest: float, paper: bool) -> Ints:
-    """The move of each running page, asked once per distinct state."""
-    # Under the paper's rules doublings and divisions are unbounded and without meaning: no part of the state.
+    """Return the next move of each running page, computed once per distinct state."""
+    # The paper's rules do not limit doublings and divisions, so these counts are left out of the state.
     steps = [counts[running] * (not paper) for counts in (pages.doublings, pages.divisions)]
     growable = 2 * pages.frequency[running] <= fastest
     parts = [pages.have[running], pages.changes[running], *steps, growable, pages.origin[running]]
@@ -129,7 +134,7 @@ def _moves(pages: _SaaPages, running: Ints, fastest: float, paper: bool) -> Ints
 
 
 def _finish(pages: _SaaPages, runs: SaaRuns, running: Ints, moves: Ints, most_polls: int) -> None:
-    """Write down the estimate of every page that ends here or has used up its polls."""
+    """Record the estimate of every page whose move ends its run, or that has used up its polls."""
     spent = runs.polls[running] >= most_polls
     for move in Move:
         ends = move in _ENDS
@@ -137,7 +142,7 @@ def _finish(pages: _SaaPages, runs: SaaRuns, running: Ints, moves: Ints, most_po
         if chosen.size == 0:
             continue
         polls, changes = pages.have[chosen], pages.changes[chosen]
-        # What was cut short takes the value that is never 0.
+        # A run that was cut short uses the estimate that is never 0.
         rule = move if ends else Move.AT_MOST
         runs.rate[chosen] = saa.final_ratio(rule, polls, changes) * pages.frequency[chosen]
         if ends:
@@ -181,7 +186,7 @@ MORE_POLLS = "a = 0.4 with more polls"
 
 @dataclass(frozen=True, slots=True)
 class EstimatorTrial:
-    """What one estimator made of the pages: estimate/true rate of each, and polls spent per page."""
+    """The result of one estimator: estimated over true rate of each page, and mean polls per page."""
 
     name: str
     ratio: Floats
@@ -189,18 +194,18 @@ class EstimatorTrial:
 
     @property
     def middle(self) -> str:
-        """Between which estimate/true the middle 80 % of the pages lie."""
+        """The interval of estimated over true rate with the middle 80 % of the pages, as text."""
         low, high = np.quantile(self.ratio, [0.1, 0.9])
         return f"{low:.2f}–{high:.2f}"
 
     @property
     def near(self) -> float:
-        """Share of the pages whose estimate is within a factor of 1.5 of the true rate."""
+        """The share of the pages whose estimate is within a factor of 1.5 of the true rate."""
         return float(np.mean((self.ratio > 1 / NEAR) & (self.ratio < NEAR)))
 
 
 def run_trials() -> dict[str, EstimatorTrial]:
-    """X/T, a = 0.5, a = 0.4, SAA, and a = 0.4 with as many polls as SAA spends."""
+    """Run the estimators X/T, a = 0.5, a = 0.4, SAA, and a = 0.4 with as many polls as SAA makes."""
     rng = np.random.default_rng(SEED)
     rates = np.exp(rng.uniform(np.log(1 / 60), np.log(1.0), _PAGES))
     looks = _MONTH_DAYS * _LOOKS_PER_DAY
@@ -223,11 +228,11 @@ def run_trials() -> dict[str, EstimatorTrial]:
 
 
 def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
-    """Which estimator comes nearest: shares of pages within a factor of 1.5, one over the other."""
+    """Compare two estimators by their shares of pages with an estimate within a factor of 1.5."""
     share = {name: trial.near for name, trial in made.items()}
     naive, cho, zhang, adaptive = (share[name] for name in ("X/T", "a = 0.5", "a = 0.4", "SAA"))
     more = made[MORE_POLLS]
-    alike = Correction("1.0", f"with six polls neither comes nearer: {zhang:.1%} and {cho:.1%} of the pages")
+    alike = Correction("1.0", f"with six polls both are equally near: {zhang:.1%} and {cho:.1%} of the pages")
     shares = ", ".join(f"{name} {100 * value:.0f} %" for name, value in share.items())
     middles = ", ".join(f"{trial.name} {trial.middle}" for trial in made.values())
     return Section.of(
@@ -236,8 +241,8 @@ def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
         Check("a = 0.4 over X/T", "> 1", zhang / naive),
         Check("a = 0.4 over a = 0.5", "> 1", zhang / cho, correction=alike),
         Check("SAA over a = 0.4", "> 1", adaptive / zhang),
-        note=f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimate/true of the middle 80 % of them: "
-        f"{middles}. SAA, started at a look every five days, spends "
-        f"{made['SAA'].polls:.1f} polls a page, the others {_POLLS + 1}; {more.polls:.0f} polls at that "
-        "interval, which suits these pages, bring a = 0.4 as near.",
+        note=f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimated over true rate of the middle "
+        f"80 %: {middles}. SAA, which starts with a poll every five days, makes {made['SAA'].polls:.1f} "
+        f"polls per page, the others {_POLLS + 1}. With {more.polls:.0f} polls at that interval, which suits "
+        "these pages, a = 0.4 is as near as SAA.",
     )

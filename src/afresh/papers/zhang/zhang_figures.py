@@ -1,4 +1,4 @@
-"""Zhang, Tang, Yang & Li 2007, Figures 2 and 4, and SAA's mean and spread, as values to draw."""
+"""Zhang, Tang, Yang & Li 2007: the curves of Figures 2 and 4, and the mean estimate and polls of SAA."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS = 4000
 
 
 def figures(pages: Mapping[str, EstimatorTrial]) -> tuple[PaperFigure, ...]:
-    """Every figure with numbers in it; ``pages`` are the trials of Figure 4."""
+    """Return every figure that shows numbers; ``pages`` are the trials of Figure 4, by estimator."""
     return (_figure_2(), _figure_4(pages), _saa())
 
 

@@ -1,17 +1,19 @@
-"""The Gamma filter: a belief Gamma(a, b) about each rate, carried through the polls in O(1) per poll.
+"""The Gamma filter: a belief Gamma(a, b) about each rate, updated in O(1) per poll.
 
-Unchanged for t: the posterior is Gamma(a, b+t), exactly. Found changed after t: the posterior is not Gamma;
-it is replaced by the Gamma of the same mean and variance. With q = b/(b+t), p = q^a:
+If a poll finds no change after a time t, the posterior is exactly Gamma(a, b+t). If it finds a change, the
+posterior is not a Gamma distribution. It is replaced by the Gamma distribution of the same mean and variance.
+With q = b/(b+t) and p = q^a:
 
     mean      m  = (a/b)·(1−p·q)/(1−p)
     shape     a' = a / (1 − D),   D = (a+1)·p·(1−q)² / (1−p·q)²,   0 ≤ D ≤ 1/(a+1)
     rate      b' = a'/m
 
-which is a' = m²/(m₂−m²) rewritten without cancellation. The moments of one step are exact; over many the
-answer depends a little on the order, and it is overconfident where λt ≳ 3: there use the grid posterior.
+This is a' = m²/(m₂−m²), with m₂ the second moment, rewritten so that no digits cancel. The moments of one
+step are exact. Over many steps the result depends a little on their order, and it is overconfident if
+λt ≳ 3; use the grid posterior there.
 
-Exact evidence is added exactly: k events in a time x add (k, x).
-With a finite horizon H evidence fades: before each poll a ← a₀+(a−a₀)e^{−t/H}, b likewise.
+Exact evidence is added exactly: k events in a time x add k to a and x to b. With a finite horizon H evidence
+fades towards the prior (a₀, b₀): before each poll a ← a₀+(a−a₀)e^{−t/H}, and b in the same way.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
-FEW = 12  # below so many items at once plain floats are faster than arrays
+FEW = 12  # for fewer items at once, plain floats are faster than arrays
 
 
 @dataclass(frozen=True, slots=True)
 class GammaState:
-    """The belief Gamma(shape, rate) about every item, and the prior it fades to."""
+    """The belief Gamma(shape, rate) about every item, and the prior to which it fades."""
 
     prior: GammaPrior
     shape: Float64s
@@ -42,10 +44,10 @@ class GammaState:
 
 @dataclass(frozen=True, slots=True)
 class GammaFilter:
-    """Gamma belief from one bit per poll, or from stronger evidence where polls have it.
+    """An estimator with a Gamma belief, from one bit per poll or from stamps or counts (``evidence``).
 
-    After X credible stamps it is Gamma(a+X, b+Σx), x = min(time since modification, t); after N counted
-    changes in a time Σt it is Gamma(a+N, b+Σt).
+    After X credible stamps the belief is Gamma(a+X, b+Σx) with x = min(time since modification, t); after N
+    counted changes in a time Σt it is Gamma(a+N, b+Σt).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> gamma = GammaFilter()
@@ -63,7 +65,7 @@ class GammaFilter:
     """
 
     name: str = "gamma"
-    evidence: Callable[[PollTable], PollEvidence] = bit_evidence  # what it looks at in the polls
+    evidence: Callable[[PollTable], PollEvidence] = bit_evidence  # extracts from the polls what is used
     horizon: float = math.inf
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
@@ -71,11 +73,11 @@ class GammaFilter:
         return GammaState(rows, rows.shape, rows.rate)
 
     def update(self, state: GammaState, polls: PollTable) -> GammaState:
-        """Carry the belief through the polls, in order within each item."""
+        """Update the belief with the polls, in the order of each item's polls."""
         return carry_through_polls(state, polls, self.evidence(polls), self.horizon)
 
     def rate(self, state: GammaState) -> Float64s:
-        """Posterior mean a/b."""
+        """Return the posterior mean a/b."""
         return state.shape / state.rate
 
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
@@ -83,7 +85,7 @@ class GammaFilter:
 
 
 def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:
-    """Gamma(a', b') of the same mean and variance as the posterior after a change found within ``elapsed``.
+    """Return the Gamma(a', b') of the same mean and variance as the posterior after a change in ``elapsed``.
 
     >>> [x.round(6).tolist() for x in belief_after_change(np.array([1.0]), np.array([2.0]), np.array([2.0]))]
     [[1.8], [2.4]]
@@ -100,10 +102,10 @@ def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> t
 def carry_through_polls(
     state: GammaState, polls: PollTable, evidence: PollEvidence, horizon: float = math.inf
 ) -> GammaState:
-    """Carry many beliefs through their polls at once.
+    """Update the beliefs of all items with their polls.
 
-    Polls are gathered into steps of "add what is exact, then perhaps one bit"; the k-th steps of all items
-    are done together. Items with far more steps than the others are finished one by one.
+    Polls are gathered into steps. A step adds exact evidence and then at most one bit, a change without stamp
+    or count. The k-th steps of all items are done together. Items with far more steps are finished singly.
     """
     if polls.size == 0:
         return state
@@ -130,7 +132,7 @@ def carry_through_polls(
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Polls gathered: exact evidence summed up to the next bit; ``rank`` counts within an item."""
+    """Polls gathered into steps: exact evidence, summed up to the next bit; ``rank`` is the step's number."""
 
     item: Ints
     rank: Ints
@@ -144,7 +146,7 @@ class _Steps:
     def of(cls, polls: PollTable, evidence: PollEvidence, *, fading: bool) -> _Steps:
         new_item = run_starts(polls.item)
         begins = new_item.copy()
-        # With fading every poll is a step of its own, for the evidence before it fades first.
+        # With fading every poll is a step of its own, because the earlier evidence must fade before it.
         begins[1:] |= True if fading else evidence.bit[:-1]
         starts = np.flatnonzero(begins)
         lasts = np.append(starts[1:], polls.size) - 1
@@ -162,7 +164,7 @@ class _Steps:
 def _finish_one_by_one(
     steps: _Steps, rank: int, shape: Float64s, rate: Float64s, prior: GammaPrior, horizon: float
 ) -> None:
-    """The steps of rank ``rank`` and later, in plain floats, written into ``shape`` and ``rate``."""
+    """Apply the steps of rank ``rank`` and later in plain floats, in place in ``shape`` and ``rate``."""
     for k in np.flatnonzero(steps.rank >= rank).tolist():
         i = int(steps.item[k])
         a, b = float(shape[i]), float(rate[i])
@@ -172,7 +174,7 @@ def _finish_one_by_one(
             b = float(prior.rate[i]) * (1.0 - keep) + b * keep
         a, b = a + float(steps.events[k]), b + float(steps.exposure[k])
         if steps.bit[k]:
-            # ``belief_after_change`` for one item.
+            # The formulas of ``belief_after_change``, for one item.
             ell = math.log1p(max(float(steps.bit_elapsed[k]) / b, 1e-300))
             none, more = math.expm1(-a * ell), math.expm1(-(a + 1.0) * ell)
             ratio = math.expm1(-ell) / more

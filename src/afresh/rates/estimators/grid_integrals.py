@@ -1,10 +1,10 @@
-"""Means, survivals and quantiles of many posteriors on a common grid of rates, in one pass over them.
+"""Means and quantiles of many posteriors on a common grid of rates, computed in one pass.
 
-The log posterior is a cubic in ln λ between the grid's points. Most posteriors are wide: all of a block are
-interpolated on one finer grid and integrated there by the trapezoid rule, which is exact
-to rounding for anything smooth that is as wide as a cell; quantiles take the Euler–Maclaurin term as well.
-Posteriors too narrow for that get nodes of their own, over the part of the axis that holds them.
-Below the grid the density goes on as a power of λ.
+Between the points of the grid the log posterior is a cubic in ln λ. Most posteriors are wide. All those of a
+block are interpolated on one finer grid and integrated there by the trapezoid rule, which is exact to
+rounding for any smooth density as wide as a cell. Quantiles also use the Euler–Maclaurin correction. A
+posterior that is too narrow for this gets nodes of its own, over the part of the axis where its mass lies.
+Below the grid the density continues as a power of λ.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 from afresh.rates.likelihood import interpolate_table
 from afresh.values.arrays import Bools, Float64s, Ints
 
-NODES = 40  # of a narrow posterior, over the part of the axis that holds it
-DEPTH = 14.0  # what lies so far below the maximum (in ln) is left out: 1e−6
-FINER = 6  # common nodes to the octave
-WIDE = 20  # a posterior that reaches over so many common nodes needs none of its own
-ROWS = 2048  # items at a time: they stay in the cache
-_THREADS = 2  # NumPy lets go of the interpreter in most of the work
+NODES = 40  # nodes of a narrow posterior, over the part of the axis where its mass lies
+DEPTH = 14.0  # densities below e^−14 = 1e−6 of the maximum are left out
+FINER = 6  # common nodes per octave
+WIDE = 20  # a posterior that covers so many common nodes needs none of its own
+ROWS = 2048  # items at a time, so that their arrays stay in the cache
+_THREADS = 2  # NumPy releases the GIL during most of the work
 
 
 T = TypeVar("T")
@@ -32,11 +32,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Nodes in ln λ of some posteriors, each row its own or one row for all, and the densities there.
+    """Nodes in ln λ (one row for each posterior, or one for all) and the densities of posteriors there.
 
-    ``density`` is under the cautious prior; ``ratio`` turns it into that under the learned one. ``spacing``
-    is that of the nodes in ln λ; in units of it ``static`` is the mass at a rate of 0, ``below`` that below
-    the first node, at a mean rate of ``mean_below``; ``tail`` is the power there.
+    ``density`` is the density under the cautious prior; ``density``·``ratio`` that under the learned prior.
+    ``spacing`` is the distance between nodes in ln λ, and the unit of the next two. ``static`` is the mass at
+    a rate of 0. ``below`` is the mass below the first node, where the mean rate is ``mean_below`` and the
+    density is proportional to λ^(``tail``−1).
     """
 
     log_rate: Float64s
@@ -49,7 +50,7 @@ class Nodes:
     tail: Float64s
 
     def mean(self, of: Callable[[Float64s], Float64s]) -> Float64s:
-        """E[f(λ)] under the learned prior."""
+        """Return E[of(λ)] under the learned prior."""
         inner = of(np.exp(self.log_rate))
         under = self.below * self.ratio[..., 0]
         none = self.static * of(np.zeros(1))
@@ -57,22 +58,22 @@ class Nodes:
         return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / total)
 
     def _sum(self, values: Float64s) -> Float64s:
-        """Σ of values × density, the end nodes counting half."""
+        """Return Σ values·density·ratio; the two end nodes count half (trapezoid rule)."""
         weights = self.ratio * values
         halves = 0.5 * (self.density[:, 0] * weights[..., 0] + self.density[:, -1] * weights[..., -1])
         if len(weights) == 1:
-            # Not by @: its own threads would wait for each other beside ours.
+            # Not with @, because the threads of BLAS would compete with ours.
             return np.asarray(np.einsum("ij,j->i", self.density, weights[0]) - halves)
         return np.asarray(np.einsum("ij,ij->i", self.density, weights) - halves)
 
     def interval(self, below: float) -> list[Float64s]:
-        """The ends that leave ``below`` on either side, under the cautious prior.
+        """Return the two rates with probability ``below`` under and above them, by the cautious prior.
 
-        Where the item may be static with that probability the lower end is 0; the upper one is that of an
-        item which does change, for no number of polls proves that none ever will.
+        The lower end is 0 if the item is static with probability ``below`` or more. The upper end is that of
+        an item that does change, because no number of polls proves that it never will.
         """
         density = self.density
-        # The trapezoid rule up to node k: the sum up to it less half of both its ends.
+        # By the trapezoid rule the mass up to node k is the sum up to k minus half its first and last term.
         mass = np.cumsum(density, axis=1)
         mass -= 0.5 * density
         mass += (self.below - 0.5 * density[:, 0])[:, None]
@@ -82,7 +83,7 @@ class Nodes:
         return [np.where(wanted > 0.0, low, 0.0), self._rate_at(mass, (1.0 - below) * total)]
 
     def _rate_at(self, mass: Float64s, wanted: Float64s) -> Float64s:
-        """The rate below which, the mass at 0 aside, the mass ``wanted`` lies."""
+        """Return the rate below which the mass is ``wanted``, not counting the mass at rate 0."""
         density, last, rows = self.density, mass.shape[1] - 1, np.arange(len(mass))
         log_rate = np.broadcast_to(self.log_rate, density.shape)
 
@@ -101,7 +102,10 @@ class Nodes:
 
 
 def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float64s) -> Float64s:
-    """Where in a cell of mass ``whole``, its density linear up to a factor, the mass ``rest`` is reached."""
+    """Return the position (0 to 1) in a cell at which its mass reaches ``rest``, of a mass ``whole`` in all.
+
+    The density is taken as linear from ``left`` to ``right``, times a factor that gives the mass ``whole``.
+    """
     straight = 0.5 * (left + right)
     tiny = np.finfo(float).tiny
     whole = np.maximum(whole, 0.0)
@@ -112,7 +116,7 @@ def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float
 
 @dataclass(frozen=True, slots=True)
 class PosteriorRows:
-    """Some items' log-likelihoods on the grid, and the priors that each of them has."""
+    """The log-likelihoods of some items on the grid, and their priors; ``kind`` is the index of the prior."""
 
     rates: Float64s
     log_likelihood: Float64s
@@ -124,11 +128,11 @@ class PosteriorRows:
 
     @property
     def step(self) -> float:
-        """Spacing of the grid in ln λ."""
+        """The spacing of the grid in ln λ."""
         return float(np.log(self.rates[1] / self.rates[0]))
 
     def wide(self) -> tuple[Nodes, Bools]:
-        """All rows on common nodes, and which of them are wide enough for these."""
+        """Return all rows on common nodes, and mark the rows that are wide enough for these nodes."""
         height = self.log_likelihood + self.log_cautious[self.kind]
         height, rates = interpolate_table(height, self.rates, FINER)
         top = height.max(axis=1)
@@ -143,13 +147,13 @@ class PosteriorRows:
         return self._nodes(np.log(rates)[None], density, ratio, spacing, static, self.kind), enough
 
     def narrow(self, which: Bools) -> Nodes:
-        """The rows ``which`` on nodes of their own."""
+        """Return the rows marked in ``which``, each on nodes of its own."""
         kind = self.kind[which]
         axis, height = _narrow_nodes(self.log_likelihood[which] + self.log_cautious[kind])
         return self.on_nodes(kind, axis, height, self.log_static[which])
 
     def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
-        """Nodes at ``axis`` on the grid's index axis, with the log posterior ``height`` there."""
+        """Return nodes at the positions ``axis`` (in grid cells), with the log posterior ``height`` there."""
         top = height.max(axis=1, initial=-np.inf)
         density = np.exp(height - top[:, None])
         ratio = np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis))
@@ -166,7 +170,7 @@ class PosteriorRows:
         static: Float64s,
         kind: Ints,
     ) -> Nodes:
-        """Nodes with the mass at a rate of 0, and that below the first node, in units of the spacing."""
+        """Return ``Nodes``, with the masses at rate 0 and below the first node in units of the spacing."""
         own = self.tail[kind]
         below, mean_below = density[:, 0] / (own * spacing), self.rates[0] * own / (own + 1.0)
         static = static * (self.step / spacing)
@@ -174,7 +178,7 @@ class PosteriorRows:
 
 
 def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
-    """What ``job`` returns for all items, ``rows`` of them at a time, the parts on two threads.
+    """Call ``job`` on two threads, for slices of ``rows`` items that cover all items; return the results.
 
     >>> map_parts(5, lambda part: (part.start, part.stop), rows=3)
     [(0, 3), (3, 5)]
@@ -187,13 +191,13 @@ def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T
 
 
 def even_nodes(table: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Even nodes from ``low`` to ``high`` on each row's index axis, and the cubic there."""
+    """Return evenly spaced nodes from column ``low`` to ``high`` of each row, and the values there."""
     axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
     return axis, interpolate_cubic(table, axis)
 
 
 def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
-    """Each row of the table at the places of ``axis`` on its index axis, by the cubic through 4 points.
+    """Interpolate each row of the table at the fractional columns ``axis``, by the cubic through 4 points.
 
     >>> interpolate_cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
     [[0.125, 42.875]]
@@ -210,11 +214,11 @@ def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
 
 
 def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
-    """For every row nodes on the grid's index axis that span its posterior, and its height there."""
+    """Return for every row nodes (in grid cells) that span its posterior, and the log posterior there."""
     low, high = (end.astype(np.float64) for end in _span(log_posterior))
     axis, height = even_nodes(log_posterior, low, high)
     rows = np.arange(len(log_posterior))
-    for _ in range(12):  # each pass halves the span at least: enough for 1/4000 of the first
+    for _ in range(12):  # each pass at least halves the span, so the last is 1/4000 of the first
         first, last = _span(height[rows])
         narrow = last - first <= NODES // 2
         if not np.any(narrow):
@@ -225,7 +229,7 @@ def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _span(height: Float64s) -> tuple[Ints, Ints]:
-    """First and last column around what is within ``DEPTH`` of each row's maximum."""
+    """Return the columns just before and after the part of each row within ``DEPTH`` of its maximum."""
     above = height > height.max(axis=1, keepdims=True) - DEPTH
     columns = height.shape[1]
     first = np.maximum(above.argmax(axis=1) - 1, 0)

@@ -1,19 +1,19 @@
-"""The posterior on a grid of some 40 log-spaced rates: exact evidence of any kind, in any order.
+"""The posterior of each rate on a grid of about 40 log-spaced rates, from all kinds of evidence in any order.
 
-State: the log-likelihood of each item's polls at the grid's rates, and priors on the same grid, learned over
-the items without assuming a form (``grid_prior``). Between the points the log posterior is a cubic in ln λ:
-intervals do not snap to the grid.
+The state is the log-likelihood of each item's polls at the rates of the grid, and priors on the same grid,
+which are learned from the items without assuming a form (``grid_prior``). Between the points the log
+posterior is a cubic in ln λ, so that the ends of intervals are not restricted to grid points.
 
-The rate is the posterior mean under the learned prior. Intervals rely on that prior less: where it has found,
-for example, two kinds of items, it is too certain of them, and its intervals cover 99 % instead of 90. So
-intervals use a mixture of the learned prior (15 %) and what it was learned from; docs/estimators.md has the
-coverage.
+The rate is the posterior mean under the learned prior. Intervals depend less on that prior. If it has found
+two kinds of items, it is too certain of them, and its 90 % intervals cover 99 %. So intervals use a mixture
+of the learned prior (15 %) and the prior from which its learning started; see docs/estimators.md.
 
-Sharp items are those whose rate is known more closely than the grid is spaced. A cubic through the grid's
-points errs by a share of the log-likelihood, which grows with every poll, while its top narrows: after some
-thousand polls the error is a standard deviation. There the log-likelihood is computed again at ``POINTS``
-rates from −``REACH`` to ``REACH`` standard deviations around its top, where it is nearly a parabola. In
-u = ln λ, x = λt and with N exact events in the time T, its slope and curvature are
+Sharp items are those whose rate is known more precisely than the grid is spaced. The error of a cubic through
+the grid's points is a share of the log-likelihood, which grows with every poll while its peak narrows. After
+some thousand polls it is one standard deviation. So their log-likelihood is computed again at ``POINTS``
+rates, from −``REACH`` to ``REACH`` standard deviations around its peak, where it is nearly a parabola. With u
+= ln λ, x = λt for each change known only as a bit, and N exact events in the time T, slope and curvature in u
+are
 
     N − λT + Σ x/(eˣ−1)    and    −λT + Σ [x/(eˣ−1) − x²eˣ/(eˣ−1)²]    (sums over the changes seen as bits).
 """
@@ -42,13 +42,13 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 POINTS = 8
 REACH = 6.0
-CLOSELY = 0.1  # of the grid's spacing: a standard deviation below it is sharp
+CLOSELY = 0.1  # an item is sharp if its standard deviation is below this share of the grid's spacing
 NEWTON_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SharpItems:
-    """The sharp items in order: for each the ln λ of its first point, the spacing, and the values there."""
+    """The sharp items, in increasing order: ln λ of the first point of each, the spacing, and the values."""
 
     item: Ints
     low: Float64s
@@ -56,15 +56,15 @@ class SharpItems:
     log_likelihood: Float64s
 
     def between(self, first: int, end: int) -> SharpItems:
-        """Those of the items from ``first`` up to ``end``."""
+        """Return the sharp items from ``first`` to ``end`` − 1."""
         these = slice(*np.searchsorted(self.item, (first, end)))
         return SharpItems(self.item[these], self.low[these], self.step[these], self.log_likelihood[these])
 
 
 def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> SharpItems | None:
-    """The items whose polls determine the rate more closely than the grid ``rates`` is spaced, or None.
+    """Return the items whose rate is known more precisely than the grid ``rates`` is spaced, or None.
 
-    ``table`` holds the log-likelihood of the same polls on the grid.
+    ``table`` is the log-likelihood of the same polls on the grid.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.zeros(4000, dtype=np.int64)
@@ -98,7 +98,7 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The evidence of some items: exact events and time, and the intervals of changes seen as bits."""
+    """The evidence of some items: exact events and exposure, and the intervals of changes seen as bits."""
 
     events: Float64s
     exposure: Float64s
@@ -120,7 +120,7 @@ class _Known:
         return cls(events, exposure, bits, of_bits, 1.0 if polls.weight is None else polls.weight[seen])
 
     def top(self, start: Float64s) -> tuple[Float64s, Float64s]:
-        """ln λ at the top and the standard deviation there, by Newton's steps of at most ½."""
+        """Return ln λ at the peak and the standard deviation there, by Newton steps of at most ½."""
         top, curved = start.copy(), np.zeros(start.size)
         for _ in range(NEWTON_STEPS):
             slope, curved = self._slope_and_curvature(top)
@@ -141,7 +141,7 @@ class _Known:
         return slope, curvature
 
     def log_likelihood(self, log_rate: Float64s) -> Float64s:
-        """N·ln λ − λT + Σ ln(1−e^{−λt})."""
+        """Return N·ln λ − λT + Σ ln(1−e^{−λt})."""
         value = self.events * log_rate - np.exp(log_rate) * self.exposure
         if self.of_bits.size:
             logs = np.log(-np.expm1(-self._expected(log_rate)))
@@ -152,18 +152,18 @@ class _Known:
         return self.bits.spread(np.exp(log_rate[self.of_bits])) * self.bits.values
 
 
-OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the grid around a prior's mean when none is given
-LEARNED_SHARE = 0.15  # of the learned prior in that of the intervals
+OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the default grid around the prior's mean
+LEARNED_SHARE = 0.15  # share of the learned prior in the prior that intervals use
 
 
 @dataclass(frozen=True, slots=True)
 class GridState:
-    """What is believed of every item on a common grid of rates.
+    """The belief about every item on a common grid of rates.
 
-    ``log_likelihood`` has a row per item; the priors have one for each kind of item, ``kind`` says which.
-    ``log_prior`` serves the rate, ``log_cautious`` the interval; below the grid λ is taken as λ^{tail−1}.
-    ``quiet`` are the items never seen to change, which may be static: odds e^``log_odds`` for their kind.
-    ``sharp`` are items whose log-likelihood is known at closer points of their own.
+    ``log_likelihood`` has a row per item. The priors have a row per kind of item, and ``kind`` is the index
+    of each item's row. ``log_prior`` is used for the rate, ``log_cautious`` for the interval. Below the grid
+    the density is proportional to λ^{tail−1}. ``quiet`` marks the items never seen to change, which may be
+    static with the prior odds e^``log_odds`` of their kind. ``sharp`` are the items with additional points.
     """
 
     rates: Float64s
@@ -177,7 +177,7 @@ class GridState:
     sharp: SharpItems | None = None
 
     def of_items(self, kind: Ints) -> GridState:
-        """The same priors for other items, of these kinds, without evidence yet."""
+        """Return a state with the same priors for other items, of these kinds, without polls."""
         return replace(
             self,
             kind=kind,
@@ -202,7 +202,7 @@ class GridPosterior:
     name = "grid"
 
     def start(self, prior: GammaPrior, items: int) -> GridState:
-        """A Gamma prior laid on the grid; the grid spans 15 octaves around its mean unless given."""
+        """Return a state with a Gamma prior on the grid, by default 15 octaves around the prior's mean."""
         rates = self.rates
         if rates is None:
             exponents = np.arange(-OCTAVES_BELOW * PER_OCTAVE, OCTAVES_ABOVE * PER_OCTAVE + 1) / PER_OCTAVE
@@ -222,14 +222,14 @@ class GridPosterior:
         return replace(state, log_likelihood=table, quiet=quiet, sharp=None)
 
     def sharpen(self, state: GridState, polls: PollTable) -> GridState:
-        """The same belief with points of their own for items known closely; ``polls`` are all so far."""
+        """Return the same belief with additional points for sharp items; ``polls`` are all polls so far."""
         return replace(state, sharp=find_sharp_items(polls, state.log_likelihood, state.rates))
 
     def with_learned_priors(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
-        """The same evidence under priors learned from all items, for each kind of ``fitted`` rows.
+        """Return the same evidence with priors learned from all items: one per distinct row of ``fitted``.
 
-        ``fitted`` is the Gamma prior of all items or of each item's group (``prior.fit_gamma``), ``static``
-        the share of items that never change (``static_share``).
+        ``fitted`` is the Gamma prior of all items or of each item's group (``fit_gamma``), ``static`` the
+        share of items that never change (``fit_static_share``).
         """
         started = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
         kinds = fitted.distinct()[0]
@@ -267,18 +267,18 @@ class GridPosterior:
         return _map_posteriors(state, lambda nodes: [_mean(nodes)])[0]
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
-        """Equal-tailed credible interval, and no further from the rate than the rate itself."""
+        """Return the equal-tailed credible interval, extended to the rate if the rate lies outside."""
         _, low, high = self.answers(state, level)
         return low, high
 
     def answers(self, state: GridState, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Rate and interval, in one pass over the posteriors."""
+        """Return rate, low and high of every item, in one pass over the posteriors."""
         below = (1.0 - check_level(level)) / 2.0
 
         def of(nodes: Nodes) -> list[Float64s]:
             rate = _mean(nodes)
             low, high = nodes.interval(below)
-            # The mean is under the learned prior, and may lie outside where few polls taught it much.
+            # The mean uses the learned prior, so with few polls it may lie outside the cautious interval.
             return [rate, np.minimum(low, rate), np.maximum(high, rate)]
 
         rate, low, high = _map_posteriors(state, of)
@@ -290,18 +290,18 @@ def _mean(nodes: Nodes) -> Float64s:
 
 
 def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
-    """ln of each Gamma's density per cell at the grid's points: a·ln(bλ) − bλ − ln Γ(a) + ln h."""
+    """Return a·ln(bλ) − bλ − ln Γ(a) + ln h: ln of each Gamma(a, b)'s density per cell of width h in ln λ."""
     from scipy.special import gammaln
 
     shape, scaled = prior.shape[:, None], prior.rate[:, None] * rates
     step = np.log(rates[1] / rates[0])
     log_density = shape * np.log(scaled) - scaled - gammaln(shape) + np.log(step)
-    # Where it underflows, so do the cell's mass and their ratio: the floor is the same.
+    # The density has the same floor as the masses of cells, so that their ratio is 1 where both underflow.
     return np.asarray(np.maximum(log_density, np.log(LEAST_MASS)))
 
 
 def _map_posteriors(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
-    """What ``of`` returns for the posterior of every item, computed in parts."""
+    """Return the columns that ``of`` computes from the posterior of every item, in parts of some items."""
 
     def job(part: slice) -> list[Float64s]:
         rows = PosteriorRows(
@@ -336,5 +336,5 @@ def _sharp_nodes(rows: PosteriorRows, sharp: SharpItems, kind: Ints) -> Nodes:
     own, height = even_nodes(sharp.log_likelihood, none, none + (POINTS - 1.0))
     start = (sharp.low - np.log(rows.rates[0])) / rows.step
     axis = start[:, None] + own * (sharp.step / rows.step)[:, None]
-    never = np.full(kind.size, -np.inf)  # what is known so closely was seen to change
+    never = np.full(kind.size, -np.inf)  # a sharp item was seen to change, so it is not static
     return rows.on_nodes(kind, axis, height + interpolate_cubic(rows.log_cautious[kind], axis), never)

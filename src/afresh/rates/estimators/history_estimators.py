@@ -1,13 +1,14 @@
-"""Estimators for irregular polls that keep all polls of an item: maximum likelihood and moment matching.
+"""Estimators for irregular polls that store all polls of an item: maximum likelihood and moment matching.
 
-Maximum likelihood (Cho & Garcia-Molina 2003) is the root of
+The maximum-likelihood rate (Cho & Garcia-Molina 2003) is the root λ of
 
     Σ_changed t/(e^{λt}−1) = Σ_unchanged t
 
-between ln(1+S_c/S_u)/t_max and /t_min, S_c and S_u the times of changed and unchanged polls. It is 0 where no
-poll found a change and infinite where all did: right as an estimate, ruinous in a plan. Needs n ≳ 20.
+which lies between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, with S_c and S_u the sums of the intervals t
+of changed and unchanged polls. It is 0 if no poll found a change and infinite if every poll did. Such rates
+are correct estimates but make useless plans. The estimator needs about 20 polls or more per item.
 
-Moment matching is the rate at which one expects to find the X changes found: the root of Σ(1−e^{−λt_i}) = X.
+Moment matching takes the rate at which as many polls find a change as did: Σ(1−e^{−λt_i}) = X.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ class HistoryState(StateWithPrior):
 
 
 class HistoryEstimator:
-    """What the estimators on a ``HistoryState`` share; an update is O(polls so far)."""
+    """Base class of the estimators with a ``HistoryState``; an update takes O(polls so far)."""
 
     def start(self, prior: GammaPrior, items: int) -> HistoryState:
         empty = PollTable(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool), items)
         return HistoryState(prior.for_items(items), empty)
 
     def update(self, state: HistoryState, polls: PollTable) -> HistoryState:
-        """Append the polls; only their intervals and bits are kept."""
+        """Append the polls; the state stores only their intervals and whether each found a change."""
         before = state.polls
         item = np.concatenate((before.item, polls.item))
         order = slice(None) if before.size == 0 else np.argsort(item, kind="stable")
@@ -64,11 +65,11 @@ class MaximumLikelihood(HistoryEstimator):
     name = "mle"
 
     def rate(self, state: HistoryState) -> Float64s:
-        """The maximum, 0 and ∞ included; the prior's mean without polls."""
+        """Return the most likely rate, which may be 0 or ∞; the prior's mean for items without polls."""
         return state.rate_or_prior(most_likely(state.polls))
 
     def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
-        """Where the likelihood is within χ²₁(level)/2 of its maximum."""
+        """Return the range of rates whose log-likelihood is within χ²₁(level)/2 of its maximum."""
         return state.interval_or_prior(*likelihood_interval(state.polls, level), level)
 
 
@@ -87,7 +88,7 @@ def most_likely(polls: PollTable) -> Float64s:
 
 
 def likelihood_interval(polls: PollTable, level: float) -> tuple[Float64s, Float64s]:
-    """All rates with 2(ℓ(λ̂)−ℓ(λ)) ≤ χ²₁(level), for every item."""
+    """Return the range of rates λ with 2(ℓ(λ̂)−ℓ(λ)) ≤ χ²₁(level) of every item; ℓ is the log-likelihood."""
     from scipy.special import ndtri
 
     drop = 0.5 * float(ndtri(0.5 + 0.5 * check_level(level))) ** 2  # of the log-likelihood
@@ -105,7 +106,7 @@ def likelihood_interval(polls: PollTable, level: float) -> tuple[Float64s, Float
 
 
 class _Inner:
-    """The items with both kinds of polls, whose likelihood has a maximum inside."""
+    """The items with changed and unchanged polls, whose likelihood has its maximum between 0 and ∞."""
 
     def __init__(self, changed: Segments, items: Ints, unchanged_time: Float64s) -> None:
         self.changed, self.items, self.unchanged = changed, items, unchanged_time
@@ -123,12 +124,12 @@ class _Inner:
         changed_time = self.changed.sums(self.changed.values)
         step = np.log1p(changed_time / self.unchanged)
         start = step * self.changed.lengths() / changed_time
-        # A hair wider than the bracket of the theory, so that rounding keeps the root inside.
+        # Slightly wider than the bracket of the theory, so that rounding keeps the root inside.
         low, high = step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12)
         return find_roots(self.changed, self._score, low, high, start)
 
     def _score(self, runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
-        """ln Σ t/(e^{λt}−1) − ln S_u, and its slope in ln λ."""
+        """Return ln Σ t/(e^{λt}−1) − ln S_u, with S_u the unchanged time, and its slope in ln λ."""
         steps = runs.spread(rate) * runs.values
         # e^{−s}/(1−e^{−s}) instead of 1/(e^s−1): no overflow for long intervals.
         rest = -np.expm1(-steps)
@@ -165,7 +166,7 @@ class _Inner:
     def _log_likelihood(
         runs: Segments, unchanged: Float64s, rate: Float64s
     ) -> tuple[Float64s, Float64s, Float64s]:
-        """ℓ = Σ ln(1−e^{−λt}) − λS_u, its slope and minus its second derivative in ln λ."""
+        """Return ℓ = Σ ln(1−e^{−λt}) − λS_u, its slope in ln λ, and minus its second derivative in ln λ."""
         steps = runs.spread(rate) * runs.values
         rest = -np.expm1(-steps)
         pull = steps * np.exp(-steps) / rest
@@ -176,7 +177,7 @@ class _Inner:
 
 
 def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
-    """The rate below which Σ ln(1−e^{−λt}) is under −drop: the lower end where every poll found a change."""
+    """Return the lower end if every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
     runs, _ = Segments.of(polls.item, polls.elapsed)
     shortest, _ = runs.range()
     floor = np.exp(-drop / runs.lengths() - runs.sums(np.log(runs.values)) / runs.lengths()) * (1 - 1e-12)
@@ -191,7 +192,7 @@ def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
 
 
 class MomentMatching(HistoryEstimator):
-    """The rate that makes the changes found the expected ones: 0 if X = 0, ∞ if X = n.
+    """The rate at which the expected number of polls that find a change is X; 0 if X = 0, ∞ if X = n polls.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> moment = MomentMatching()
@@ -203,12 +204,15 @@ class MomentMatching(HistoryEstimator):
     name = "moment"
 
     def rate(self, state: HistoryState) -> Float64s:
-        """The match; the prior's mean without polls."""
+        """Return the matching rate; the prior's mean for items without polls."""
         share = state.polls.changes_per_item() / np.maximum(state.polls.polls_per_item(), 1)
         return state.rate_or_prior(matching_rate(state.polls, share))
 
     def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
-        """The matches of the Clopper–Pearson ends of X/n: unequal chances vary less than equal ones."""
+        """Return the rates that match the Clopper–Pearson ends of X/n.
+
+        They are wide enough for unequal intervals too: unequal probabilities vary less than equal ones.
+        """
         changes, polls = state.polls.changes_per_item(), state.polls.polls_per_item()
         ends = change_probability_interval(changes.astype(np.float64), polls.astype(np.float64), level)
         low, high = (matching_rate(state.polls, end) for end in ends)
@@ -216,7 +220,7 @@ class MomentMatching(HistoryEstimator):
 
 
 def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
-    """The rate of every item at which the mean of 1−e^{−λt} over its polls is ``share``.
+    """Return the rate λ of every item at which the mean of 1−e^{−λt} over its polls is ``share``.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> matching_rate(polls_from_intervals([2.0], [True]), np.array([1 - np.exp(-3.0)])).round(12).tolist()
@@ -239,7 +243,7 @@ def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
         pull, found = part.sums(steps * quiet), part.sums(chance)
         unfound = np.maximum(part.sums(quiet), np.finfo(float).tiny)
         share_now, n = wanted[which], lengths[which]
-        # Compare the smaller side, of changes or of quiet polls: neither rounds away.
+        # Compare the smaller of the two sums (changed, unchanged polls), so that it is not lost in rounding.
         few = share_now < 0.5
         value = np.where(few, np.log(share_now * n / found), np.log(unfound / ((1.0 - share_now) * n)))
         return value, -pull / np.where(few, found, unfound)

@@ -1,12 +1,13 @@
-"""Estimators that keep three numbers per item: its polls, those that found a change, and the time.
+"""Estimators that store three numbers per item: its polls n, its polls X that found a change, its time Σt.
 
-naive       X/Σt, changes found per time. A baseline: polls that find one change may hide several, so it is
-            not consistent and saturates at one change per poll (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
+naive       X/Σt, the changes found per time. It is a baseline: a poll that finds a change may hide several,
+            so it is not consistent and cannot exceed one change per poll (Cho & Garcia-Molina 2003; Zhang
+            2007 §2.1).
 cho, zhang  the log family −ln((n−X+a)/(n+a))/t for regular polls, a = 0.5 and 0.4 (``rates.log_ratio``).
-            Irregular polls enter with their mean interval, which understates the rate.
-lln         p·X/(n+α−X), for polls at Poisson times of rate p, at which a poll finds a change with probability
-            λ/(λ+p) (Avrachenkov, Patil & Thoppe 2020). On regular polls it is biased by (e^r−1)/r with
-            r = λt: 1.3 at 0.5, 1.7 at 1, 3.2 at 2.
+            For irregular polls t is their mean interval, which makes the rate too low.
+lln         p·X/(n+α−X), for polls at the times of a Poisson process of rate p, where a poll finds a change
+            with probability λ/(λ+p) (Avrachenkov, Patil & Thoppe 2020). For regular polls it is too high by
+            the factor (e^r−1)/r with r = λt: 1.3 at r = 0.5, 1.7 at 1, 3.2 at 2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from afresh.values.arrays import Bools, Float64s
 
 @dataclass(frozen=True, slots=True)
 class StateWithPrior:
-    """A state whose prior answers for the items without polls."""
+    """A state that contains a prior, which gives the rate and interval of items without polls."""
 
     prior: GammaPrior
 
@@ -31,11 +32,11 @@ class StateWithPrior:
         raise NotImplementedError
 
     def rate_or_prior(self, rate: Float64s) -> Float64s:
-        """``rate`` where there are polls, the prior's mean elsewhere."""
+        """Return ``rate`` for items with polls, the prior's mean for the others."""
         return np.where(self.has_polls(), rate, self.prior.mean())
 
     def interval_or_prior(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
-        """The interval where there are polls, the prior's own elsewhere."""
+        """Return (low, high) for items with polls, the prior's interval for the others."""
         prior_low, prior_high = self.prior.interval(level)
         polled = self.has_polls()
         return np.where(polled, low, prior_low), np.where(polled, high, prior_high)
@@ -43,7 +44,7 @@ class StateWithPrior:
 
 @dataclass(frozen=True, slots=True)
 class TallyState(StateWithPrior):
-    """n polls, X of which found a change, over a time Σt, for every item."""
+    """The n polls of every item, the X of them that found a change, and the sum Σt of their intervals."""
 
     polls: Float64s
     changes: Float64s
@@ -53,18 +54,18 @@ class TallyState(StateWithPrior):
         return np.asarray(self.polls > 0)
 
     def mean_interval(self) -> Float64s:
-        """Σt/n, 1 where there is no poll yet."""
+        """Return Σt/n; 1 for items without polls."""
         return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
 
 
 class TallyEstimator:
-    """What the estimators on a ``TallyState`` share: how it starts and grows."""
+    """Base class of the estimators with a ``TallyState``."""
 
     def start(self, prior: GammaPrior, items: int) -> TallyState:
         return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
 
     def update(self, state: TallyState, polls: PollTable) -> TallyState:
-        """Add polls: O(1) each."""
+        """Add the polls to the counts, in O(1) per poll."""
         found = np.bincount(polls.item[polls.changed], minlength=polls.items)
         return replace(
             state,
@@ -89,7 +90,7 @@ class Naive(TallyEstimator):
         return state.rate_or_prior(state.changes / _time(state))
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Garwood's exact Poisson interval of X, over Σt; of changes found, not of changes made."""
+        """Return Garwood's exact Poisson interval of X, divided by Σt: for changes found, not all changes."""
         from scipy.special import gammaincinv
 
         tail = (1.0 - check_level(level)) / 2.0
@@ -101,7 +102,6 @@ class Naive(TallyEstimator):
 
 
 def _time(state: TallyState) -> Float64s:
-    """Σt, 1 where there is no poll yet."""
     return np.where(state.polls > 0, state.time, 1.0)
 
 
@@ -120,18 +120,18 @@ class LogFamily(TallyEstimator):
     a: float
 
     def rate(self, state: TallyState) -> Float64s:
-        """r̂ per mean interval."""
+        """Return r̂/t; the prior's mean for items without polls."""
         return state.rate_or_prior(log_ratio(state.changes, state.polls, self.a) / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Clopper–Pearson for 1−e^{−λt}, carried over; no upper end where every poll found a change."""
+        """Return the λ at the Clopper–Pearson ends of 1−e^{−λt}; high is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (-np.log1p(-p) / state.mean_interval() for p in (low, high))
         return state.interval_or_prior(low, high, level)
 
 
-ALPHA = 1.0  # any fixed number keeps it finite and vanishes as n grows
+ALPHA = 1.0  # any fixed number keeps the rate finite, and its effect vanishes as n grows
 
 
 class LawOfLargeNumbers(TallyEstimator):
@@ -151,7 +151,7 @@ class LawOfLargeNumbers(TallyEstimator):
         return state.rate_or_prior(odds / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Clopper–Pearson for λ/(λ+p), carried over; no upper end where every poll found a change."""
+        """Return the λ at the Clopper–Pearson ends of λ/(λ+p); high is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (np.asarray(q / (1.0 - q)) / state.mean_interval() for q in (low, high))

@@ -1,18 +1,19 @@
-"""A Gamma distribution of rates, what is believed of an item before any poll of it, and how it is learned.
+"""The Gamma prior: what is believed about the rate of an item before any poll of it, and how it is learned.
 
-Density b^a λ^{a−1} e^{−bλ} / Γ(a): a is worth a changes, b is the time in which they were seen.
+Its density is b^a λ^{a−1} e^{−bλ} / Γ(a). It counts like a changes that were seen in a time b.
 
-The prior is learned from the items themselves (empirical Bayes), per group. Of a lattice of shapes and means
-it is the (a, b) that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, the integral by the Gamma's mass in the
-cells of the rate grid; then a parabola through the neighbours. The cells are wide for populations of nearly
-equal rates, and with many items the top is narrow: for all items together, and for groups of ``MANY``, a
-climb from there on a finer grid finds it.
+The prior is learned from the items themselves (empirical Bayes), per group. From a lattice of shapes and
+means the (a, b) is chosen that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, where L_i is the likelihood of
+item i and the integral is a sum over the cells of the rate grid. A parabola through the neighbours refines
+the choice. That is too coarse for nearly equal rates, because the cells are wide, and for many items, because
+the peak is narrow. So for all items together, and for groups of ``MANY`` items, a climb on a finer grid
+follows.
 
-Hierarchy: ln a and ln(a/b) of a group are taken to lie around those of the whole (``GROUPS``: standard
-deviations), those of the whole, loosely, around the weak prior's (``WHOLE``). A group of one or two stays
-near the whole, a group of hundreds has its own prior. A few items cannot determine the prior of a population
-and would be used twice, as evidence and as prior: while there are few the whole stays near the weak prior
-(``FEW``·√items).
+The priors form a hierarchy. ln a and ln(a/b) of a group are assumed to be normal around those of all items,
+with the standard deviations ``GROUPS``, and those of all items around the weak prior, with ``WHOLE``. A group
+of one or two items stays near the prior of all items; a group of hundreds has its own. A few items cannot
+determine the prior of a population, and would be used twice, as evidence and as prior. So while there are few
+items, the prior of all stays near the weak prior: the standard deviation is at most ``FEW``·√items.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError
 
-LEAST_MASS = 1e-200  # of a cell: likelihoods decide where a prior underflows
-WEAK_SHAPE = 0.5  # Jeffreys' choice for a Poisson rate: half a change
+LEAST_MASS = 1e-200  # least mass of a cell, so that the likelihood decides where a prior would underflow
+WEAK_SHAPE = 0.5  # Jeffreys' prior for a Poisson rate: half a change
 
 
 @dataclass(frozen=True, slots=True)
 class GammaPrior:
-    """Shape ``a`` and rate ``b`` (a time), one each or one per item.
+    """The shape a and the rate b (a time) of Gamma priors: one row for all items, or one per item.
 
     >>> GammaPrior.of(2.0, 4.0).mean().tolist()
     [0.5]
@@ -45,7 +46,7 @@ class GammaPrior:
 
     @classmethod
     def of(cls, shape: float, rate: float) -> GammaPrior:
-        """The same prior for every item."""
+        """Return the same prior for every item."""
         return cls(np.array([shape], dtype=np.float64), np.array([rate], dtype=np.float64))
 
     def __post_init__(self) -> None:
@@ -59,23 +60,23 @@ class GammaPrior:
         return GammaPrior(*(np.broadcast_to(v, items).copy() for v in (self.shape, self.rate)))
 
     def distinct(self) -> tuple[GammaPrior, Ints]:
-        """The different rows, and which of them each row is: items of a group share one."""
+        """Return the distinct rows, and the index of the distinct row that equals each row."""
         _, first, row = np.unique(self.shape + 1j * self.rate, return_index=True, return_inverse=True)
         return GammaPrior(self.shape[first], self.rate[first]), row.astype(np.int64)
 
     def mean(self) -> Float64s:
-        """E[λ] = a/b."""
+        """Return E[λ] = a/b."""
         return self.shape / self.rate
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
-        """The equal-tailed interval that holds λ with probability ``level``."""
+        """Return the equal-tailed interval that contains λ with probability ``level``."""
         return gamma_interval(self.shape, self.rate, level)
 
 
 def weak_prior(polls: PollTable) -> GammaPrior:
-    """Half a change in half a mean interval: the prior where nothing else is known, in the data's own time.
+    """Return the prior to use if nothing else is known: half a change in half a mean interval of the polls.
 
-    Without any poll the unit of time is all there is: half a change in half a unit.
+    Without polls it is half a change in half a unit of time.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weak_prior(polls_from_intervals([2.0, 6.0], [True, False], item=[0, 0])).mean().tolist()
@@ -86,7 +87,7 @@ def weak_prior(polls: PollTable) -> GammaPrior:
 
 
 def gamma_interval(shape: Float64s, rate: Float64s, level: float) -> tuple[Float64s, Float64s]:
-    """Equal-tailed credible interval of Gamma(a, b).
+    """Return the equal-tailed credible interval of Gamma(a, b).
 
     >>> low, high = gamma_interval(np.array([1.0]), np.array([1.0]), 0.9)
     >>> bool(np.isclose(low[0], -np.log(0.95))), bool(np.isclose(high[0], -np.log(0.05)))
@@ -99,7 +100,9 @@ def gamma_interval(shape: Float64s, rate: Float64s, level: float) -> tuple[Float
 
 
 def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
-    """Probability of each cell of the grid (edges half-way in ln λ, the end cells open): a row per prior row.
+    """Return the probability of each cell of the grid, with a row per prior.
+
+    The edges are the midpoints between grid points in ln λ; the first cell begins at 0, the last ends at ∞.
 
     >>> cell_masses(GammaPrior.of(1.0, 1.0), np.array([0.5, 1.0, 2.0])).sum().round(12).item()
     1.0
@@ -111,25 +114,25 @@ def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
     below, above = gammainc(shape, at), gammaincc(shape, at)
     none, full = np.zeros_like(shape), np.ones_like(shape)
     below, above = np.hstack((none, below, full)), np.hstack((full, above, none))
-    # The difference of the smaller tails keeps far cells positive.
+    # Differences of the smaller tail keep the masses of cells far out in a tail positive.
     masses = np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1))
     return np.maximum(masses, LEAST_MASS)
 
 
-GROUPS = (0.7, 0.7)  # of ln a and of ln(a/b)
+GROUPS = (0.7, 0.7)  # standard deviations of ln a and of ln(a/b), as in the next two
 WHOLE = (1.0, 4.0)
 FEW = (0.3, 0.7)
-SHAPES = np.geomspace(0.05, 51.2, 21)  # two to the octave
-ITEMS_ENOUGH = 20_000  # items that settle a prior: more are sampled, evenly
-ENOUGH_TO_START = 4000  # items that find the lattice's best point, from where all of them climb
+SHAPES = np.geomspace(0.05, 51.2, 21)  # two per octave
+ITEMS_ENOUGH = 20_000  # items suffice to learn a prior; of more, an even sample is used
+ENOUGH_TO_START = 4000  # items suffice to find the best lattice point, from which all items climb
 LEAST_PER_GROUP = 8
-MANY = 100  # items of a group from which its lattice is too coarse
-FINE = 8  # rates to the octave for the climb
-CLIMB, CLOSE_ENOUGH = 40, 0.01  # most steps, and the last step in ln a and ln(a/b)
+MANY = 100  # for a group of so many items the lattice is too coarse
+FINE = 8  # rates per octave for the climb
+CLIMB, CLOSE_ENOUGH = 40, 0.01  # the most steps, and the last step width in ln a and ln(a/b)
 
 
 def fit_gamma(polls: PollTable, groups: Ints | None = None) -> GammaPrior:
-    """The Gamma prior of every item's group (of all items without ``groups``: one row).
+    """Learn the Gamma prior of each item's group (a row per item) or, without ``groups``, of all (one row).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> rng = np.random.default_rng(1)
@@ -159,10 +162,10 @@ def fit_gamma_table(
     static: Float64s | None = None,
     start: GammaPrior | None = None,
 ) -> GammaPrior:
-    """One Gamma prior for all rows of a table of log-likelihoods, loosely near ``parent``.
+    """Learn one Gamma prior from all rows of a table of log-likelihoods, loosely near ``parent``.
 
-    ``static`` is, for each row, the log of (odds of a rate of 0 × likelihood there); None: no such items.
-    ``start`` is where to climb from; by default the best of a lattice.
+    ``static`` is, for each row, ln(odds of a rate of 0 · likelihood at 0), or None if no item is static.
+    ``start`` is the start of the climb; by default the best point of a lattice.
     """
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
@@ -175,7 +178,7 @@ def fit_gamma_table(
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """Candidate Gamma priors: every shape with every mean on the grid, and their cell masses."""
+    """Candidate Gamma priors (every shape with every rate of the grid as mean) and their cell masses."""
 
     means: Float64s
     candidates: GammaPrior
@@ -188,11 +191,11 @@ class _Lattice:
         return cls(rates, candidates, cell_masses(candidates, rates))
 
     def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
-        """ln ∫ Gamma·L of every row under every candidate."""
+        """Return ln ∫ Gamma·likelihood of every row (item) under every candidate (column)."""
         return _log_mixed(table, self.masses, static)
 
     def best(self, scores: Float64s) -> GammaPrior:
-        """The best candidate of each row of scores, moved to the top of the parabola around it."""
+        """Return the best candidate of each row of scores, moved to the peak of a parabola around it."""
         rows = np.arange(len(scores))
         surface = scores.reshape(-1, SHAPES.size, self.means.size)
         i, j = np.divmod(scores.argmax(1), self.means.size)
@@ -206,7 +209,7 @@ class _Lattice:
 def _log_mixed(
     table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
 ) -> Float64s:
-    """ln Σ mass × likelihood, less the row's maximum, of every row under every candidate."""
+    """Return ln Σ mass·likelihood of every row under every candidate, minus the row's maximum of ln L."""
     mixed = (scale_to_maximum(table) if likelihood is None else likelihood) @ masses.T
     if static is not None:
         mixed += np.exp(static - table.max(axis=1))[:, None]
@@ -214,7 +217,7 @@ def _log_mixed(
 
 
 def _near(candidates: GammaPrior, parent: GammaPrior, deviations: tuple[float, float]) -> Float64s:
-    """ln of how likely each candidate is around ``parent``, by normal ln a and ln(a/b)."""
+    """Return the log density of each candidate if ln a and ln(a/b) are normal around ``parent``."""
     shape = np.log(candidates.shape / parent.shape[0]) / deviations[0]
     mean = np.log(candidates.mean() / parent.mean()[0]) / deviations[1]
     return np.asarray(-0.5 * (shape * shape + mean * mean))
@@ -228,7 +231,7 @@ def _climb(
     deviations: tuple[float, float],
     static: Float64s | None,
 ) -> GammaPrior:
-    """From ``start`` uphill to the best of eight neighbours, in steps halved where none is better."""
+    """Climb from ``start`` to the best of eight neighbours, and halve the step if none of them is better."""
     finer_table, grid = interpolate_table(table, rates, FINE)
     likelihood = scale_to_maximum(finer_table)
     bounds = np.log([[SHAPES[0], rates[0]], [SHAPES[-1], rates[-1]]])
@@ -248,7 +251,7 @@ def _climb(
 
 
 def _peak(lines: Float64s, at: Ints) -> Float64s:
-    """Offset, in steps from −½ to ½, of the top of the parabola through the maximum and its neighbours."""
+    """Return the offset (−½ to ½ steps) of the peak of a parabola through the maximum and its neighbours."""
     rows, last = np.arange(len(lines)), lines.shape[1] - 1
     middle = lines[rows, at]
     left = middle - lines[rows, np.maximum(at - 1, 0)]
@@ -260,7 +263,7 @@ def _peak(lines: Float64s, at: Ints) -> Float64s:
 def fit_gamma_groups(
     table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, static: Float64s | None = None
 ) -> GammaPrior:
-    """A Gamma prior for each group of the rows, near that of all of them, loosely near ``parent``."""
+    """Learn a Gamma prior for each group of rows, near that of all rows, which is loosely near ``parent``."""
     everyone = fit_gamma_table(table, rates, parent, static=static)
     number = int(groups.max(initial=0)) + 1
     lattice = _Lattice.of(rates)
@@ -284,7 +287,7 @@ def fit_gamma_groups(
 
 
 def sample_items(items: int, groups: Ints | None = None) -> Bools | None:
-    """Every k-th item of each group, so that about ``ITEMS_ENOUGH`` remain; None where all do.
+    """Mark every k-th item of each group, about ``ITEMS_ENOUGH`` in all; return None if all items are used.
 
     >>> sample_items(50_000).sum().item(), sample_items(20_000)
     (16667, None)

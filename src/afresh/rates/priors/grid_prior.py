@@ -1,23 +1,24 @@
-"""Priors beside the Gamma: the lognormal, a mass of items that never change, and one of no particular form.
+"""Priors other than the Gamma: the lognormal, a share of items that never change, and one of no fixed form.
 
-The items themselves decide between the Gamma and the lognormal. Where polls tell little of the fastest items,
-the form of the prior decides how fast these may be; a Gamma ends where a lognormal goes on. Both are fitted
-to the items, and each counts by the probability of the items under it, the Gamma e^``FORM_MARGIN`` times
-that. After ten polls of 2000 items it is clearly one or the other.
-
-    posterior of each item on the grid → mean m and deviation s of ln λ over all of them → the next prior (EM)
+The items themselves decide between the Gamma and the lognormal. If the polls contain little information about
+the fastest items, the form of the prior decides how fast these may be: the Gamma has a much shorter upper
+tail than the lognormal. Both are fitted to the items, and mixed in proportion to the probability of the polls
+under each; that of the Gamma counts e^``FORM_MARGIN`` times. After ten polls of 2000 items one of the two
+clearly wins. The lognormal is fitted by EM: from the posterior of each item on the grid follow the mean and
+the standard deviation of ln λ over all items, and these are the next prior.
 
 Items that never change are a point mass at rate 0 beside the prior of the items that do. A Gamma of small
-shape looks much like it, and where that explains the polls as well there is no such mass: the share is above
-0 only if the polls are then more likely by ``STATIC_MARGIN`` (of ln). Where it is, an item never seen to
-change may be static, and its interval reaches down to 0.
+shape looks much like it. If such a Gamma explains the polls as well, the point mass is not used: its share is
+above 0 only if it raises the log-likelihood by ``STATIC_MARGIN``. Then an item never seen to change may be
+static, and its interval begins at 0.
 
-The prior of no form is the probabilities of the grid's rates, by EM over the items. EM starts from the fitted
-Gamma, mixed with a little of a flat prior on the grid (``flat_share``): EM only multiplies, and where items
-of very different rates share a log, a Gamma may leave 1e−77 to the rates of some. Each step is followed by a
-little smoothing (EMS, Silverman et al. 1990) towards that start, and there are few steps: the unsmoothed
-maximum puts all mass on a few points. Where the polls cannot tell rates apart, the Gamma's proportions
-remain. A group borrows from the whole as much as ``BORROWED`` more items would tell.
+The prior of no fixed form consists of the probabilities of the grid's rates, learned by EM over the items. EM
+starts from the fitted Gamma mixed with a small share of a flat prior on the grid (``flat_share``). The flat
+share is needed because EM only multiplies, and if the rates of items differ very much, a Gamma may give some
+rates a probability of 1e−77. Each step is followed by a little smoothing (EMS, Silverman et al. 1990) towards
+that start, and there are few steps, because the unsmoothed maximum puts all mass on a few points. Where the
+polls cannot distinguish rates, the proportions of the Gamma remain. The prior of all items enters that of a
+group with the weight of ``BORROWED`` items.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from afresh.rates.priors.gamma_prior import ITEMS_ENOUGH, LEAST_MASS, GammaPrior
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
 
-FORM_ITEMS = 4000  # that settle it: of more every k-th
-FORM_MARGIN = 3.0  # of ln: where nothing tells them apart, the Gamma's intervals are the better ones
-FEWEST_FOR_FORM = 50  # items below which the form cannot be decided, and the Gamma stays
+FORM_ITEMS = 4000  # items suffice to decide the form; of more, every k-th is used
+FORM_MARGIN = 3.0  # in ln; if the polls do not decide, the Gamma's intervals are the better ones
+FEWEST_FOR_FORM = 50  # with fewer items the form cannot be decided, and the Gamma is used
 FORM_STEPS = 40
-NARROWEST = 0.1  # of a deviation of ln λ, within which a rate is one rate
+NARROWEST = 0.1  # the least standard deviation of ln λ
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormalPrior:
-    """Normal ln λ of mean ``mean`` and standard deviation ``deviation``.
+    """A prior under which ln λ is normal with this mean and standard deviation.
 
     >>> LogNormalPrior(0.0, 1.0).cell_masses(np.array([0.5, 1.0, 2.0])).round(3).tolist()
     [0.364, 0.271, 0.364]
@@ -51,7 +52,7 @@ class LogNormalPrior:
     deviation: float
 
     def cell_masses(self, rates: Float64s) -> Float64s:
-        """Probability of each cell of the grid, edges half-way in ln λ, the end cells open."""
+        """Return the probability of each cell of the grid; its edges are midpoints in ln λ, or 0 and ∞."""
         from scipy.special import ndtr
 
         edges = 0.5 * (np.log(rates[1:]) + np.log(rates[:-1]))
@@ -60,7 +61,7 @@ class LogNormalPrior:
         return np.maximum(masses, LEAST_MASS)
 
     def mixed_density(self, log_density: Float64s, rates: Float64s, probable: float) -> Float64s:
-        """ln of a density per cell at the grid's points, with the share ``probable`` of this one's in it."""
+        """Return ln of the mixture of e^``log_density`` and this density, whose share is ``probable``."""
         x = (np.log(rates) - self.mean) / self.deviation
         scale = np.log(rates[1] / rates[0]) / (self.deviation * np.sqrt(2.0 * np.pi))
         own = np.maximum(scale * np.exp(-0.5 * x * x), LEAST_MASS)
@@ -71,9 +72,9 @@ class LogNormalPrior:
 def fit_lognormal(
     table: Float64s, rates: Float64s, gamma: Float64s, counts: Float64s
 ) -> tuple[LogNormalPrior, float]:
-    """The lognormal that makes the rows most likely, and its probability against the Gamma's.
+    """Return the lognormal that makes the rows most likely, and its probability against the Gamma's.
 
-    ``gamma`` are the cell masses of the fitted Gamma; ``counts`` say how much each row counts.
+    ``gamma`` are the cell masses of the fitted Gamma; ``counts`` is the weight of each row.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
     >>> grid = np.exp2(np.arange(-12.0, 8.0))
@@ -87,7 +88,7 @@ def fit_lognormal(
     every = max(1, -(-len(table) // FORM_ITEMS))
     likelihood, rows = scale_to_maximum(table[::every]), counts[::every]
     log_rate = np.log(rates)
-    # Rates are known no closer than their cells, which widens their spread.
+    # Rates are known only up to their cells, which adds the variance of a uniform cell to theirs.
     blur = (log_rate[1] - log_rate[0]) ** 2 / 12.0
     masses, fitted = gamma, LogNormalPrior(0.0, 1.0)
     for _ in range(FORM_STEPS):
@@ -104,26 +105,29 @@ def fit_lognormal(
     return fitted, float(1.0 / (1.0 + np.exp(-np.clip(gain, -700.0, 700.0))))
 
 
-STATIC_MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was
-FEWEST_SILENT = 20  # items never seen to change, below which the share cannot be decided
+STATIC_MARGIN = 8.0  # in ln; after three polls slow items look static, and 7 was seen without static items
+FEWEST_SILENT = 20  # with fewer items never seen to change, the static share cannot be decided
 STATIC_ITEMS = 2000
 STATIC_ROUNDS, STATIC_STEPS = 3, 10
-STATIC_BORROWED = 10.0  # items' worth of the whole in a group's share
+STATIC_BORROWED = 10.0  # weight, in items, of the share of all items in a group's share
 LARGEST = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class StaticMixture:
-    """Likelihood of each row if its item is static, and if it is not, under a Gamma; both scaled alike."""
+    """The likelihood of each row if its item is static, and if its rate follows a Gamma prior.
+
+    Both likelihoods of a row are divided by the same number, the row's maximum on the grid.
+    """
 
     if_static: Float64s
     if_not: Float64s
 
     @classmethod
     def of(cls, table: Float64s, quiet: Bools, masses: Float64s) -> StaticMixture:
-        """From log-likelihoods on the grid; ``quiet`` are the rows of items never seen to change.
+        """Build from log-likelihoods on the grid; ``quiet`` marks the rows of items never seen to change.
 
-        ``masses`` are the Gamma's cell masses, a row for each or one for all.
+        ``masses`` are the Gamma's cell masses: one row for all items, or a row for each.
         """
         likelihood = scale_to_maximum(table)
         mixed = likelihood @ masses[0] if len(masses) == 1 else np.einsum("ij,ij->i", likelihood, masses)
@@ -131,34 +135,34 @@ class StaticMixture:
         return cls(static, np.maximum(mixed, np.finfo(float).tiny))
 
     def responsible(self, share: float | Float64s) -> Float64s:
-        """Probability that each item is static."""
+        """Return the probability that each item is static, given the prior ``share`` of static items."""
         static = share * self.if_static
         return np.asarray(static / (static + (1.0 - share) * self.if_not))
 
     def share(self, start: float) -> float:
-        """The share that makes the rows most likely, by EM."""
+        """Return the share of static items that makes the rows most likely, by EM from ``start``."""
         share = start
         for _ in range(STATIC_STEPS):
             share = min(float(self.responsible(share).mean()), LARGEST)
         return share
 
     def shares(self, kind: Ints, number: int, share: float) -> Float64s:
-        """The share in each of ``number`` kinds of items, near that of the whole while they are few."""
+        """Return the share of static items in each of ``number`` kinds, near ``share`` if items are few."""
         static = np.bincount(kind, self.responsible(share), minlength=number)
         items = np.bincount(kind, minlength=number)
         return np.asarray((static + STATIC_BORROWED * share) / (items + STATIC_BORROWED))
 
     def log_likelihood(self, share: float) -> float:
-        """ln P(all rows)."""
+        """Return ln P(all rows), given the share of static items."""
         return float(np.log(share * self.if_static + (1.0 - share) * self.if_not).sum())
 
 
 def fit_static_share(
     table: Float64s, quiet: Bools, rates: Float64s, parent: GammaPrior
 ) -> tuple[float, GammaPrior | None]:
-    """The share of items that never change, 0 where the polls call for none, and a Gamma for the others.
+    """Return the share of items that never change (0 if not supported), and a Gamma prior of the others.
 
-    The Gamma is of a sample of the items: a place to climb from. None where there was nothing to decide.
+    The Gamma is fitted to a sample of the items, as the start of a climb. It is None if nothing was fitted.
 
     >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.poll_table import polls_from_intervals
@@ -186,26 +190,26 @@ def fit_static_share(
 
 
 def static_log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
-    """ln(share/(1−share)) for items never seen to change, −∞ for the others; None where there is no share."""
+    """Return ln(share/(1−share)) for items never seen to change, −∞ for the others; None if share is 0."""
     if not np.any(share):
         return None
     with np.errstate(divide="ignore"):
         return np.where(quiet, np.log(share) - np.log1p(-np.asarray(share)), -math.inf)
 
 
-BORROWED = 10.0  # items' worth of the whole in a group's prior
-BORROWED_BY_ALL = 2.0  # and of the fitted Gamma in that of the whole
-STEPS = 8  # measured best of 2 … 100: stopping early regularises
+BORROWED = 10.0  # weight, in items, of the prior of all items in a group's prior
+BORROWED_BY_ALL = 2.0  # weight, in items, of the fitted Gamma in the prior of all items
+STEPS = 8  # the best of 2 … 100 when measured, because stopping early regularises
 SMOOTHING = 0.1  # share of a cell that may move to either neighbour
 FLOOR_STEPS = 10
-FLAT, FLAT_WORTH = 0.002, 20.0  # the share of the flat prior, as sure as so many items make it
+FLAT, FLAT_WORTH = 0.002, 20.0  # share of the flat prior before any item, and its weight in items
 
 
 def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None) -> float:
-    """The share s of a flat prior in the mixture (1−s)·Gamma + s·flat that the rows of the table call for.
+    """Return the share s of a flat prior that makes (1−s)·Gamma + s·flat fit the rows of the table best.
 
-    By EM over the rows, held near ``FLAT`` while they are few: small where the Gamma fits, about a tenth
-    where it misses a tenth of the items. ``gamma`` holds its weights, ``counts`` how much each row counts.
+    It is found by EM over the rows, near ``FLAT`` while rows are few. It is about a tenth if the Gamma misses
+    a tenth of the items. ``gamma`` are cell masses, ``counts`` weights of rows.
 
     >>> table = np.log([[1.0, 1e-3, 1e-9]] * 900 + [[1e-9, 1e-3, 1.0]] * 100)
     >>> round(flat_share(table, np.array([0.9, 0.1, 1e-77])), 2), round(flat_share(table, np.ones(3) / 3), 2)
@@ -224,10 +228,10 @@ def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None)
 
 
 def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -> Float64s:
-    """Weights of the grid's rates learned from all rows of a table of log-likelihoods.
+    """Learn the probabilities of the grid's rates from all rows of a table of log-likelihoods.
 
-    ``start`` holds the weights to start from: those of a fitted Gamma, with a floor. ``counts`` say how much
-    each row counts, all of it where not given.
+    ``start`` are the probabilities to start from: those of a fitted Gamma, with a floor. ``counts`` is the
+    weight of each row, 1 by default.
 
     >>> table = np.log([[0.9, 0.1, 1e-9], [0.8, 0.2, 1e-9], [0.9, 0.1, 1e-9]])
     >>> weights = fit_grid(table, np.array([0.3, 0.4, 0.3]))
@@ -246,7 +250,9 @@ def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -
 def fit_grid_groups(
     table: Float64s, groups: Ints, number: int, start: Float64s, counts: Float64s | None = None
 ) -> Float64s:
-    """The same for each of ``number`` groups, a row of weights each; small groups lean on the whole.
+    """Learn the probabilities as ``fit_grid`` does, a row for each of ``number`` groups.
+
+    The probabilities of a small group stay near those of all items.
 
     >>> table = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     >>> weights = fit_grid_groups(table, np.array([0, 0, 1]), 3, np.array([0.5, 0.5]))
@@ -267,11 +273,11 @@ def fit_grid_groups(
 
 
 def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, counts: Float64s) -> Float64s:
-    """EMS for the weights of each run of rows (from ``starts``), with ``borrowed`` rows of the parent."""
+    """Learn the weights of each run of rows by EMS; ``parent`` counts as much as ``borrowed`` rows."""
     lengths = np.diff(np.append(starts, len(likelihood)))
     weights = np.repeat(parent, starts.size, axis=0)
     for _ in range(STEPS):
-        # w_g·Σ_i L_ig / Σ_h L_ih w_h: the posterior, summed over the items of the run.
+        # w_g·Σ_i L_ig / Σ_h L_ih w_h is the posterior of rate g, summed over the items i of the run.
         total = np.einsum("ig,ig->i", likelihood, np.repeat(weights, lengths, axis=0))
         per_row = counts / np.maximum(total, np.finfo(float).tiny)
         pull = np.add.reduceat(likelihood * per_row[:, None], starts, axis=0)
@@ -281,7 +287,7 @@ def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, 
 
 
 def _smooth(weights: Float64s, parent: Float64s) -> Float64s:
-    """One Metropolis step between neighbours: spreads peaks, keeps the mass, leaves the parent as it is."""
+    """Smooth by one Metropolis step between neighbours, which keeps the mass and leaves ``parent`` fixed."""
     up = SMOOTHING * weights[:, :-1] * np.minimum(1.0, parent[:, 1:] / parent[:, :-1])
     down = SMOOTHING * weights[:, 1:] * np.minimum(1.0, parent[:, :-1] / parent[:, 1:])
     moved = weights.copy()

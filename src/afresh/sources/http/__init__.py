@@ -1,1 +1,1 @@
-"""Sources of kind ``http``: web pages, fetched politely."""
+"""Sources of kind ``http``: web pages, requested within the limits of each host."""

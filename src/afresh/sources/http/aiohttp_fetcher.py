@@ -1,7 +1,7 @@
-"""The fetcher that uses aiohttp, with limits on time, size and addresses; the only file that knows aiohttp.
+"""The fetcher that uses aiohttp, with limits on time, size and addresses; the only file that imports aiohttp.
 
-Names are resolved by a resolver that refuses private addresses, and connections go to exactly the addresses
-that were checked, so that a name cannot be pointed elsewhere in between (DNS rebinding).
+Names are resolved by a resolver that refuses private addresses. Connections go to exactly the addresses that
+were checked, so that a name cannot change to a private address after the check (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOCAL = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN, errno.ENETUNREACH}
 )
 _NO_BODY = frozenset({204, 304})
-# aiohttp would add these by itself; only what the request says is to be sent.
+# aiohttp would add these headers itself; only the headers of the request are sent.
 _AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
 
 
@@ -39,8 +39,8 @@ class PrivateAddressError(OSError):
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names to public addresses only; ``trusted`` names (that of a proxy) may have any address. With
-    ``allow_private`` only the addresses that are never requested are refused."""
+    """Resolves names to public addresses only. ``trusted`` names (that of a proxy) may have any address. With
+    ``allow_private``, only the addresses in ``ip_addresses.prohibition`` are refused."""
 
     def __init__(
         self, inner: AbstractResolver, trusted: Iterable[str] = (), *, allow_private: bool = False
@@ -51,13 +51,13 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the allowed addresses of ``host``; refuse a host that has only others."""
+        """Return the allowed addresses of ``host``; raise ``PrivateAddressError`` if none is allowed."""
         found = await self._inner.resolve(host, port, family=family)
         if host in self._trusted:
             return found
         public = [answer for answer in found if not self._refusal(answer["host"])]
         if found and not public:
-            raise PrivateAddressError(f"{host} leads to {_refused(found[0]['host'])}")
+            raise PrivateAddressError(f"{host} leads to {_describe_refusal(found[0]['host'])}")
         return public
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class CheckedResolver(AbstractResolver):
 
 @dataclass(slots=True)
 class _Received:
-    """What has arrived so far; it is used even if the rest does not arrive."""
+    """The parts of a response that have arrived; they are used even if the rest does not arrive."""
 
     status: int | None = None
     headers: dict[str, str] | None = None
@@ -76,9 +76,9 @@ class _Received:
 
 
 class AiohttpFetcher:
-    """See ``Fetcher``. Cookies are not stored. A ``proxy`` may hold a password and is a secret.
-    ``trusted_hosts`` are names that may have private addresses although others may not. If there is a proxy,
-    the proxy resolves names; then only addresses that are written as IP addresses are checked."""
+    """See ``Fetcher``. Cookies are not stored. ``proxy`` is a secret because it may contain a password.
+    ``trusted_hosts`` are names that may have private addresses. If there is a proxy, the proxy resolves
+    names; then only URLs with an IP address are checked."""
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class AiohttpFetcher:
         self._closed = False
 
     async def check_url(self, url: str) -> Reply | None:
-        """Check the text of an address and, for a host that is not known yet, what its name resolves to. A
-        known host is checked again when a connection to it is opened."""
+        """Check the URL and, if its host is new, the addresses of the host. A known host is checked again
+        when a connection to it is opened."""
         try:
-            host = self._checked(url).host or ""
+            host = self._parse_url(url).host or ""
             if host not in self._known and self._proxy is None and not self._closed:
                 await self._resolve(host)
         except PrivateAddressError as error:
@@ -113,7 +113,7 @@ class AiohttpFetcher:
         return None
 
     async def _resolve(self, host: str) -> None:
-        """Refuse a name with forbidden addresses; for a name without any, the request itself will fail."""
+        """Refuse a host with forbidden addresses; if a host has no address, its request will fail later."""
         if refusal(host) == NOT_AN_ADDRESS:
             self._open_session()
             assert self._names is not None
@@ -157,15 +157,15 @@ class AiohttpFetcher:
         )
 
     async def close(self) -> None:
-        """Close every connection; later fetches are refused."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def _exchange(self, request: Request, received: _Received) -> None:
-        url = self._checked(request.url)
+        url = self._parse_url(request.url)
         limits = request.limits
+        # Without ceil_threshold, aiohttp rounds time-outs of more than five seconds up to whole seconds.
         timeout = aiohttp.ClientTimeout(
             total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
         )
@@ -184,12 +184,12 @@ class AiohttpFetcher:
             if response.status not in _NO_BODY:
                 await _read(response, request, received)
 
-    def _checked(self, text: str) -> yarl.URL:
+    def _parse_url(self, text: str) -> yarl.URL:
         url = yarl.URL(text)
         if url.scheme not in ("http", "https") or not url.host:
             raise aiohttp.InvalidURL(text, "is not an http or https address")
         if url.user is not None or url.password is not None:
-            raise aiohttp.InvalidURL(text, "holds a user or password: give it as a header instead")
+            raise aiohttp.InvalidURL(text, "contains a user or password: give it as a header instead")
         if url.host not in self._trusted:
             _check_address(url.host, allow_private=self._allow_private)
         return url
@@ -204,9 +204,9 @@ class AiohttpFetcher:
             own = {yarl.URL(proxy).host or ""} if proxy else set()
             self._names = CheckedResolver(resolver, self._trusted | own, allow_private=self._allow_private)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),
+                connector=aiohttp.TCPConnector(limit=0, resolver=self._names),  # HostThrottle sets limits
                 cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
+                auto_decompress=False,  # Inflater decompresses within limits
                 skip_auto_headers=_AUTO_HEADERS,
                 read_bufsize=_READ_BUFFER,
                 proxy=proxy,
@@ -216,15 +216,15 @@ class AiohttpFetcher:
 
 
 def _check_address(host: str, *, allow_private: bool) -> None:
-    """Refuse forbidden IP addresses, and names that mean this machine wherever they are resolved."""
+    """Refuse forbidden IP addresses, and names that always mean this machine (localhost)."""
     reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
     if reason and reason != NOT_AN_ADDRESS:
-        raise PrivateAddressError(f"{host} is {_refused(host).partition(', ')[2]}")
+        raise PrivateAddressError(f"{host} is {_describe_refusal(host).partition(', ')[2]}")
     if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
         raise PrivateAddressError(f"{host} is a name of this machine")
 
 
-def _refused(host: str) -> str:
+def _describe_refusal(host: str) -> str:
     never = prohibition(host)
     return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 
@@ -254,7 +254,7 @@ async def _read(response: aiohttp.ClientResponse, request: Request, received: _R
 
 
 def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Return headers as text that can be stored; repeated ones are joined by commas (RFC 9110)."""
+    """Return the headers as valid text; the values of repeated headers are joined by commas (RFC 9110)."""
     joined: dict[str, str] = {}
     for name, value in response.headers.items():
         text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -264,7 +264,8 @@ def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def describe_error(error: Exception, limits: ResponseLimits, *, started: bool) -> tuple[Trouble, str]:
-    """Describe an error in one line; special classes of aiohttp's error tree come before general ones."""
+    """Return the kind of an error and a description in one line; ``started``: a status had been received."""
+    # The order matters: subclasses in aiohttp's error tree come before their base classes.
     match error:
         case aiohttp.ClientConnectorDNSError():
             if isinstance(error.os_error, PrivateAddressError):
@@ -307,7 +308,7 @@ def _bad_head(message: str, limits: ResponseLimits) -> tuple[Trouble, str]:
         return "headers", f"more than {limits.max_headers} headers"
     if "Got more than" in words:
         return "headers", f"a header of more than {limits.max_header_bytes} bytes"
-    # What follows ": b" are bytes of the server.
+    # The bytes that follow ": b" come from the server and are not shown.
     return "protocol", f"not HTTP: {words.partition(': b')[0][:100]}"
 
 

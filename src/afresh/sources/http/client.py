@@ -1,4 +1,4 @@
-"""Sends requests politely and follows redirects; every hop is checked like the first."""
+"""Send requests politely and follow redirects; every redirect is checked like the first address."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from afresh.sources.http.urls import display_url, host_group, resolve_link
 from afresh.values.fetched import Fetched
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
-"""Returns the headers of a request to an address: each hop gets its own, because secrets stay with a host."""
+"""Returns the headers of a request to a URL; after a redirect to another host, secrets must not be sent."""
 
 _REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
 
 @dataclass(slots=True)
 class RequestCost:
-    """What one poll has spent so far, over all its requests."""
+    """The cost of one poll so far, over all its requests."""
 
     requests: int = 0
     bytes: int = 0
@@ -40,9 +40,9 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True)
 class FinalResponse:
-    """The reply at the end of all redirects, with the headers of its request; or why it was not requested.
-    ``moved_to`` is set only if there were redirects and all of them were permanent. ``blocked`` is the result
-    of the poll if robots.txt forbids the request."""
+    """The reply after all redirects, and the headers of its request. ``moved_to`` is set only if there were
+    redirects and all of them were permanent. If robots.txt forbids the request, nothing was sent, and
+    ``blocked`` is the result of the poll."""
 
     url: str
     reply: Reply
@@ -52,9 +52,10 @@ class FinalResponse:
 
 
 class PoliteClient:
-    """Sends the requests of one source; what is known of hosts and robots.txt is shared with other sources.
-    The methods that send may raise ``HostBackoffError`` if a host may not be asked for longer than a poll
-    waits, and ``UsageError`` for a malformed address."""
+    """Sends the requests of one source. It shares the states of hosts and robots.txt with other sources.
+    Methods
+    that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll may wait,
+    and ``UsageError`` if an address is malformed."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
@@ -62,18 +63,17 @@ class PoliteClient:
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
         )
-        # A visitor with another identity, or from elsewhere, may be served other rules.
+        # A host may serve other rules to another user agent, or to a visitor from another address.
         visitor = settings.user_agent, settings.allow_private, settings.proxy
         self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock))
 
     def wait_s(self, group: str) -> float:
-        """Return how long until the next request to a host may start."""
         rules = self._robots.unreadable_rules(group) if self._settings.respect_robots else None
         wait_s = self._throttle.wait_s(group)
         return wait_s if rules is None else max(wait_s, rules.expires_s - self._context.clock.elapsed_s())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts that are left alone, and why."""
+        """Return the hosts that back off after failures or because robots.txt cannot be read."""
         clock = self._context.clock
         found = {backoff.group: backoff for backoff in self._throttle.backoffs()}
         for group in self._robots.unreadable_groups() if self._settings.respect_robots else ():
@@ -90,16 +90,16 @@ class PoliteClient:
         return self._robots.save()
 
     def load_state(self, backoffs: Sequence[GroupBackoff], robots: Iterable[RobotsNote]) -> None:
-        """Take over what an earlier process knew."""
+        """Load the back-offs and the robots.txt files that an earlier process saved."""
         self._throttle.load_backoffs(backoffs)
         self._robots.load(robots)
 
     async def fetch(self, url: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
-        """Request an address, and the addresses that redirects lead to; add what it cost to ``cost``."""
+        """Request an address, follow redirects, and add the cost of all requests to ``cost``."""
         seen: set[str] = set()
         moved = True
         while True:
-            # Nobody chose the target of a redirect: its message does not suggest how to allow it.
+            # The user did not choose the target of a redirect, so the message does not say how to allow it.
             remedy = "" if seen else _REMEDY
             blocked = await self._check_robots(url, cost, remedy)
             if blocked is not None:
@@ -120,7 +120,7 @@ class PoliteClient:
             url = target
 
     async def robots_rules(self, url: str, cost: RequestCost) -> RobotsRules:
-        """Return the rules of the robots.txt for ``url``; its crawl delay applies from now on."""
+        """Return the rules of the robots.txt for ``url``; from now on its crawl delay applies to the host."""
 
         async def fetch(place: str) -> Reply:
             limits = replace(self._limits, max_bytes=MAX_BYTES)
@@ -135,7 +135,7 @@ class PoliteClient:
         await self._fetcher.close()
 
     async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
-        """Return the result of a poll of ``url`` that robots.txt forbids; None if it allows it."""
+        """Return the result of the poll if robots.txt forbids ``url``; None if it allows ``url``."""
         if not self._settings.respect_robots:
             return None
         rules = await self.robots_rules(url, cost)
@@ -148,7 +148,7 @@ class PoliteClient:
 
     async def _send(self, request: Request, cost: RequestCost) -> Reply:
         refused = await self._fetcher.check_url(request.url)
-        if refused is not None:  # nothing is sent: it takes no slot and costs nothing
+        if refused is not None:  # no request is sent, so it needs no slot and has no cost
             return refused
         async with self._throttle.slot(host_group(request.url)) as slot:
             cost.requests += 1
@@ -157,7 +157,7 @@ class PoliteClient:
             slot.retry_after_s = requested_delay_s(reply, self._context.clock.now_s())
             if slot.condition != "fine" or slot.retry_after_s:
                 slot.why = classify_reply(reply, conditional=False)[1]
-        if reply.trouble == "private":  # the name resolves to another address now: nothing was sent
+        if reply.trouble == "private":  # the name has a private address now, so nothing was sent
             cost.requests -= 1
         else:
             self._context.cost(reply.wire_bytes, reply.seconds)
@@ -180,7 +180,7 @@ def _with_remedy(problem: str, remedy: str) -> str:
 
 
 def default_headers(settings: HttpSettings) -> dict[str, str]:
-    """Return the headers of every request, to whatever host.
+    """Return the headers that every request has, whatever its host.
 
     >>> sorted(default_headers(HttpSettings(name="web")))
     ['Accept', 'Accept-Encoding', 'User-Agent']

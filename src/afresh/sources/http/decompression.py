@@ -1,4 +1,4 @@
-"""Decompresses bodies as they arrive, within limits: a decompression bomb stops at its first chunk."""
+"""Decompress bodies as they arrive, within limits, so that a decompression bomb is stopped early."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ENCODINGS = (*_WINDOW, "identity")
 
 
 class BadEncodingError(Exception):
-    """The body does not match its Content-Encoding; the text says how."""
+    """The body does not match its Content-Encoding; the message says why."""
 
 
 class TooLargeError(Exception):
-    """The body is larger than allowed; the text names the limit."""
+    """The body is larger than allowed; the message names the limit."""
 
 
 class Inflater:
-    """Decompresses chunk by chunk, and raises before a limit is passed.
+    """Decompresses a body chunk by chunk, and raises ``TooLargeError`` when a limit is exceeded.
 
-    ``max_bytes`` bounds the plain size, ``max_ratio`` the ratio of plain to compressed size beyond 1 MiB.
+    ``max_bytes`` limits the decompressed size, ``max_ratio`` its ratio to the compressed size above 1 MiB.
 
     >>> inflater = Inflater("gzip", max_bytes=1000, max_ratio=100)
     >>> inflater.feed(zlib.compress(b"x" * 900, wbits=31))[:5]
@@ -42,7 +42,7 @@ class Inflater:
             self._engine = zlib.decompressobj(_WINDOW[self._encoding])
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return the plain bytes of one more chunk."""
+        """Return the decompressed bytes of the next chunk."""
         self._wire += len(chunk)
         if self._engine is None:
             self._count(len(chunk))
@@ -65,7 +65,7 @@ class Inflater:
             assert self._engine is not None
             if (self._engine.eof or not self._started) and not self._start(chunk):
                 break
-            # One byte more than allowed distinguishes "full" from "too large"; 1 MiB at a time bounds memory.
+            # One byte more than allowed shows that the body is too large; steps of 1 MiB limit the memory.
             part = self._engine.decompress(chunk, min(self._max_bytes - self._plain + 1, 1 << 20))
             self._count(len(part))
             plain += part
@@ -73,7 +73,7 @@ class Inflater:
         return bytes(plain)
 
     def _start(self, chunk: bytes) -> bool:
-        """Start a stream by the two bytes that show its kind; False if there is none."""
+        """Choose the decompressor by the first two bytes; return False if no stream starts here."""
         if len(chunk) < 2:
             self._held = chunk
             return False
@@ -84,7 +84,7 @@ class Inflater:
                 self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send raw deflate
             return True
         if not self._encoding.endswith("gzip") or not chunk.startswith(b"\x1f\x8b"):
-            return False  # padding after the end; browsers ignore it too
+            return False  # padding after the end of the stream, which browsers ignore too
         self._engine = zlib.decompressobj(_WINDOW[self._encoding])  # a gzip file may have several members
         return True
 

@@ -1,4 +1,4 @@
-"""One HTTP request and its reply, behind a small protocol, so that only one file knows the HTTP library."""
+"""The protocol of fetchers, with HTTP requests and replies; only a fetcher uses an HTTP library."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ USER_AGENT = f"afresh/{__version__} (+https://pypi.org/project/afresh/)"
 _BeforeReply: TypeAlias = Literal["url", "private", "local", "dns", "connect", "tls", "timeout"]
 _InReply: TypeAlias = Literal["protocol", "headers", "body", "size", "encoding"]
 Trouble: TypeAlias = Literal[_BeforeReply, _InReply]
-"""Why there is no complete reply. ``local`` is a problem of this machine: no network, no file handles."""
+"""The reason why a reply is not complete. ``local`` is a problem of this machine, such as no network."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """The limits of one response. ``idle_s`` is the longest silence, ``total_s`` the longest duration.
-
-    ``max_bytes`` bounds the body both compressed and decompressed, ``max_ratio`` the ratio of the two,
-    ``max_header_bytes`` the length of one header line, and ``max_headers`` the number of headers.
-    """
+    """The limits of one response. ``idle_s`` is the longest pause, ``total_s`` the longest duration.
+    ``max_bytes`` limits the size of the body, both compressed and decompressed, ``max_ratio`` the ratio of
+    the two sizes, ``max_header_bytes`` the length of one header line, ``max_headers`` the number of
+    headers."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0
@@ -35,7 +34,7 @@ class ResponseLimits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET request. Headers may hold secrets and are not shown. ``cut``: truncate a long body."""
+    """A GET request. Headers may be secret and are not shown. ``cut``: truncate a body that is too long."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -45,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a request: status, headers (names in lower case) and body, or a described trouble."""
+    """The result of a request: status, headers (names in lower case) and body, or the ``trouble`` with it."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -58,18 +57,18 @@ class Reply:
 
     @property
     def host_is_down(self) -> bool:
-        """Whether the host itself could not be reached, rather than this one page."""
+        """Whether the host could not be reached, so that other pages of it would fail as well."""
         return self.status is None and self.trouble in ("dns", "connect", "tls", "timeout", "protocol")
 
 
 class Fetcher(Protocol):
-    """Sends requests on one event loop, any number at a time; a redirect is a reply like any other."""
+    """Sends any number of requests at a time, on one event loop. It does not follow redirects."""
 
     async def check_url(self, url: str) -> Reply | None:
-        """Return the trouble with an address that must not be requested, as far as it is known."""
+        """Return a reply with ``trouble`` if the URL must not be requested; None if it may."""
 
     async def fetch(self, request: Request) -> Reply:
-        """Return the reply within ``request.limits``; raise nothing for what a network or server does."""
+        """Return the reply within ``request.limits``; it describes problems, which are never raised."""
 
     async def close(self) -> None:
-        """Close every connection; may be called twice."""
+        """Close all connections. May be called twice."""

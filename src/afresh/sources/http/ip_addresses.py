@@ -1,8 +1,8 @@
 """Which network addresses may be requested: public ones, and private ones if a source allows them.
 
-A URL, a redirect or a DNS answer can point anywhere. A fetcher that follows it into its own network reads
-what was never published (the metadata service of a cloud at 169.254.169.254, the page of a router).
-Link-local addresses and metadata services, which give away keys of the machine, are never requested.
+A URL, a redirect or a DNS answer can contain any address. A fetcher that requests addresses of its own
+network may read pages that are not public (the metadata service of a cloud at 169.254.169.254, the page of a
+router). Link-local addresses and metadata services are never requested: they reveal keys of the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' me
 
 @lru_cache(maxsize=4096)  # called for every request, with few different hosts
 def refusal(address: str) -> str:
-    """Return why ``address`` must not be requested; empty if it is a public address.
+    """Return the reason why ``address`` must not be requested; empty if it is a public address.
 
     >>> refusal("169.254.169.254"), refusal("::ffff:127.0.0.1"), refusal("93.184.216.34")
     ('link-local', 'loopback', '')
@@ -44,7 +44,7 @@ def refusal(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def prohibition(host: str) -> str:
-    """Return why a host must not be requested even if private addresses are allowed; empty if it may be.
+    """Return the reason why a host is never requested, even if private addresses are allowed; else empty.
 
     >>> [prohibition(host) for host in ("::ffff:169.254.169.254", "metadata.google.internal", "10.1.2.3")]
     ['link-local', 'metadata', '']
@@ -59,7 +59,7 @@ def prohibition(host: str) -> str:
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address inside an IPv6 one (mapped, 6to4, Teredo, NAT64), where packets end up."""
+    """Return the IPv4 address to which packets for an IPv6 address are sent (mapped, 6to4, Teredo, NAT64)."""
     if isinstance(ip, IPv4Address):
         return ip
     if ip in _NAT64:

@@ -1,12 +1,12 @@
-"""When the next request to a host may start: a state machine that gets the time as an argument.
+"""Decide when the next request to a host may start. All functions are pure; the time is an argument.
 
-A host gets one request at a time, at least a delay apart, later if it asked for that (Crawl-delay,
-Retry-After), and much later while it fails. Each failure in a row doubles the back-off, for the whole host
-and not only for the item that met it; one good response ends it. Times are those of a monotonic clock.
+A host receives one request at a time by default. Requests start at least a delay apart, and later if the host
+asks for it (Crawl-delay, Retry-After) or fails. Each consecutive failure doubles the back-off of the whole
+host, not only of the item that failed; one good response ends it. Times are those of a monotonic clock.
 
-The hosts that all sources of one engine ask are recorded once (``HostRegistry``), so that a host sees one
-visitor. If several sources have pages on one host, the strictest rules apply: the longest delay and the
-fewest requests at a time. Back-offs, Crawl-delay, request slots and robots.txt are shared by all of them.
+All sources of an engine share one ``HostRegistry``. If several sources have pages on one host, the strictest
+rules apply: the longest delay and the fewest requests at a time. The sources also share back-offs,
+Crawl-delay, request slots and robots.txt.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from afresh.sources.http.robots import RobotsCache
 
 HostCondition: TypeAlias = Literal["fine", "busy", "down"]
-"""How a request ended for its host: it responded, asked us to come later (429, 503), or did not respond."""
+"""The state of a host after a request: it responded, asked for later requests (429, 503), or was silent."""
 
 _PRUNE_FROM = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """The rules for a host. ``delay_s`` is from start to start; ``longest_rest_s`` bounds every back-off."""
+    """The rules for a host. ``delay_s`` is from start to start; ``longest_rest_s`` limits every back-off."""
 
     delay_s: float = 1.0
     concurrency: int = 1
@@ -39,8 +39,8 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of a host; the default is a host that was never asked. The host backs off until
-    ``next_s`` for the reason ``why``; ``asked_s`` is when the last request started."""
+    """The state of a host; the default is that of a host that was never asked. ``next_s`` is the end of the
+    back-off, ``why`` its reason; ``asked_s`` is the time at which the last request started."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
@@ -51,7 +51,7 @@ class HostState:
 
 
 def ready_s(host: HostState, rules: Politeness) -> float:
-    """Return when the next request may start: infinite while as many as allowed are in flight.
+    """Return when the next request may start; infinite while as many requests as allowed are in flight.
 
     >>> asked, rules = record_start(HostState(), 100.0), Politeness(delay_s=2.0)
     >>> ready_s(asked, rules), ready_s(record_end(asked, rules, 100.5, "fine"), rules)
@@ -63,10 +63,10 @@ def ready_s(host: HostState, rules: Politeness) -> float:
     return max(host.next_s, host.asked_s + delay_s)
 
 
-def strictest(first: Politeness, *others: Politeness) -> Politeness:
-    """Return rules that satisfy all of these.
+def strictest_rules(first: Politeness, *others: Politeness) -> Politeness:
+    """Return the rules that satisfy all given rules.
 
-    >>> strictest(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
+    >>> strictest_rules(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
     Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
     """
     every = (first, *others)
@@ -91,10 +91,9 @@ def record_end(
     retry_after_s: float | None = None,
     why: str = "",
 ) -> HostState:
-    """Return the state after a request has ended; ``why`` is the reason if the host is not fine.
+    """Return the state after a request has ended; ``why`` describes the failure.
 
-    The back-off is first·2^(failures−1), or what Retry-After asks for if that is longer, but never more than
-    the longest.
+    The back-off is the longer of first_rest_s·2^(failures−1) and Retry-After, and at most longest_rest_s.
 
     >>> host, rules = HostState(in_flight=1), Politeness(first_rest_s=10)
     >>> record_end(host, rules, 0.0, "busy").next_s, record_end(host, rules, 0.0, "busy", 60.0).next_s
@@ -113,7 +112,7 @@ def record_end(
 
 @dataclass(slots=True)
 class HostQueue:
-    """The requests that wait for one host, in order of arrival; ``waiters`` counts them."""
+    """The queue of requests to one host, in order of arrival; ``waiters`` is its length."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -121,7 +120,7 @@ class HostQueue:
 
 
 class HostRegistry:
-    """What is remembered of each host, by group. ``robots``: caches of robots.txt files, by visitor.
+    """The state and queue of each group, and in ``robots`` a cache of robots.txt files for each visitor.
 
     >>> hosts = HostRegistry()
     >>> hosts.register("a.test", "news", Politeness(delay_s=5.0))
@@ -138,7 +137,7 @@ class HostRegistry:
         self._prune_at = _PRUNE_FROM
 
     def register(self, group: str, source: str, rules: Politeness) -> None:
-        """Record that a source asks the group, and the rules that the source has from now on."""
+        """Record that ``source`` sends requests to the group, and the present ``rules`` of the source."""
         self._rules[source] = rules
         self._sources.setdefault(group, set()).add(source)
 
@@ -146,20 +145,20 @@ class HostRegistry:
         return source in self._sources.get(group, ())
 
     def politeness(self, group: str, own: Politeness) -> Politeness:
-        """Return the rules for a group, given the ``own`` rules of the source that asks."""
+        """Return the strictest rules for a group; ``own`` are the rules of the source that asks."""
         for source in self._sources.get(group, ()):
             if self._rules.get(source, own) is not own:
                 others = (self._rules.get(other, own) for other in self._sources[group])
-                return strictest(own, *others)
+                return strictest_rules(own, *others)
         return own
 
     def unregister(self, source: str, rules: Politeness) -> None:
-        """Forget the rules of a source that is closed, unless another of its name has replaced it."""
+        """Remove the rules of a closed source, unless a new source of the same name has replaced them."""
         if self._rules.get(source) is rules:
             del self._rules[source]
 
     def prune(self, now_s: float) -> None:
-        """Forget hosts of which nothing needs to be remembered, so that millions of hosts fit."""
+        """Remove hosts that may be asked at once and did not fail last, so that millions of hosts fit."""
         if len(self.states) <= self._prune_at:
             return
         self.states = {

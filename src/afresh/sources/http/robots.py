@@ -1,9 +1,9 @@
-"""What a host's robots.txt allows (RFC 9309): the rules in a reply, and a cache of the rules of all hosts.
+"""What the robots.txt of a host allows (RFC 9309): the rules in a reply, and a cache of rules by host.
 
 A missing file (4xx) allows everything (§2.3.1.3). A file that cannot be read (5xx, no reply, and 429, which
-means "not now") forbids everything (§2.3.1.4) until it is requested again: after a minute at first, less and
-less often, and once a day in the end; rules that were known before stay in force. A reply that is not text
-(an image served for every address) holds no rules.
+means "not now") forbids everything (§2.3.1.4), unless older rules are known, which then stay valid. It is
+requested again after a minute; the wait doubles up to a day. A reply that is not text (a server may send an
+image for every address) contains no rules.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 
 RobotsNote: TypeAlias = tuple[str, float, str, str, int]
-"""A saved robots.txt: its address, when it expires (Unix seconds), text, why unreadable, failures."""
+"""A saved robots.txt: address, expiry (Unix seconds), text, why it is unreadable, number of failures."""
 
 FetchFile: TypeAlias = Callable[[str], Awaitable[Reply]]
-"""Fetches one robots.txt address: politely, counted, bounded."""
+"""Fetches one robots.txt address, within the limits of budget, host and size."""
 
-AGENT = "afresh"  # the name that rules in robots.txt address us by
+AGENT = "afresh"  # the name of this program in robots.txt
 MAX_BYTES = 512_000  # RFC 9309 requires at least 500 KiB; the rest of a longer file is not read
 DAY_S = 86400.0
 HOUR_S = 3600.0
@@ -47,9 +47,9 @@ _TEXT_TYPES = ("text/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of a host, valid until ``expires_s``. ``unreadable`` says why nothing may be requested now,
-    ``refused`` why nothing may ever be (the address is private). ``text`` is the file itself, unless it is
-    too long to be saved."""
+    """The rules of a host, valid until ``expires_s``. If ``unreadable`` is not empty, it is the reason why
+    nothing may be requested now; ``refused``, why nothing may ever be requested (the address is private).
+    ``text`` is the content of the file, or empty if it is too long to be saved."""
 
     expires_s: float
     rules: Protego | None = field(default=None, repr=False)
@@ -59,7 +59,7 @@ class RobotsRules:
     text: str = field(default="", repr=False)
 
     def allows(self, url: str, agent: str) -> bool:
-        """Tell whether ``agent`` may fetch ``url``.
+        """Return whether ``agent`` may fetch ``url``.
 
         >>> robots = read_robots(Reply(200, {}, b"User-agent: *\\nDisallow: /private"), 0.0)
         >>> robots.allows("http://a.test/private/1", "afresh"), robots.allows("http://a.test/", "afresh")
@@ -70,7 +70,7 @@ class RobotsRules:
         return self.rules is None or self.rules.can_fetch(url, agent)
 
     def crawl_delay_s(self, agent: str) -> float:
-        """Return the seconds between requests that the host asks for; 0 if it does not ask."""
+        """Return the delay between requests that the host asks for, in seconds; 0 if it asks for none."""
         delay = self.rules.crawl_delay(agent) if self.rules else None
         rate = self.rules.request_rate(agent) if self.rules else None
         spacing = rate.seconds / rate.requests if rate and rate.requests else 0.0
@@ -94,7 +94,7 @@ def robots_url(url: str) -> str:
 
 
 def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:
-    """Return the rules in a reply. Rules known ``before`` stay in force while the host cannot serve them.
+    """Return the rules in a reply. While the host cannot serve its file, the rules ``before`` stay valid.
 
     >>> read_robots(Reply(503), 0.0).unreadable
     'robots.txt cannot be read (status 503)'
@@ -114,7 +114,7 @@ def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -
 
 
 def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
-    """Return rules that were saved; an empty ``text`` has no rules.
+    """Return the rules from a saved file; an empty ``text`` contains no rules.
 
     >>> restore_rules(9.0, "User-agent: *\\nDisallow: /x", "", 0).allows("http://a.test/x", "afresh")
     False
@@ -136,14 +136,14 @@ def _unreadable(reply: Reply, now_s: float, before: RobotsRules | None) -> Robot
 
 def _is_text(reply: Reply) -> bool:
     kind = reply.headers.get("content-type", "text/plain").strip().lower()
-    # UTF-16 text has zero bytes too, but begins with a byte-order mark.
+    # UTF-16 text contains zero bytes as well, but begins with a byte-order mark.
     binary = b"\x00" in reply.body[:1024] and not reply.body.startswith((b"\xff\xfe", b"\xfe\xff"))
     return kind.startswith(_TEXT_TYPES) and not binary
 
 
 class RobotsCache:
-    """The rules of the hosts asked last. Two polls of one host never fetch its robots.txt twice at once.
-    ``fetching`` has one lock for each file that is being fetched."""
+    """The rules of the hosts that were asked last. ``fetching`` has a lock for each file that is being
+    fetched, so that two polls of one host do not fetch its robots.txt at the same time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -151,7 +151,7 @@ class RobotsCache:
         self.fetching: dict[str, asyncio.Lock] = {}
 
     async def rules(self, url: str, fetch: FetchFile) -> RobotsRules:
-        """Return the rules for ``url``, from the cache or from the host."""
+        """Return the rules for ``url`` from the cache, or else fetch them from the host."""
         place = robots_url(url)
         known = self._valid(place)
         if known is not None:
@@ -159,6 +159,7 @@ class RobotsCache:
         lock = self.fetching.setdefault(place, asyncio.Lock())
         try:
             async with lock:
+                # Another poll may have fetched the file while this one waited for the lock.
                 known = self._valid(place)
                 if known is None:
                     reply = await _follow_redirects(place, fetch)
@@ -170,7 +171,7 @@ class RobotsCache:
                 self.fetching.pop(place, None)
 
     def unreadable_rules(self, group: str) -> RobotsRules | None:
-        """Return the rules that forbid the whole host now; None if some pages are allowed, or unknown."""
+        """Return the rules if they forbid the whole host because robots.txt cannot be read; else None."""
         places = (f"https://{group}/robots.txt", f"http://{group}/robots.txt")
         known = [rules for rules in map(self._valid, places) if rules is not None]
         if not known or not all(rules.unreadable for rules in known):
@@ -181,7 +182,6 @@ class RobotsCache:
         return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
 
     def save(self) -> list[RobotsNote]:
-        """Return the rules of the hosts asked last, to be saved."""
         offset_s = self._clock.now_s() - self._clock.elapsed_s()
         return [
             (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)
@@ -190,7 +190,7 @@ class RobotsCache:
         ]
 
     def load(self, notes: Iterable[RobotsNote]) -> None:
-        """Take over rules that an earlier process saved, for a day at most."""
+        """Load the rules that an earlier process saved; they are valid for a day at most."""
         for place, expires_s, text, unreadable, failures in notes:
             left_s = min(expires_s - self._clock.now_s(), DAY_S)
             if left_s > 0 and place not in self._rules:

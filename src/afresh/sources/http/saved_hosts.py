@@ -1,4 +1,4 @@
-"""What an HTTP source saves of its hosts, read again by its successor and for status pages."""
+"""The state of hosts that an HTTP source saves; it is read after a restart and for status pages."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from afresh.sources.http.urls import host_group
 from afresh.sources.http.validators import ValidatorRecord, ValidatorTrust, complaints
 
 _VERSION = 1
-_DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # parsing every file would take long
+_DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than parsing every file
 
 
 @dataclass(frozen=True, slots=True)
 class HttpState:
-    """The robots.txt files and the trust in validators, by host."""
+    """The robots.txt files, and the trust in the validators of each host."""
 
     robots: tuple[RobotsNote, ...] = ()
     trust: Mapping[str, ValidatorTrust] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return the state as bytes; the names inside are those of version 0.1.0."""
+        """Return the state as JSON, whose field names are still those of version 0.1.0."""
         trust = {host: astuple(known) for host, known in self.trust.items()}
         return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
 
@@ -33,7 +33,7 @@ class HttpState:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """One host for people: what its robots.txt says, the delay that it asks for, what its validators did."""
+    """A host on the status page: its robots.txt, the delay it asks for, and complaints about validators."""
 
     robots: str = ""
     crawl_delay_s: float = 0.0
@@ -41,7 +41,7 @@ class HostReport:
 
 
 def read_state(packed: bytes) -> HttpState:
-    """Read a saved state; that of another version is empty.
+    """Read a saved state; return an empty state if it was saved in another version of the format.
 
     >>> read_state(b'{"v": 0, "robots": [1]}')
     HttpState(robots=(), trust={})
@@ -59,7 +59,7 @@ def read_state(packed: bytes) -> HttpState:
 
 
 def crawl_delays(known: HttpState) -> dict[str, float]:
-    """Return by host the seconds between requests that its robots.txt asks for, if it asks for any.
+    """Return the delay in seconds of each host whose robots.txt asks for one.
 
     >>> crawl_delays(HttpState((("http://a.test/robots.txt", 9.0, "User-agent: *\\nCrawl-delay: 3", "", 0),)))
     {'a.test': 3.0}
@@ -70,7 +70,6 @@ def crawl_delays(known: HttpState) -> dict[str, float]:
 
 
 def host_reports(known: HttpState, hosts: Collection[str]) -> dict[str, HostReport]:
-    """Return what is known of some hosts, for people."""
     robots = {host_group(note[0]): note for note in known.robots}
     return {
         host: HostReport(

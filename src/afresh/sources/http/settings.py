@@ -1,4 +1,4 @@
-"""Settings of a source of kind ``http``, and the secrets that they name: checked, and never shown."""
+"""Settings of a source of kind ``http``, and its secrets, which are never shown."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.secrets import Resolver, Secret, resolve
-from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
 from afresh.values.errors import UsageError
 
 
 class WebSettings(SourceSettings):
-    """What every source has that asks web servers: who it is, how polite it is, and what it may send.
-
-    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``).
-    """
+    """Settings of all sources that send requests to web servers: user agent, politeness and headers.
+    ``headers``, ``cookies`` and ``proxy`` may be secrets (``env:NAME``)."""
 
     user_agent: str = Field(default=USER_AGENT, min_length=1)
     respect_robots: bool = True
     delay: Seconds = 1.0
-    first_rest: SomeSeconds = 10.0
-    longest_rest: SomeSeconds = 86400.0
+    first_rest: PositiveSeconds = 10.0
+    longest_rest: PositiveSeconds = 86400.0
     allow_private: bool = False
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
     cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -44,11 +42,11 @@ class WebSettings(SourceSettings):
 
 
 class HttpSettings(WebSettings):
-    """A source of kind ``http``: items are addresses of pages.
+    """Settings of a source of kind ``http``, whose items are URLs of pages.
 
-    Headers and cookies are sent only to the hosts of the items themselves, never along a redirect to another
-    host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is how long a poll
-    may wait for its turn at a host.
+    Headers and cookies are sent only to the host of the item, not after a redirect to another host.
+    ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is the longest time, in
+    seconds, that a poll may wait until its host may be asked.
     """
 
     kind: Literal["http"] = "http"
@@ -59,8 +57,8 @@ class HttpSettings(WebSettings):
     concurrency: int = Field(default=1, ge=1)
     queue_time: Seconds = 30.0
     accept_encoding: str = "gzip, deflate"
-    connect_timeout: SomeSeconds = 10.0
-    idle_timeout: SomeSeconds = 20.0
+    connect_timeout: PositiveSeconds = 10.0
+    idle_timeout: PositiveSeconds = 20.0
     max_ratio: float = Field(default=200.0, gt=1)
     max_header_size: Size = 8190
     max_headers: int = Field(default=128, ge=8)
@@ -69,7 +67,6 @@ class HttpSettings(WebSettings):
 
     @property
     def lists_items(self) -> bool:
-        """Whether the settings name documents to read."""
         return bool(self.sitemaps or self.feeds or self.discover)
 
     @property
@@ -78,7 +75,7 @@ class HttpSettings(WebSettings):
 
     @property
     def access_fingerprint(self) -> str:
-        """The rules for addresses and robots.txt, and our identity; of headers only the names."""
+        """See ``SourceSettings``. Of headers and cookies it contains the names, not the secret values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
         own = bool(self.proxy), self.user_agent, *names
         return repr((self.allow_private, self.respect_robots, *own))
@@ -107,7 +104,6 @@ class HttpSettings(WebSettings):
             raise UsageError(f"soft_errors: not a regular expression: {error}") from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check patterns and encodings on load, so that mistakes show early."""
         super().model_post_init(context)
         _ = self.error_patterns
         for encoding in re.split(r"[,\s]+", self.accept_encoding):
@@ -116,14 +112,14 @@ class HttpSettings(WebSettings):
 
 
 def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
-    """Return the headers, with cookies, of every request to an item's own host.
+    """Return the headers and cookies that are sent only to the host of the item.
 
     >>> settings = HttpSettings(name="web", headers={"x-key": "env:KEY"}, cookies={"a": "1", "b": "2"})
     >>> headers = secret_headers(settings, {"KEY": "hunter2"}.get)
     >>> headers, headers["X-Key"].reveal(), headers["Cookie"].reveal()
     ({'X-Key': Secret(•••), 'Cookie': Secret(•••)}, 'hunter2', 'a=1; b=2')
     """
-    # Names get one spelling, so that these headers replace the default ones.
+    # All names are spelt like the default headers, so that they replace them.
     headers = {
         name.title(): _resolve(settings, f"header {name}", value, resolver)
         for name, value in settings.headers.items()
@@ -135,13 +131,13 @@ def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secr
         text = name + secret.reveal()
         if not (text.isascii() and text.isprintable()) or ":" in name or " " in name:
             raise UsageError(
-                f"source {settings.name!r}, header {name}: not sendable, give plain ASCII in one line"
+                f"source {settings.name!r}, header {name}: cannot be sent, give plain ASCII in one line"
             )
     return headers
 
 
 def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
-    """Return the address of the proxy, if there is one; a wrong one is refused without being shown."""
+    """Return the URL of the proxy, or None; the error for a wrong URL does not show it."""
     if not settings.proxy:
         return None
     proxy = _resolve(settings, "proxy", settings.proxy, resolver)
@@ -158,7 +154,7 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
-    """Return everything that must be hidden in messages, whole and in parts."""
+    """Return all secrets of a source, and their secret parts, which messages must not show."""
     secrets = [*secret_headers(settings, resolver).values(), *_cookies(settings, resolver).values()]
     proxy = secret_proxy(settings, resolver)
     if proxy is not None:

@@ -1,8 +1,8 @@
-"""What an HTTP reply means for the item and for its host, and HTTP dates in seconds; pure.
+"""Interpret HTTP replies for the item and for its host, and parse HTTP dates. All functions are pure.
 
-Error pages that are sent with status 200 (logins, captchas, server errors) are no changes. They are
-recognised only by signs that real pages hardly ever show: the whole title of the page, and a redirect to a
-login. A source can add its own patterns.
+Error pages with status 200 (logins, captchas, server errors) are no changes. They are recognised by the whole
+title of the page, or by a redirect to a login page, because real pages hardly ever have these titles. A
+source can add patterns of its own.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
 
 
 def host_condition(reply: Reply) -> HostCondition:
-    """Return what the reply says about its host.
+    """Return the condition of the host that sent the reply.
 
     >>> [host_condition(reply) for reply in (Reply(503), Reply(500), Reply(trouble="connect"))]
     ['busy', 'fine', 'down']
-    >>> host_condition(Reply(trouble="local"))      # a missing network here is not the host's fault
+    >>> host_condition(Reply(trouble="local"))      # this machine has no network
     'fine'
     """
     if reply.host_is_down:
@@ -71,7 +71,7 @@ def host_condition(reply: Reply) -> HostCondition:
 
 
 def requested_delay_s(reply: Reply, now_s: float) -> float | None:
-    """Return for how many seconds the host asks to be left alone.
+    """Return how many seconds the host asks to wait (Retry-After), or None.
 
     >>> requested_delay_s(Reply(429, {"retry-after": "60"}), 0.0), requested_delay_s(Reply(200), 0.0)
     (60.0, None)
@@ -80,7 +80,7 @@ def requested_delay_s(reply: Reply, now_s: float) -> float | None:
 
 
 def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str]:
-    """Return the kind of a reply that is no content, and a description of it.
+    """Return the kind of result for a reply without content, and a description of the problem.
 
     >>> classify_reply(Reply(410), conditional=False)
     ('gone', '410 Gone')
@@ -105,7 +105,7 @@ def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str
 
 
 def http_date_s(text: str | None) -> float | None:
-    """Return the Unix seconds of an HTTP date; None if it is malformed.
+    """Return an HTTP date in Unix seconds, or None if it is malformed.
 
     >>> http_date_s("Thu, 01 Jan 1970 00:01:00 GMT"), http_date_s("yesterday"), http_date_s(None)
     (60.0, None, None)
@@ -120,7 +120,7 @@ def http_date_s(text: str | None) -> float | None:
 
 
 def retry_after_s(text: str | None, now_s: float) -> float | None:
-    """Return the seconds that a Retry-After (a number or a date) asks for, at most a year.
+    """Return the seconds to wait according to a Retry-After header (a number or a date), at most a year.
 
     >>> retry_after_s("120", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 20.0)
     (120.0, 40.0)
@@ -137,7 +137,7 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
 def soft_error(
     body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[re.Pattern[str]] = ()
 ) -> tuple[SoftKind, str] | None:
-    """Return the kind and the description of an error page with status 200; None for an ordinary page.
+    """Return kind and description if the page is an error page with status 200; None for other pages.
 
     >>> soft_error(b"<title>Just a moment...</title>", "text/html", "http://a.test/", "http://a.test/")
     ('refused', "asks whether we are human: its title is 'Just a moment...'")

@@ -1,4 +1,4 @@
-"""Starts requests as politeness and the budget allow; the only place where an HTTP source waits."""
+"""Delay requests until politeness and the budget allow them. An HTTP source waits nowhere else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_BACKOFFS = 10_000
 
 class HostBackoffError(Exception):
     """The group may not be asked for ``wait_s`` more seconds, which is longer than a poll may wait.
-    ``spaced`` is true if the host is well and only asks for that much time between requests."""
+    ``spaced`` is True if the host did not fail, but its delay between requests is that long."""
 
     def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
         super().__init__(f"{group} rests for {format_duration(wait_s)} more")
@@ -33,7 +33,7 @@ class HostBackoffError(Exception):
 
 @dataclass(slots=True)
 class RequestSlot:
-    """The permission for one request, in which its holder records how the request ended."""
+    """The permission for one request. The code that sends the request records its result here."""
 
     condition: HostCondition = "fine"
     retry_after_s: float | None = None
@@ -41,15 +41,15 @@ class RequestSlot:
 
 
 class HostThrottle:
-    """Per host a delay, a number of requests at a time, and back-off after failures (see ``politeness``).
-    Each source has its own throttle with its own rules; the states of hosts are those of the context."""
+    """Enforces the delay, the number of requests at a time and the back-off of each host (see
+    ``politeness``). Each source has a throttle with its own rules; they share the states of hosts."""
 
     def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
         self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
         self._context, self._hosts = context, context.hosts
 
     def wait_s(self, group: str) -> float:
-        """Return how long until the next request may start; infinite while all slots are taken."""
+        """Return the seconds until the next request may start; infinite while all slots are in use."""
         host = self._hosts.states.get(group)
         if host is None:
             return 0.0
@@ -65,7 +65,7 @@ class HostThrottle:
         return self._hosts.is_asked_by(group, self._source)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts of this source that failed last or wait longer than their delay; bounded."""
+        """Return the hosts of this source that back off after a failure or a Retry-After; at most 10,000."""
         clock = self._context.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
@@ -76,7 +76,7 @@ class HostThrottle:
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Take over back-offs of an earlier process, bounded in case that the clock was set back."""
+        """Load back-offs of an earlier process, of limited length in case the clock was set back."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
@@ -90,8 +90,7 @@ class HostThrottle:
 
     @asynccontextmanager
     async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
-        """Wait until one more request to the group may start, or raise ``HostBackoffError``; the request
-        lasts as long as the block."""
+        """Wait for a slot, which is in use until the block ends, or raise ``HostBackoffError``."""
         await self._acquire(group)
         slot = RequestSlot()
         try:
@@ -100,7 +99,7 @@ class HostThrottle:
             self._release(group, slot)
 
     def close(self) -> None:
-        """Withdraw the rules of this source from the hosts."""
+        """Remove the rules of this source from the registry of hosts."""
         self._hosts.unregister(self._source, self._rules)
 
     async def _acquire(self, group: str) -> None:
@@ -108,9 +107,11 @@ class HostThrottle:
         queue = hosts.queues.setdefault(group, HostQueue())
         queue.waiters += 1
         try:
+            # The lock is held while waiting, so that requests start in the order of their arrival.
             async with queue.lock:
                 hosts.register(group, self._source, self._rules)
                 await self._wait(group, queue)
+                # The budget comes last: a request that still waits for its host must not use it.
                 await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
                 hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
@@ -133,6 +134,7 @@ class HostThrottle:
     async def _wait(self, group: str, queue: HostQueue) -> None:
         while (wait_s := self.wait_s(group)) > 0:
             if wait_s == float("inf"):
+                # No other task runs between the check above and this wait, so no wake-up is lost.
                 queue.freed.clear()
                 await queue.freed.wait()
             elif wait_s > self._max_wait_s:

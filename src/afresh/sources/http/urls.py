@@ -1,4 +1,4 @@
-"""Web addresses: whether they can be polled, their host, and the targets of links and redirects."""
+"""Check URLs, find their hosts, and resolve the targets of links and redirects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from afresh.values.errors import UsageError
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _LONGEST_URL = 8000
-# A fast path for ordinary addresses: a sitemap may hold fifty thousand of them.
+# A fast path for ordinary URLs, because a sitemap may contain fifty thousand of them.
 _PLAIN = re.compile(
     r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?)"
     r"/(?:[\w~!$&'()*+,;=:@/?-]|\.(?!\.)|%[0-9A-Fa-f]{2})*",
@@ -21,13 +21,13 @@ _PLAIN = re.compile(
 
 @lru_cache(maxsize=1024)  # every poll calls it several times
 def host_group(url: str) -> str:
-    """Return the politeness group of an address: its host, with the port unless it is the default.
+    """Return the group of a URL: its host, with the port unless that is the default.
 
     >>> host_group("HTTPS://Example.org:443/a"), host_group("http://[::1]:8080/")
     ('example.org', '[::1]:8080')
     >>> host_group("https://user:secret@example.org/")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: an address must not hold a password: give it as a header (env:NAME)
+    afresh.values.errors.UsageError: an address must not contain a password: give it as a header (env:NAME)
     """
     plain = _PLAIN.fullmatch(url)
     if plain and len(url) <= _LONGEST_URL:
@@ -43,12 +43,12 @@ def host_group(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Return scheme and host, which headers and cookies belong to."""
+    """Return scheme and host; secret headers and cookies are sent to one origin only."""
     return f"{urlsplit(url).scheme}://{host_group(url)}"
 
 
 def resolve_link(url: str, location: str) -> str | None:
-    """Return the target of a link or redirect on ``url``, without fragment; None if it cannot be fetched.
+    """Return the target of a link or redirect on ``url``, without fragment, or None if it cannot be fetched.
 
     >>> resolve_link("http://a.test/x", "../y#z"), resolve_link("http://a.test/", "ftp://b.test/")
     ('http://a.test/y', None)
@@ -63,7 +63,7 @@ def resolve_link(url: str, location: str) -> str | None:
 
 
 def display_url(url: str) -> str:
-    """Return an address for messages: at most 200 characters, without user and password.
+    """Return a URL for messages: at most 200 characters, without user and password.
 
     >>> display_url("http://user:pw@a.test/")
     'http://a.test/'
@@ -83,7 +83,7 @@ def _problem(url: str) -> str:
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         return f"{display_url(url)!r} is not an http or https address, such as https://example.org/"
     if parts.username is not None or parts.password is not None:
-        return "an address must not hold a password: give it as a header (env:NAME)"
+        return "an address must not contain a password: give it as a header (env:NAME)"
     if _BLANK_OR_CONTROL.search(url):
-        return f"{display_url(url)!r} holds blanks or control characters: write them as %20 and so on"
+        return f"{display_url(url)!r} contains blanks or control characters: write them as %20 and so on"
     return ""

@@ -1,18 +1,18 @@
-"""What is stored of a response for the next conditional request, and how far a host's validators are trusted.
+"""Validators for conditional requests, and how far those of a host are trusted.
 
-A validator misses a change if it stays the same while the content changes (a 304, or the same ETag, over
-changed content). Few such cases are enough to stop using it. It is noise if it changes while the content
-does not (an ETag generated per response); noise wastes bytes and defeats If-Modified-Since. Last-Modified is
-also evidence of *when* a change happened. It is believed only while it is neither in the future, nor always
-the current time, nor older than a copy that it replaced. A 304 shows no content, so now and then a poll is
-sent without validators as a check. The more checks a host passes, the rarer they get.
+A validator misses a change if it stays the same although the content changed. Few misses are enough to stop
+using it. A validator is noise if it changes although the content did not (an ETag generated per response);
+noise wastes bytes and makes If-Modified-Since useless. Last-Modified is also evidence of *when* a change
+happened. It is believed unless it is in the future, newer than a copy that is still the same, or older than a
+copy that changed. A 304 shows no content, so from time to time a poll is sent without validators as a check.
+The more checks a host passes, the rarer they become. These validators are stored:
 
-etag, last-modified   verbatim as the server sent them
-accept-encoding       what was requested then; it is requested again, because ETags differ by encoding
-url                   where they came from, if a redirect led there; they mean nothing at another address
-moved                 where permanent redirects led; the next poll goes there directly
+etag, last-modified   as the server sent them
+accept-encoding       the encodings requested; they are requested again, because ETags depend on the encoding
+url                   the URL that sent the validators, if it was a redirect target; they are valid only there
+moved                 the target of permanent redirects, which the next poll requests directly
 recipe                how the copy was normalised (see ``change_detection``)
-sketch                of the copy, if near-duplicates are no changes
+sketch                the sketch of the copy, if near-duplicates are no changes
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 
 from afresh.values.lease import Lease
 
-_FORGET_AT = 64  # counts are halved here, so that a host that improves is trusted again
-_FEWEST = 3  # needless changes before a validator counts as noise
+_FORGET_AT = 64  # counts are then halved, so that a host that improves is trusted again
+_FEWEST = 3  # changes without new content before a validator counts as noise
 _NOISE_SHARE = 0.5
 _MISS_SHARE = 0.02
 _FIRST_CHECK, _RAREST_CHECK = 4, 64
-SKEW_S = 300.0  # clocks differ; smaller contradictions do not count
+SKEW_S = 300.0  # clocks differ, so smaller contradictions are ignored
 MOVED = "moved"
 _STORED = ("etag", "last-modified")
 _LONGEST_VALIDATOR = 1024
@@ -35,7 +35,7 @@ _LONGEST_VALIDATOR = 1024
 
 @dataclass(frozen=True, slots=True)
 class ValidatorRecord:
-    """How often a validator was right, missed a change, or was noise (changed without the content)."""
+    """How often a validator was right, missed a change, or changed although the content did not (noise)."""
 
     right: float = 0.0
     missed: float = 0.0
@@ -48,26 +48,26 @@ class ValidatorRecord:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it misses changes: one is enough, until some fifty right responses outweigh it."""
+        """Whether it misses more than 2 % of changes: one miss counts until about 50 right responses."""
         return self.missed > _MISS_SHARE * (self.right + self.missed)
 
     @property
     def is_noise(self) -> bool:
-        """Whether it mostly changes without the content."""
+        """Whether it changes mostly without a change of the content."""
         total = self.right + self.noise
         return self.noise >= _FEWEST and self.noise > _NOISE_SHARE * total
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is worth sending in a conditional request."""
+        """Whether it is sent in conditional requests."""
         return not (self.is_wrong or self.is_noise)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """The record of a host's validators; an unknown host is trusted. It is saved by position. ``unseen``
-    counts the 304 responses since the last check, and ``gap`` is how many may pass before the next one.
-    ``date_problem`` says what was wrong with the last Last-Modified that was not believed."""
+    """The records of a host's validators; an unknown host is trusted. The fields are saved by position.
+    ``unseen`` counts the 304 responses since the last check; after ``gap`` of them a check is due.
+    ``date_problem`` describes the last wrong Last-Modified."""
 
     etag: ValidatorRecord = ValidatorRecord()
     modified: ValidatorRecord = ValidatorRecord()
@@ -78,17 +78,17 @@ class ValidatorTrust:
 
     @property
     def is_check_due(self) -> bool:
-        """Whether the next poll should be sent without validators, to check whether the 304s were true."""
+        """Whether the next poll should be sent without validators, to check that the 304s were right."""
         return self.unseen >= self.gap
 
     @property
     def believes_dates(self) -> bool:
-        """Whether Last-Modified may serve as evidence of when a change happened."""
+        """Whether Last-Modified is used as the time of a change."""
         return not (self.modified.is_wrong or self.dated.is_wrong)
 
 
 def trusted_headers(validators: Mapping[str, str], trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for those validators that are worth sending.
+    """Return the conditional headers for the validators that are trusted.
 
     >>> trusted_headers({"etag": '"a"', "last-modified": "x"}, ValidatorTrust(etag=ValidatorRecord(noise=9)))
     {'If-Modified-Since': 'x'}
@@ -102,7 +102,7 @@ def trusted_headers(validators: Mapping[str, str], trust: ValidatorTrust) -> dic
 
 
 def complaints(trust: ValidatorTrust) -> tuple[str, ...]:
-    """Say in words why validators of a host are not used; empty if they are.
+    """Return the reasons why validators of a host are not used, as texts; empty if all are used.
 
     >>> complaints(ValidatorTrust(etag=ValidatorRecord(noise=9)))
     ('its ETag changes while the content does not: no longer sent',)
@@ -119,7 +119,7 @@ def complaints(trust: ValidatorTrust) -> tuple[str, ...]:
 
 
 def record_check_sent(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a check was sent, so that polls at the same time do not check as well.
+    """Return the trust after a check was sent; polls at the same time then do not check as well.
 
     >>> ValidatorTrust(unseen=9).is_check_due, record_check_sent(ValidatorTrust(unseen=9)).is_check_due
     (True, False)
@@ -128,7 +128,7 @@ def record_check_sent(trust: ValidatorTrust) -> ValidatorTrust:
 
 
 def record_not_modified(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a 304: the content was not seen, so there is one more response to check."""
+    """Return the trust after a 304, which shows no content and is one more response to check."""
     # Built directly: dataclasses.replace takes several times as long, and this runs on most polls.
     records = trust.etag, trust.modified, trust.dated
     return ValidatorTrust(*records, trust.unseen + 1, trust.gap, trust.date_problem)
@@ -142,10 +142,9 @@ def record_content(
     changed: bool,
     checked: bool,
 ) -> ValidatorTrust:
-    """Return the trust after content came with the validators ``after``; the copy had those of ``before``.
+    """Return the trust after content with the validators ``after``; the copy held has those of ``before``.
 
-    ``checked``: the poll was sent without validators although the host had some. The same ETag over changed
-    content is a missed change:
+    ``checked``: the poll was sent without validators. The same ETag with changed content is a miss:
 
     >>> trust = record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True)
     >>> trust.etag.is_wrong
@@ -166,7 +165,7 @@ def record_content(
 def record_date(
     trust: ValidatorTrust, modified_s: float, now_s: float, *, copied_s: float | None, changed: bool
 ) -> ValidatorTrust:
-    """Return the trust after a Last-Modified came; the copy was made at ``copied_s`` (None: the first copy).
+    """Return the trust after a Last-Modified (``modified_s``); ``copied_s`` is the time of the copy, or None.
 
     The date is wrong if it is in the future, if it is older than a copy that differs, or if it is newer than
     a copy that is still the same.
@@ -199,9 +198,9 @@ def _compare(
 
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for a request to ``url``; none if the validators belong elsewhere.
-    ``recipe`` is the fingerprint of how content is normalised now. Without a copy there is nothing that a 304
-    could confirm."""
+    """Return the conditional headers for a request to ``url``; none if the validators belong to another URL.
+    ``recipe`` is the present fingerprint; if the copy has another one, its content must be fetched. Without a
+    copy, no headers are sent, because a 304 would be useless."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators
@@ -210,7 +209,7 @@ def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTru
 
 
 def is_conditional(headers: Mapping[str, str]) -> bool:
-    """Tell whether a request with these headers may be answered by a 304.
+    """Return whether the reply to a request with these headers may be a 304.
 
     >>> is_conditional({"If-None-Match": "*"}), is_conditional({"Accept": "*/*"})
     (True, False)
@@ -219,7 +218,7 @@ def is_conditional(headers: Mapping[str, str]) -> bool:
 
 
 def validators_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the validators of a response, without those that could not be sent back byte for byte.
+    """Return the validators of a response, without those that cannot be sent back unchanged.
 
     >>> validators_of({"etag": 'W/"7"', "last-modified": "\\udcff", "server": "x"})
     {'etag': 'W/"7"'}

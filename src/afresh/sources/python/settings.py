@@ -10,7 +10,7 @@ from afresh.sources.settings import Size, SourceSettings
 
 
 class PythonSettings(SourceSettings):
-    """A source of kind ``python``: ``call`` is ``module:function``; the function gets an item's key."""
+    """Settings of a source of kind ``python``; ``call`` is ``module:function``, called with an item's key."""
 
     kind: Literal["python"] = "python"
     call: str

@@ -1,6 +1,6 @@
 """The python source: a function of the user returns the content of an item for its key.
 
-The setting ``call`` is ``module:function``. The function takes the key and returns bytes, text, or None if
+The setting ``call`` is ``module:function``. The function receives the key and returns bytes, text, or None if
 there is no such item. It may be a coroutine function; other functions run in threads.
 """
 
@@ -31,9 +31,8 @@ from afresh.values.listing import Listing
 
 
 class PythonSource(SingleGroupSource):
-    """See ``Source``. All items are one group; one call counts as one request. If a function does not return
-    in time, its poll fails, but its thread is free again only when the function returns. While all threads
-    are in use, polls fail without a call."""
+    """See ``Source``. All items form one group; one call is one request. If a call times out, its poll fails,
+    but its thread is in use until the function returns. Without a free thread, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -45,18 +44,16 @@ class PythonSource(SingleGroupSource):
         self.capabilities = Capabilities()
 
     def group(self, key: str) -> str:
-        """Return the function's name, whatever the key."""
         del key
         return self._settings.call
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open; infinite while all threads are in use."""
+        """Return when a window is open; infinite while as many calls as allowed are running."""
         del group
         is_full = self._running >= self._settings.concurrency
         return float("inf") if is_full else self._windows.next_opening_s(now_s)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Call the function once; see ``Source.poll``. There are no conditional requests."""
         del conditional
         if self._running >= self._settings.concurrency:
             return Fetched("failed", problem=f"{self._settings.call}: all {self._running} calls still run")
@@ -73,12 +70,12 @@ class PythonSource(SingleGroupSource):
         return replace(fetched, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """List nothing: a function has no listing."""
+        """Yield nothing, because a function lists no items."""
         return
         yield
 
     async def close(self) -> None:
-        """Accept no more calls; those under way may end."""
+        """Accept no more calls, and do not wait for those that are running."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _call(self, key: str) -> Any:
@@ -94,6 +91,7 @@ class PythonSource(SingleGroupSource):
         except RuntimeError:
             self._running -= 1
             raise
+        # After a time-out the function goes on, so its thread is released only when it returns.
         call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._release))
         return await asyncio.wrap_future(call)
 

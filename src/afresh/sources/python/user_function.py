@@ -1,7 +1,7 @@
-"""Functions of the user: found by name, and called so that whatever they raise ends no more than the call.
+"""Find and call functions of the user. Every exception of a function becomes a ``RaisedError``.
 
-``SystemExit`` in a function must not end the engine, ``TimeoutError`` must not look like our own time limit,
-and ``StopIteration`` must not get lost on its way out of a thread.
+Otherwise ``SystemExit`` would end the engine, ``TimeoutError`` would look like the time limit of a poll, and
+``StopIteration`` could not be raised out of a future.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ A = TypeVar("A")
 
 
 class RaisedError(Exception):
-    """A user's function raised an error; the text describes it in one line."""
+    """A function of the user raised an exception; the message describes it in one line."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class and the text of an error in one line.
+    """Return the class and the message of an exception in one line.
 
     >>> describe_error(KeyError("no")), describe_error(SystemExit())
     ("KeyError: 'no'", 'SystemExit')
@@ -32,7 +32,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def call_function(function: Callable[[A], Any], argument: A) -> Any:
-    """Call a function in a thread and return its result; raise ``RaisedError`` if it raises."""
+    """Call a function and return its result; raise ``RaisedError`` if it raises an exception."""
     try:
         return function(argument)
     except BaseException as error:  # noqa: BLE001  # any error of the user's code is its result
@@ -40,18 +40,18 @@ def call_function(function: Callable[[A], Any], argument: A) -> Any:
 
 
 async def await_function(function: Callable[[A], Awaitable[Any]], argument: A) -> Any:
-    """Await a coroutine function and return its result; raise ``RaisedError`` if it raises."""
+    """Await a coroutine function and return its result; raise ``RaisedError`` if it raises an exception."""
     try:
         return await function(argument)
     except BaseException as error:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
+            raise  # the poll itself was cancelled
         raise RaisedError(describe_error(error)) from None
 
 
 def find_function(name: str, setting: str = "call") -> Callable[..., Any]:
-    """Return the function that ``module:function`` names.
+    """Return the function with the name ``module:function``.
 
     >>> find_function("string:capwords")("to be")
     'To Be'

@@ -1,1 +1,1 @@
-"""Sources of kind ``search``: records behind a search box."""
+"""Sources of kind ``search``: records that can be found only by a search form."""

@@ -1,6 +1,6 @@
-"""A search box behind a web address, asked by the same polite client that fetches pages.
+"""A search server on the web, which is asked through the client that also fetches pages.
 
-Records are read from the body of an answer by JSON paths for total, rows, key and fields.
+JSON paths in the settings locate the total, the rows, the key and the fields in an answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
 ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], int | None]]
-"""Reads records and total from the body of an answer and its media type."""
+"""Returns the records and the total in an answer, from its body and its media type."""
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
@@ -40,11 +40,11 @@ _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class AnswerError(Exception):
-    """An answer cannot be read; the text says why. Never leaves ``sources``."""
+    """An answer cannot be read; the message says why. The error is caught inside ``sources``."""
 
 
 class AnswerReader:
-    """Finds the records and their total in a JSON answer, by the paths that the settings give for them.
+    """Reads the records and their total from a JSON answer, by the JSON paths in the settings.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",
@@ -67,7 +67,6 @@ class AnswerReader:
         }
 
     def page(self, body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
-        """Return the records of a page, and the total that it reports."""
         answer = _parse(body, media_type)
         rows = self._rows(answer)
         if not isinstance(rows, list):
@@ -77,7 +76,7 @@ class AnswerReader:
         return tuple(self._record(row) for row in rows), self._read_total(answer)
 
     def _read_total(self, answer: Any) -> int | None:
-        """Return the total; None if there is none, or it is not a number of results."""
+        """Return the total, or None if the answer has no total or it is not a valid number."""
         total = self._total(answer)
         if isinstance(total, str) and total.strip().isdecimal():
             total = int(total)
@@ -85,7 +84,7 @@ class AnswerReader:
         return int(total) if is_number and 0 <= total < 1e15 else None
 
     def record(self, body: bytes, media_type: str) -> tuple[KeyedRecord, ...]:
-        """Return the record of a look-up, which comes alone or as the only row; nothing if it is empty."""
+        """Return the record in the answer to a look-up: the whole answer, or its rows, or nothing."""
         answer = _parse(body, media_type)
         rows = self._rows(answer) if isinstance(answer, dict) else answer
         if isinstance(rows, list):
@@ -112,14 +111,14 @@ def _finder(path: str) -> Callable[[Any], Any]:
         try:
             return search(answer)
         except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
-            raise AnswerError(f"{path!r} does not suit the answer: {one_line(error)}") from None
+            raise AnswerError(f"{path!r} does not fit the answer: {one_line(error)}") from None
 
     return find
 
 
 def _parse(body: bytes, media_type: str) -> Any:
     if "html" in media_type.lower() or body.lstrip()[:1] == b"<":
-        raise AnswerError("HTML where JSON was due: a captcha, a log-in or an error page")
+        raise AnswerError("HTML instead of JSON: a captcha, a log-in or an error page")
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -152,7 +151,7 @@ class HttpSearchServer(SearchServer):
         return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``. A 404 means that there is no such record."""
+        """See ``SearchServer``. A status of 404 or 410 means that there is no such record."""
 
         def read(body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
             return self._reader.record(body, media_type), None
@@ -187,7 +186,7 @@ class HttpSearchServer(SearchServer):
 
     def _headers_for(self, home: str, url: str) -> dict[str, str]:
         headers = default_headers(self._http) | {"Accept": "application/json"}
-        if origin(url) == origin(home):  # secrets stay with the host that they were given for
+        if origin(url) == origin(home):  # secrets are not sent to other hosts after a redirect
             headers |= {name: secret.reveal() for name, secret in self._headers.items()}
         return headers
 
@@ -215,7 +214,7 @@ class HttpSearchServer(SearchServer):
 
 
 def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: int) -> str:
-    """Return the address of a page of a query.
+    """Return the URL of page ``number`` of the results for ``keywords``.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="https://a.test/?q={query}&start={offset}")

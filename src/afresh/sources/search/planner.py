@@ -1,11 +1,11 @@
-"""Plans the next request: the page or look-up whose records have the highest poll value together.
+"""Choose the next request: the page or look-up with the highest sum of the poll values of its records.
 
-A page that was read before is expected to hold a share σ (learned) of what it held then. The pages of a query
-that were not read yet hold its other records, evenly distributed: if j pages of a query with total T were
-read, the next page of size p brings each record with probability p/(T − jp). Totals are reported or estimated
-(``totals``). When the estimates have changed much, the candidate queries are searched again
-(``probes.candidates``). What the pages really hold counts, not what the server claims: a page that is empty
-or only repeats others ends its query.
+A page that was read before is expected to contain a share σ of its records again; σ is learned. The other
+records of a query are expected on its unread pages, with equal probability: if j pages of a query with total
+T were read, the next page of size p contains each of them with probability p/(T − jp). Totals are reported by
+the server, or estimated (``totals``). When the estimates have changed much, the candidate queries are
+computed again (``probes.candidates``). A page that is empty, or repeats only records of other pages, is the
+end of its query, whatever total the server reports.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from afresh.sources.search.saved_records import QueryNote, ScaleNote
 from afresh.sources.search.totals import LearnedTotals
 from afresh.values.arrays import Bools, Float64s, Ints
 
-_STABLE, _TRIALS = 9.0, 10.0  # prior for σ, before any page was read twice
-_MOST_PAGES = 20_000  # pages whose records are remembered
-_MOST_EXPECTED = 500  # records that may be on one page
+_STABLE, _TRIALS = 9.0, 10.0  # the prior for σ is 9/10 with the weight of ten records
+_MOST_PAGES = 20_000  # pages whose records are stored
+_MOST_EXPECTED = 500  # records that a batch contains at most
 
 Words = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """Page ``page`` of the query with these keywords; without keywords, the record in ``row`` by its key."""
+    """A request for one page of the query ``words``; without words, for the record in ``row`` by its key."""
 
     words: Words = ()
     page: int = 1
@@ -40,7 +40,7 @@ class PlannedRequest:
 
 @dataclass(slots=True, eq=False)
 class _Query:
-    """What is known of a query: our rows and all keys on its pages, its reported total, its last page."""
+    """A query: its reported total, its last page, and the rows and the keys on each page that was read."""
 
     total: float | None = None
     last: float = math.inf
@@ -51,7 +51,6 @@ class _Query:
 
     @property
     def next_page(self) -> int:
-        """The first page that was not read."""
         number = 1
         while number in self.pages:
             number += 1
@@ -60,7 +59,7 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ReadPages:
-    """All pages that were read, as arrays; and totals, pages read and ends of the candidate queries."""
+    """All pages that were read, and the total, pages read and end of each candidate query, as arrays."""
 
     asks: list[PlannedRequest]
     members: Ints
@@ -76,7 +75,8 @@ class _ReadPages:
 
 
 class Planner:
-    """``sample`` is a corpus like that of the server; ``look_ups``: records can be requested by key.
+    """Chooses requests for the records of ``relation``. ``sample`` is an index of records like those of the
+    server, for estimates of totals. ``look_ups``: whether records can be requested by key.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -107,11 +107,11 @@ class Planner:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether estimates have changed so much that ``search_candidates`` is due."""
+        """Whether the estimated totals have changed so much that ``search_candidates`` should be called."""
         return self._totals.moved_from(self._scales)
 
     def best(self, values: Float64s, must: int | None = None) -> PlannedRequest | None:
-        """Return the request with the highest expected value; with ``must``, one that may bring that row."""
+        """Return the request with the highest expected value; with ``must``, one that may find that row."""
         chosen: tuple[float, PlannedRequest] | None = None
         for gain, ask in (
             self._best_read(values, must),
@@ -123,7 +123,7 @@ class Planner:
         return None if chosen is None else chosen[1]
 
     def expected_rows(self, ask: PlannedRequest, values: Float64s) -> Ints:
-        """Return the rows that a request may bring, the most valuable ones if there are very many."""
+        """Return the rows that a request may find, but at most the 500 with the highest values."""
         if not ask.words:
             return np.array([ask.row], dtype=np.int64)
         query = self._queries.get(ask.words)
@@ -139,7 +139,7 @@ class Planner:
     def learn(
         self, ask: PlannedRequest, keys: list[str], rows: Ints, total: float | None, now_s: float = 0.0
     ) -> None:
-        """Record what a page held: all its keys, and the rows of those that are in the relation."""
+        """Record the keys on a page, the rows of those that are in the relation, and the reported total."""
         if not ask.words:
             return
         query = self._queries.setdefault(ask.words, _Query())
@@ -165,7 +165,7 @@ class Planner:
         self._forget()
 
     def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
-        """Yield what was learned of queries; ``keys`` are those of the rows."""
+        """Yield a note on each query; ``keys`` are the keys of the rows."""
         for words, query in self._queries.items():
             pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
             last = None if query.last == math.inf else int(query.last)
@@ -173,11 +173,11 @@ class Planner:
             yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)
 
     def scales(self) -> Iterable[ScaleNote]:
-        """Return how many times as many results the server has as the sample, by attribute."""
+        """Return by attribute the ratio of the results on the server to those in the sample."""
         return self._totals.notes()
 
     def load(self, notes: Iterable[QueryNote], rows: Mapping[str, int]) -> None:
-        """Take over what was saved of queries, if it is newer; ``rows`` are the rows of the keys."""
+        """Load saved queries that are newer than the known ones; ``rows`` maps keys to rows."""
         numbers = {keyword: number for number, keyword in enumerate(self._relation.keywords)}
         for note in notes:
             words = tuple(sorted(numbers.get(word, -1) for word in note.words))
@@ -193,8 +193,8 @@ class Planner:
                 self._totals.reported(words, note.total)
         self._forget()
 
-    def narrow(self, row: int, most: int = 4) -> Words:
-        """Return the rarest keywords of a record: the query most likely to bring it alone."""
+    def narrowest_query(self, row: int, most: int = 4) -> Words:
+        """Return the ``most`` rarest keywords of a record, the query with the fewest other records."""
         words = self._relation.by_tuple.row(row)
         if not words.size:
             return ()
@@ -208,7 +208,7 @@ class Planner:
         self._flat = None
 
     def search_candidates(self) -> None:
-        """Search the candidate queries by the totals known now."""
+        """Compute the candidate queries again with the present totals."""
         self._scales = self._totals.scales()
         self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
         words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
@@ -217,7 +217,7 @@ class Planner:
         self._flat = None
 
     def _best_read(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best of the pages read before, with its expected value."""
+        """Return the best page among those read before, with its expected value."""
         seen = self._read_pages()
         if not seen.asks:
             return 0.0, None
@@ -228,7 +228,7 @@ class Planner:
         return float(gains[best]), seen.asks[best]
 
     def _best_unread(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best next page of the queries that were not read to the end, with its expected value."""
+        """Return the best unread page of the candidate queries, with its expected value."""
         found, seen = self._candidates, self._read_pages()
         if not len(found):
             return 0.0, None
@@ -249,7 +249,7 @@ class Planner:
         return float(gains[best]), PlannedRequest(self._words[best], 1 if query is None else query.next_page)
 
     def _read_pages(self) -> _ReadPages:
-        """Return all pages that were read as arrays; they are built again after each answer."""
+        """Return the arrays of all pages that were read; they are built again after each answer."""
         if self._flat is None:
             asks, parts, numbers = [], [np.empty(0, np.int64)], []
             count = len(self._candidates)
@@ -270,14 +270,14 @@ class Planner:
         return self._flat
 
     def _best_single(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best look-up by key; if there are none, the narrowest query of the best record."""
+        """Return the best look-up by key; without look-ups, the narrowest query for the best record."""
         row = int(values.argmax()) if must is None else must
         if self._look_ups:
             return float(values[row]), PlannedRequest(row=row)
-        words = self.narrow(row)
+        words = self.narrowest_query(row)
         return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
 
     def _forget(self) -> None:
-        """Forget the queries known longest if there are very many pages."""
+        """Delete the oldest queries while more than 20,000 pages are stored."""
         while sum(len(query.pages) for query in self._queries.values()) > _MOST_PAGES:
             del self._queries[next(iter(self._queries))]

@@ -1,16 +1,17 @@
-"""What is known of each record behind a search box: when it was last seen, and how fast its content drifts.
+"""When each record of a search source was last seen, and how fast its content changes.
 
-The drift D of a record is the dissimilarity δ that it accumulates per time, λ·E δ. It is estimated from Σδ
-over Σt, and pulled towards the drift d of all records with the weight of one change:
+δ is the dissimilarity of two versions of a record's content. The drift D of a record is the mean δ that it
+accumulates per second, λ·E δ with the change rate λ. It is estimated from the sum of δ and the sum of
+observed times t, and drawn towards the drift d of all records with the weight of one change:
 
     D = (Σδ + s)/(Σt + s/d),    where s is the mean δ of a change.
 
-If δ only says *whether* the content differs, several changes between two observations count as one; then the
-expected number of changes behind it is added, x/(1 − e^{−x}) with x = λt.
+If δ is only 0 or 1, several changes between two observations look like one. Then the expected number of
+changes, given at least one, is added instead: x/(1 − e^{−x}) with x = λt.
 
-The poll value: a record last seen τ ago has the expected content lag ½wDτ² (Yang et al. 2010, §4.2), and the
-index of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. If each request is the one with the largest sum of
-the index, each query is sent with a frequency ∝ (ΣwD/c)^{1/3}, which is optimal.
+Poll value: a record of weight w, last seen τ seconds ago, has the expected content lag ½wDτ² (Yang et al.
+2010, §4.2). The value of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. If each request is the one with the
+largest sum of these values, each query of cost c is sent with a frequency ∝ (ΣwD/c)^{1/3}, which is optimal.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from afresh.values.errors import UsageError, did_you_mean
 
 _LONGEST_VALUE = 64  # characters of a field that are stored; longer values are stored as a fingerprint
 _MOST_SAVED = 200_000  # records
-_UNSEEN = 2.0  # a record never seen counts as last seen this many times as long ago as any other
+_UNSEEN = 2.0  # a record never seen counts as seen twice as long ago as the oldest record
 
 
 class RecordTracker:
-    """The records of a relation, by row. ``measures`` tell how much two values of a content field differ.
+    """The records of a relation, by row. ``measures`` has a measure of dissimilarity for each content field.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -61,7 +62,7 @@ class RecordTracker:
         self._fields: list[dict[str, str] | None] = [None] * count
 
     def values(self, now_s: float) -> Float64s:
-        """Return the poll value of each record now; 0 for those that are not to be requested yet."""
+        """Return the poll value of each record now; 0 for records that must not be requested yet."""
         elapsed = now_s - self.seen_s
         known = elapsed[np.isfinite(elapsed)]
         longest = float(known.max()) if known.size else 0.0
@@ -70,11 +71,11 @@ class RecordTracker:
         return np.asarray(np.where(self.not_before_s > now_s, 0.0, value))
 
     def set_weights(self, weights: Float64s) -> None:
-        """Set what each record counts for; the weights of the relation are multiplied by it."""
+        """Set the weight of each record to ``weights`` times the weight in the relation."""
         self._weights = self._relation.weights * weights
 
     def drift(self) -> Float64s:
-        """Return D of every record; 1 for all until a change is observed."""
+        """Return the drift D of every record, per second; 1 for all until a change is observed."""
         moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
         if not (moved > 0 and watched > 0):
             return np.ones_like(self._drifted)
@@ -82,13 +83,13 @@ class RecordTracker:
         return np.asarray((self._drifted + one) / (self._observed_s + one * watched / moved))
 
     def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
-        """Record that these fields of a record came. Raises ``InputError`` if a field cannot be compared."""
-        texts = {name: _short(fields[name]) for name in self._measures or fields if name in fields}
+        """Record the present fields of a record; raise ``InputError`` if they cannot be compared."""
+        texts = {name: _shorten(fields[name]) for name in self._measures or fields if name in fields}
         before, elapsed = self._fields[row], now_s - self.seen_s[row]
         if before is not None and elapsed > 0:
             measures = self._measures or dict.fromkeys({*before, *texts}, unequal)
             change = record_change(before, texts, measures)
-            if change > 0 and self._is_binary:  # how many changes are expected behind the observed one
+            if change > 0 and self._is_binary:  # the expected number of changes, given at least one
                 x = (self._drifted[row] + 1.0) / (self._observed_s[row] + elapsed) * elapsed
                 self._drifted[row] += x / -math.expm1(-x)
             else:
@@ -109,7 +110,7 @@ class RecordTracker:
                 yield RecordNote(key, seen_s, moved, watched_s, changes, fields)
 
     def load(self, notes: Iterable[RecordNote]) -> list[str]:
-        """Take over what was saved, if it is newer; return keys of records that are not in the relation."""
+        """Load saved records that are newer; return the saved keys that are not in the relation."""
         unknown = []
         for note in notes:
             at = self._relation.rows.get(note.key)
@@ -125,7 +126,7 @@ class RecordTracker:
         return self.seen_s, self._drifted, self._observed_s, self._changes
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else "" if value is None else value_json(value)
     if len(text) <= _LONGEST_VALUE:
         return text
@@ -133,7 +134,7 @@ def _short(value: object) -> str:
 
 
 def make_measures(settings: SearchSettings) -> Mapping[str, Dissimilarity]:
-    """Return for each content field the function that measures how much two values differ."""
+    """Return for each content field the function that measures the dissimilarity of two values."""
     found: dict[str, Dissimilarity] = {}
     for name, given in settings.fields.items():
         if given in DISSIMILARITIES:

@@ -1,7 +1,7 @@
-"""Reads the local relation of a ``search`` source: keys, keywords and weights, from a file or a table.
+"""Read the local relation of a ``search`` source: keys, keywords and weights, from a file or a table.
 
-Tables are FILE#TABLE of SQLite, postgresql://…#TABLE and env:NAME#TABLE. An error names file, row and column;
-a relation with an error is not used at all.
+A table is written FILE#TABLE (SQLite), postgresql://…#TABLE or env:NAME#TABLE. An error names file, row and
+column; a relation with an error is not used.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SELECT attname::text FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 Rows = list[tuple[Any, ...]]
-_LONGEST = 1_000_000  # characters of one keyword field; a longer one is a document, or a quote is not closed
+_LONGEST = 1_000_000  # characters of a keyword field; a longer field is a document or has an unclosed quote
 
 
 def is_postgres(place: str) -> bool:
-    """Tell whether a relation is a table of PostgreSQL.
+    """Return whether a relation is a table of PostgreSQL.
 
     >>> is_postgres("postgresql://localhost/shop#papers"), is_postgres("papers.db#papers")
     (True, False)
@@ -47,7 +47,7 @@ def is_postgres(place: str) -> bool:
 
 
 def display_place(place: str) -> str:
-    """Return the address of a relation without anything that may be secret.
+    """Return the address of a relation without parts that may be secret.
 
     >>> display_place("postgresql://me:secret@localhost/shop#papers"), display_place("papers.csv")
     ('table papers', 'papers.csv')
@@ -107,7 +107,7 @@ def _list(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumns:
-    """Columns of texts, all of one length; an empty text stands for a missing value."""
+    """The columns of a relation as lists of texts, by name; a missing value is an empty text."""
 
     path: str
     texts: dict[str, list[str]]
@@ -125,8 +125,8 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
-    """The records: their keys, keywords and weights; ``rows`` maps each key to its row. ``digest`` shows
-    whether a relation that is read later differs."""
+    """The keys, keywords and weights of the records; ``rows`` maps each key to its row. If a later reading
+    has the same ``digest``, the relation has not changed."""
 
     keys: list[str]
     index: KeywordIndex
@@ -162,7 +162,7 @@ def read_relation(
     scoped: bool,
     resolver: Resolver = no_secrets,
 ) -> LocalRelation:
-    """Read and check the relation: keys are unique, some records have keywords, weights are numbers."""
+    """Read the relation; check that keys are unique, keywords exist, and weights are numbers."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
     columns = read_columns(path, names, resolver)
@@ -180,13 +180,13 @@ def read_relation(
 
 
 def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
-    """Return the row of each key; refuse keys that are empty or not unique."""
+    """Return the row of each key; raise ``InputError`` if a key is empty or not unique."""
     rows: dict[str, int] = {}
     for row, text in enumerate(columns.texts[key]):
         if not text:
             raise InputError("is empty: every record needs a key", path=columns.path, row=row + 1, column=key)
         if text in rows:
-            problem = f"{text!r} stands twice, first in row {rows[text] + 1}: each must be its own"
+            problem = f"{text!r} occurs twice, first in row {rows[text] + 1}: it must be unique"
             raise InputError(problem, path=columns.path, row=row + 1, line=0, column=key)
         rows[text] = row
     return rows

@@ -1,4 +1,4 @@
-"""What a search source saves of its records and queries: for its successor, other workers, and people."""
+"""The state that a search source saves, for use after a restart, by other workers and on status pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass
 from afresh.probes.keyword_index import Keyword
 
 _VERSION = 2
-_MOST_QUERIES = 2000  # those asked last are saved
+_MOST_QUERIES = 2000  # the queries sent last are saved
 
 
 @dataclass(frozen=True, slots=True)
 class RecordNote:
-    """One record: when it was last seen, its total dissimilarity, observed time, changes, and content."""
+    """A record: when it was last seen, sum of dissimilarities, observed seconds, changes, and content."""
 
     key: str
     seen_s: float
@@ -25,13 +25,13 @@ class RecordNote:
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
-        """Everything except the key and the content."""
+        """All fields except the key and the content."""
         return self.seen_s, self.moved, self.watched_s, self.changes
 
 
 @dataclass(frozen=True, slots=True)
 class QueryNote:
-    """One query: its reported total, its last page if known, and our keys on each page that was read."""
+    """A query: its reported total, its last page if known, and the keys of the relation on each page."""
 
     words: tuple[Keyword, ...]
     total: float | None
@@ -46,8 +46,9 @@ class QueryNote:
 
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
-    """How many times as many results the server has as the sample, for the keywords of one attribute. It is
-    learned from ``totals`` reported totals; two of three keywords lie between ``low`` and ``high``."""
+    """``times`` is the ratio of the results on the server to those in the sample, for keywords of one
+    attribute. It is learned from ``totals`` reported totals; two of three are between ``low`` and
+    ``high``."""
 
     attribute: str
     totals: int
@@ -58,7 +59,7 @@ class ScaleNote:
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """Everything that is saved; ``look_ups`` counts requests by key, ``listed`` all records."""
+    """The saved state; ``look_ups`` is the number of requests by key, ``listed`` that of all records."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
@@ -77,12 +78,12 @@ class SearchState:
 
     @property
     def found_by_queries(self) -> int:
-        """How many records are on a page of some query."""
+        """The number of records that are on a page of at least one query."""
         return len({key for query in self.queries for keys in query.pages.values() for key in keys})
 
 
 def read_state(packed: bytes) -> SearchState:
-    """Read a saved state; that of another version is empty.
+    """Read a saved state; return an empty state if it was saved in another version of the format.
 
     >>> note = QueryNote((Keyword("title", "web"),), 40.0, None, 3, 100.0, {1: ["a"]})
     >>> saved = read_state(SearchState(queries=(note,), look_ups=2).pack())

@@ -1,6 +1,6 @@
-"""A server with a search box, as the ``search`` source uses it: pages of queries, and single records.
+"""The interface of search servers: pages of queries, and single records by key.
 
-A file of records can be one too, for planning and simulation; it is read again when it has changed.
+For planning and simulation, a file of records can be the server; it is read again when it has changed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One answer. If it has a ``problem``, it holds no records; ``requests`` counts what was sent. ``total``
-    is how many records match altogether, None if the server does not say. ``refused``: we may not ask.
-    ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself."""
+    """One answer; if it has a ``problem``, it contains no records. ``total`` is the number of matching
+    records on all pages, None if the server does not report it. ``refused``: the server must not be asked.
+    ``retry_after_s``: seconds to wait before the next request; ``busy``: the server asked for the wait."""
 
     records: tuple[KeyedRecord, ...] = ()
     total: int | None = None
@@ -38,26 +38,26 @@ class SearchResults:
 
 
 class SearchServer(ABC):
-    """Answers one request at a time, each admitted once; raises nothing for what a remote system does."""
+    """Answers one request at a time; each awaits ``admit`` once. Problems are returned, not raised."""
 
     @abstractmethod
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        """Return page ``number``, from 1, of the records that match all ``keywords``."""
+        """Return page ``number``, counted from 1, of the records that match all ``keywords``."""
 
     @abstractmethod
     async def look_up(self, key: str) -> SearchResults:
-        """Return the record with this key, or none."""
+        """Return the record with this key, or no record."""
 
     def wait_s(self) -> float:
-        """Return how long until the next request may start."""
+        """Return the seconds until the next request may start."""
         return 0.0
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the back-offs that must outlive the process."""
+        """Return the back-offs that must be saved for the next process."""
         return ()
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Take over back-offs of an earlier process."""
+        """Load the back-offs of an earlier process."""
         del backoffs
 
     async def close(self) -> None:
@@ -65,7 +65,7 @@ class SearchServer(ABC):
 
 
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
-    """Build the server that the settings name; a file is searched for the keywords of ``relation``."""
+    """Return the server in the settings; in a file, the keywords of ``relation`` are searched for."""
     if settings.over_http:
         from afresh.sources.http.settings import secret_proxy
         from afresh.sources.search.http_server import HttpSearchServer
@@ -81,7 +81,7 @@ def make_server(settings: SearchSettings, context: SourceContext, relation: Loca
 
 
 class FileSearchServer(SearchServer):
-    """See ``SearchServer``. Results are in the order of the file."""
+    """A file of records as a server (see ``SearchServer``); results are in the order of the file."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, relation: KeywordIndex) -> None:
         self._settings, self._context = settings, context
@@ -126,7 +126,7 @@ class FileSearchServer(SearchServer):
 
 
 def file_stamp(place: str) -> tuple[int, int] | None:
-    """Return time and size of a file, which show that it was written; None if there is no file."""
+    """Return modification time and size of a file, which change when it is written; None without a file."""
     try:
         found = Path(place.partition("#")[0]).stat()
     except OSError:
@@ -135,7 +135,7 @@ def file_stamp(place: str) -> tuple[int, int] | None:
 
 
 def sample_index(settings: SearchSettings, relation: KeywordIndex) -> KeywordIndex:
-    """Index records like those of the server by the relation's keywords, or else the relation itself."""
+    """Return the index of the file ``records_like`` by the keywords of the relation, or else the relation."""
     if not settings.records_like:
         return relation
     attributes = settings.attributes

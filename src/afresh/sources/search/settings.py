@@ -11,7 +11,7 @@ from pydantic import Field
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
 from afresh.sources.change_detection import compile_json_path
 from afresh.sources.http.settings import HttpSettings, WebSettings
-from afresh.sources.settings import Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Size, SourceSettings, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.values.errors import UsageError
 
@@ -20,16 +20,16 @@ _PAGE_PARTS = ("query", "page", "offset", "size")
 
 
 class SearchSettings(WebSettings):
-    """A source of kind ``search``: items are the records of ``relation``, found by keywords on ``server``.
+    """Settings of a source of kind ``search``; items are the records of ``relation``, found on ``server``.
 
-    ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE of SQLite or postgresql://…#TABLE (or
-    env:NAME#TABLE). It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and perhaps a
-    ``weight``. ``fields`` count as content; each has a measure of how much two values differ: ``absolute``,
-    ``relative``, ``unequal`` or ``module:function``.
+    ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE (SQLite), postgresql://…#TABLE or
+    env:NAME#TABLE. It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and maybe a
+    ``weight``. Each of the content ``fields`` has a measure of dissimilarity: ``absolute``, ``relative``,
+    ``unequal`` or ``module:function``.
 
-    ``server`` is a web address with ``{query}`` and ``{page}`` (or ``{offset}``), ``sqlite:PATH`` or
-    ``postgresql://…`` (or ``env:NAME``) with a ``table``, or a file of records. ``total rows key_path paths``
-    are JSON paths in its answers; the last two start at a row.
+    ``server`` is a URL with ``{query}`` and ``{page}`` (or ``{offset}``), a database (``sqlite:PATH``,
+    ``postgresql://…`` or ``env:NAME``) with a ``table``, or a file of records. For a web server, ``total``,
+    ``rows``, ``key_path`` and ``paths`` are JSON paths in its answers; the last two start at a row.
     """
 
     kind: Literal["search"] = "search"
@@ -52,8 +52,8 @@ class SearchSettings(WebSettings):
     paths: Mapping[str, str] = Field(default_factory=dict)
     term: str = ""
     joined_by: str = " "
-    listings_every: SomeSeconds = 60.0
-    longest_rest: SomeSeconds = 3600.0
+    listings_every: PositiveSeconds = 60.0
+    longest_rest: PositiveSeconds = 3600.0
     max_size: Size = 10_000_000
 
     @property
@@ -66,7 +66,7 @@ class SearchSettings(WebSettings):
 
     @property
     def attributes(self) -> tuple[KeywordAttribute, ...]:
-        """The columns of keywords, each with the way to split it."""
+        """The columns of keywords, each with the separator of its keywords."""
         return tuple(parse_keywords(text) for text in self.keywords)
 
     @property
@@ -79,7 +79,7 @@ class SearchSettings(WebSettings):
 
     @property
     def finds_keys(self) -> bool:
-        """Whether one record can be asked for by its key."""
+        """Whether a record can be requested by its key."""
         return bool(self.look_up) or not self.over_http
 
     @property
@@ -91,16 +91,15 @@ class SearchSettings(WebSettings):
         )
 
     def path_of(self, name: str) -> str:
-        """Return the JSON path of the key or of a field in a row; its own name if none is given."""
+        """Return the JSON path of the key or of a field in a row; by default the name itself."""
         given = self.key_path if name == self.key else self.paths.get(name, "")
         return given or f'"{name}"'
 
     def model_post_init(self, context: object, /) -> None:
-        """Check what can be checked without the relation and the server."""
         super().model_post_init(context)
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
-            raise UsageError("keywords: each column once")
+            raise UsageError("keywords: name each column once")
         for name in self.paths:
             if name not in self.fields:
                 raise UsageError(f"paths: {name!r} is none of the fields")
@@ -114,7 +113,7 @@ class SearchSettings(WebSettings):
         if "query" not in parts:
             raise UsageError("server: needs {query}, as in https://example.org/search?q={query}&page={page}")
         if not parts & {"page", "offset"} and (self.limit is None or self.limit > self.page_size):
-            words = "server: needs {page} or {offset}; where there is one page and no more, say limit"
+            words = "server: needs {page} or {offset}; if there is only one page, set limit"
             raise UsageError(f"{words} = {self.page_size}")
         if self.look_up and "key" not in _template_parts("look_up", self.look_up, ("key",)):
             raise UsageError("look_up: needs {key}, as in https://example.org/records/{key}")
@@ -131,7 +130,7 @@ def _template_parts(setting: str, template: str, known: tuple[str, ...]) -> set[
     try:
         found = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
     except ValueError:
-        raise UsageError(f"{setting}: a brace stands alone: write {{{{ for a brace itself") from None
+        raise UsageError(f"{setting}: a single brace: write {{{{ for a brace itself") from None
     for name in found:
         if name not in known:
             wanted = ", ".join(f"{{{one}}}" for one in known)

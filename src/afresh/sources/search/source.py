@@ -1,8 +1,8 @@
-"""The search source: a relation behind a search box, kept fresh by keyword queries and look-ups by key.
+"""The search source: records that are refreshed by keyword queries and by look-ups by key.
 
-Each request is the one with the highest value (``planner``), by the content lag that its records are expected
-to have accumulated (``record_tracker``). A page refreshes all records of the relation that are on it. A
-record counts as missing only if it is requested itself and does not come.
+Each request is the one with the highest value (``planner``). The value of a record grows with the content lag
+that it is expected to have accumulated (``record_tracker``). A page refreshes all records of the relation
+that are on it. A record counts as missing only if it was requested alone and was not found.
 """
 
 from __future__ import annotations
@@ -43,22 +43,44 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
 _MEDIA_TYPE = "application/json"
-_MOST_PASSES = 8  # how often a lead may be passed over for a more valuable request
-_BUSY_S = 2.0  # how long a record that is leased elsewhere, or not known to the engine yet, is not chosen
-_ABSENT_S = 60.0  # how long a record that was not found is not chosen; doubled each time
+_MOST_PASSES = 8  # so often another request of higher value may be chosen instead of the lead
+_BUSY_S = 2.0  # so long a record is not chosen that is leased elsewhere or new to the engine
+_ABSENT_S = 60.0  # so long a record is not chosen that was not found; doubled each time
 _LONGEST_ABSENT_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BatchRequest:
-    """The request of a batch, None if it hands out what came earlier; rows are those of ``relation``."""
+    """The request of a batch, in rows of ``relation``; ``planned`` is None if no request is needed."""
 
     planned: PlannedRequest | None
     relation: LocalRelation
 
 
+class _CostSharing:
+    """Shares the cost of each request among its results. If there are none, a later request has its cost."""
+
+    def __init__(self) -> None:
+        self._unpaid = RequestCost()
+
+    def share(self, found: Sequence[Fetched | None], results: SearchResults) -> list[Fetched | None]:
+        before = self._unpaid
+        requests, received = before.requests + results.requests, before.bytes + results.bytes
+        seconds = before.seconds + results.seconds
+        answers = [one for one in found if one is not None]
+        if not answers:
+            self._unpaid = RequestCost(requests, received, seconds)
+            return list(found)
+        self._unpaid = RequestCost()
+        paid = share_cost(answers, requests=requests, seconds=seconds)
+        if received:
+            paid = [replace(one, bytes=0 if at else received) for at, one in enumerate(paid)]
+        left = iter(paid)
+        return [None if one is None else next(left) for one in found]
+
+
 class SearchSource(SingleGroupSource):
-    """See ``BatchSource`` and ``StatefulSource``. All records are one group; one request at a time."""
+    """See ``BatchSource`` and ``StatefulSource``. All records form one group."""
 
     def __init__(
         self, settings: SearchSettings, context: SourceContext, server: SearchServer | None = None
@@ -66,35 +88,36 @@ class SearchSource(SingleGroupSource):
         super().__init__(settings)
         self._settings, self._context = settings, context
         self._measures = make_measures(settings)
-        self._relation = self._read_relation()
+        self._stamp = file_stamp(settings.relation)
+        self._relation = _read_relation(settings, context)
         self._server = server or make_server(settings, context, self._relation)
         self._tracker = RecordTracker(self._relation, self._measures)
-        self._planner = self._make_planner(self._relation)
+        self._planner = _make_planner(settings, self._relation)
         self._lock = asyncio.Lock()
-        self._unrequested: dict[str, KeyedRecord] = {}  # records that came with others and are not handed out
-        self._removed: set[str] = set()  # keys that left the relation, which the engine does not know yet
+        self._unrequested: dict[str, KeyedRecord] = {}  # records found on a page without a lease
+        self._removed: set[str] = set()  # keys no longer in the relation, not reported yet
         self._passes: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
         self._backoff = GroupBackoff(settings.name, -math.inf)
-        self._unpaid = RequestCost()  # of requests that brought no result to carry their cost
+        self._costs = _CostSharing()
         self._look_ups = 0
         self.capabilities = Capabilities(batches=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and no back-off is left; infinite while a request is under way."""
+        """Return when a window is open and the back-off is over; infinite while a request is in progress."""
         del group
         if self._lock.locked():
             return math.inf
         return self._windows.next_opening_s(max(now_s + self._server.wait_s(), self._backoff.until_s))
 
-    # State that outlives the process.
+    # State that is saved.
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
         own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
         return (*own, *self._server.backoffs())
 
     def save_state(self) -> bytes:
-        """Return when each record was last seen, how fast its fields change, and what each query found."""
+        """Return for each record when it was seen and how fast it changes, and the results of each query."""
         return self._state().pack()
 
     def _state(self) -> SearchState:
@@ -120,24 +143,22 @@ class SearchSource(SingleGroupSource):
         self._planner.load(known.queries, self._relation.rows)
         self._look_ups = max(self._look_ups, known.look_ups)
 
-    # Choosing and asking.
+    # Choosing and sending requests.
 
     def keys(self) -> Sequence[str]:
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """See ``BatchSource``. Records that an earlier page brought unasked, and removed keys, go first.
-
-        They cost no request.
-        """
+        """See ``BatchSource``. If an earlier page contained records without a lease, or keys were removed
+        from the relation, the batch consists of these, because they need no request."""
         if weights is not None:
             self._tracker.set_weights(weights)
         if self._unrequested or self._removed:
-            return self._batch(None, (*self._unrequested, *self._removed))
+            return Batch((*self._unrequested, *self._removed), _BatchRequest(None, self._relation))
         if self._planner.is_outdated:
             await asyncio.to_thread(self._planner.search_candidates)
         now_s, row = self._context.clock.now_s(), self._relation.rows.get(lead)
-        if row is None:  # it left the relation: its poll says so, without a request
+        if row is None:  # it is no longer in the relation, which its poll reports without a request
             return Batch((lead,))
         values = self._tracker.values(now_s)
         must = None
@@ -145,40 +166,35 @@ class SearchSource(SingleGroupSource):
             self._passes[lead] += 1
             if self._passes[lead] > _MOST_PASSES or not values.any():
                 must = row
-                # The engine insists on this record, so it has a value whatever the tracker says.
+                # The engine offers this record again and again, so its value must be above 0.
                 values[row] = max(values[row], float(values.max()), 1.0)
         planned = self._planner.best(values, must)
         if planned is None:
             return Batch((lead,))
         rows = self._planner.expected_rows(planned, values).tolist()
-        return self._batch(planned, tuple(self._relation.keys[row] for row in rows))
-
-    def _batch(self, planned: PlannedRequest | None, keys: tuple[str, ...]) -> Batch:
+        keys = tuple(self._relation.keys[row] for row in rows)
         return Batch(keys, _BatchRequest(planned, self._relation))
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """See ``BatchSource``. A request that was planned for an earlier relation is not sent."""
+        """See ``BatchSource``. A request is not sent if the relation has changed since it was planned."""
         request = batch.request if isinstance(batch.request, _BatchRequest) else None
         if request is not None and request.relation is not self._relation:
             request = None
         if request is not None:
-            self._put_off_unleased(batch.keys, {lease.key for lease in leases})
+            until_s, leased = self._context.clock.now_s() + _BUSY_S, {lease.key for lease in leases}
+            for key in batch.keys:
+                self._removed.discard(key)
+                if key not in leased and key in self._relation.rows:
+                    self._tracker.put_off(self._relation.rows[key], until_s)
+                    self._unrequested.pop(key, None)
         if not leases:
             return []
         if request is not None and request.planned is not None:
             return await self._ask(request.planned, leases)
         return await self._without_request(leases)
 
-    def _put_off_unleased(self, keys: Sequence[str], leased: set[str]) -> None:
-        until_s = self._context.clock.now_s() + _BUSY_S
-        for key in keys:
-            self._removed.discard(key)
-            if key not in leased and key in self._relation.rows:
-                self._tracker.put_off(self._relation.rows[key], until_s)
-                self._unrequested.pop(key, None)
-
     async def _without_request(self, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """Hand out records that came earlier and removed keys; look up at most one of the others."""
+        """Return results for records found earlier and for removed keys; request at most one other record."""
         found: list[Fetched | None] = []
         free = True
         for lease in leases:
@@ -193,14 +209,13 @@ class SearchSource(SingleGroupSource):
         return found
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Request one record; see ``Source.poll``. There are no conditional requests."""
         del conditional
         row = self._relation.rows.get(lease.key)
         if row is None:
             return Fetched("gone", problem="the relation has no record with this key")
         planned = PlannedRequest(row=row)
         if not self._settings.finds_keys:
-            planned = PlannedRequest(self._planner.narrow(row))
+            planned = PlannedRequest(self._planner.narrowest_query(row))
             if not planned.words:
                 problem = "the record has no keywords, and look_up is not set: it cannot be asked for"
                 return Fetched("refused", problem=problem)
@@ -209,14 +224,14 @@ class SearchSource(SingleGroupSource):
         return found
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """List the keys of the relation; a file is read again when it was written, a database always."""
+        """List the keys of the relation. A file is read again if it was written, a database always."""
         place, problem = self._settings.relation, ""
         if is_postgres(place) or file_stamp(place) != self._stamp:
             try:
                 await self._reload_relation()
             except AfreshError as error:
                 problem = f"{str(error).rstrip('.')}; the records read before are kept"
-        # A broken relation lists nothing, which status shows; the items stay.
+        # If the relation cannot be read, list nothing: the status shows the problem, and items stay.
         entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
@@ -234,32 +249,16 @@ class SearchSource(SingleGroupSource):
                 self._look_ups += 1
                 results = await self._server.look_up(self._relation.keys[planned.row])
         if results.problem:
-            found: list[Fetched | None] = [*self._failed(results, len(leases))]
+            found: list[Fetched | None] = [*self._back_off(results, len(leases))]
         else:
             self._backoff = GroupBackoff(self.name, -math.inf)
             found = self._sort_results(planned, results, leases, alone=alone)
-        return self._share_cost(found, results)
-
-    def _share_cost(self, found: Sequence[Fetched | None], results: SearchResults) -> list[Fetched | None]:
-        """Share the cost among the results; without any, the first result of a later request carries it."""
-        before = self._unpaid
-        requests, sent = before.requests + results.requests, before.bytes + results.bytes
-        seconds = before.seconds + results.seconds
-        answers = [one for one in found if one is not None]
-        if not answers:
-            self._unpaid = RequestCost(requests, sent, seconds)
-            return list(found)
-        self._unpaid = RequestCost()
-        paid = share_cost(answers, requests=requests, seconds=seconds)
-        if sent:
-            paid = [replace(one, bytes=0 if at else sent) for at, one in enumerate(paid)]
-        left = iter(paid)
-        return [None if one is None else next(left) for one in found]
+        return self._costs.share(found, results)
 
     def _sort_results(
         self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
-        """Give each lease its record, and keep the other records of the relation for later."""
+        """Return the result of each lease, and store the other records of the relation for later batches."""
         by_key: dict[str, list[KeyedRecord]] = {}
         for record in results.records:
             by_key.setdefault(record.key, []).append(record)
@@ -276,7 +275,7 @@ class SearchSource(SingleGroupSource):
             if lease.key in by_key:
                 found.append(self._compare(lease, by_key[lease.key]))
             elif not planned.words or alone:
-                found.append(self._absent(lease.key, is_complete=is_complete))
+                found.append(self._absent_result(lease.key, is_complete=is_complete))
             else:
                 found.append(None)
         return found
@@ -300,8 +299,8 @@ class SearchSource(SingleGroupSource):
         found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
         return found.to_fetched(content, _MEDIA_TYPE)
 
-    def _absent(self, key: str, *, is_complete: bool) -> Fetched:
-        """Return the result for a record that was requested and did not come; put it off."""
+    def _absent_result(self, key: str, *, is_complete: bool) -> Fetched:
+        """Return the result for a record that was not found, and choose it again only after a while."""
         self._absences[key] += 1
         wait_s = min(_ABSENT_S * 2.0 ** min(self._absences[key] - 1, 30), _LONGEST_ABSENT_S)
         self._tracker.put_off(self._relation.rows[key], self._context.clock.now_s() + wait_s)
@@ -309,8 +308,8 @@ class SearchSource(SingleGroupSource):
             return Fetched("gone", problem="the server no longer has a record with this key")
         return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
 
-    def _failed(self, results: SearchResults, count: int) -> list[Fetched]:
-        """Back off: the server failed, not the records, which wait for it."""
+    def _back_off(self, results: SearchResults, count: int) -> list[Fetched]:
+        """Start a back-off of the server, and return ``count`` results that report the failure."""
         settings, now_s = self._settings, self._context.clock.now_s()
         failures = self._backoff.failures + 1
         rest_s = Backoff(settings.first_rest, settings.longest_rest).wait_s(failures)
@@ -319,46 +318,41 @@ class SearchSource(SingleGroupSource):
         kind: FetchedKind = "refused" if results.refused else "failed"
         return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
 
-    # The relation.
-
-    def _read_relation(self) -> LocalRelation:
-        settings = self._settings
-        self._stamp = file_stamp(settings.relation)
-        return read_relation(
-            settings.relation,
-            settings.key,
-            settings.attributes,
-            settings.weight,
-            scoped=settings.scoped,
-            resolver=self._context.resolver,
-        )
-
-    def _make_planner(self, relation: LocalRelation) -> Planner:
-        settings = self._settings
-        sample = sample_index(settings, relation.index)
-        return Planner(
-            relation.index,
-            sample,
-            settings.page_size,
-            limit=settings.limit,
-            look_ups=settings.finds_keys,
-        )
-
     async def _reload_relation(self) -> None:
-        """Read the relation again; what was learned of its records is kept."""
+        """Read the relation again; what was learned about its records and queries is kept."""
+        settings, context = self._settings, self._context
         async with self._lock:
-            stamp = self._stamp
-            try:
-                relation = await asyncio.to_thread(self._read_relation)
-            except AfreshError:
-                self._stamp = stamp
-                raise
+            # The stamp is taken before the file is read, so that a write during the reading is noticed later.
+            stamp = file_stamp(settings.relation)
+            relation = await asyncio.to_thread(_read_relation, settings, context)
+            self._stamp = stamp
             if relation.digest == self._relation.digest:
                 return
-            planner = await asyncio.to_thread(self._make_planner, relation)
+            planner = await asyncio.to_thread(_make_planner, settings, relation)
             known, self._relation, self._planner = self._state(), relation, planner
             self._tracker = RecordTracker(relation, self._measures)
             self._load(known)
-            if isinstance(self._server, FileSearchServer):  # it knows only the keywords of one relation
-                self._server = FileSearchServer(self._settings, self._context, relation.index)
+            if isinstance(self._server, FileSearchServer):  # it searches for the keywords of one relation
+                self._server = FileSearchServer(settings, context, relation.index)
             self._unrequested.clear()
+
+
+def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRelation:
+    return read_relation(
+        settings.relation,
+        settings.key,
+        settings.attributes,
+        settings.weight,
+        scoped=settings.scoped,
+        resolver=context.resolver,
+    )
+
+
+def _make_planner(settings: SearchSettings, relation: LocalRelation) -> Planner:
+    return Planner(
+        relation.index,
+        sample_index(settings, relation.index),
+        settings.page_size,
+        limit=settings.limit,
+        look_ups=settings.finds_keys,
+    )

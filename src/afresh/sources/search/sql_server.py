@@ -1,4 +1,4 @@
-"""A table of a database as a search server: full-text search by FTS5 of SQLite or by PostgreSQL."""
+"""A database table as a search server: full-text search with FTS5 of SQLite, or with PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import quote_identifier
 
 _LOCK_S = 5.0
-_TWO = 2  # rows read for one key: enough to see that it is not unique
+_TWO = 2  # two rows show that a key is not unique
 
 Found: TypeAlias = tuple[list[KeyedRecord], int]
-"""Records, and how many match altogether."""
+"""Records on a page, and the number of all matching records."""
 
 
 class SqliteSearchSession(SqliteConnection):
-    """A table made by ``CREATE VIRTUAL TABLE … USING fts5`` that has the key and the fields as columns."""
+    """Searches a table created by ``CREATE VIRTUAL TABLE … USING fts5`` with columns for key and fields."""
 
     def __init__(self, path: Path, settings: SearchSettings) -> None:
         super().__init__(path)
@@ -49,7 +49,7 @@ class SqliteSearchSession(SqliteConnection):
         return keyed_records(self.table(text, (query,))), total
 
     def record(self, key: str) -> Found:
-        """Return the records of a key."""
+        """Return the records with this key, at most two."""
         name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
         rows = keyed_records(self.table(text, (key,)))
@@ -57,7 +57,7 @@ class SqliteSearchSession(SqliteConnection):
 
 
 class PostgresSearchSession(PostgresConnection):
-    """A table of PostgreSQL; an index on the searched expressions makes it fast."""
+    """Searches a table of PostgreSQL; it is fast if there is an index on the searched expressions."""
 
     def __init__(self, address: Secret, settings: SearchSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=_LOCK_S, read_only=True)
@@ -133,7 +133,7 @@ class SqlSearchServer(SearchServer):
 
 
 def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:
-    """Return how many rows a page has, and how many come before it, within the limit of a query.
+    """Return the number of rows on a page, and the number of rows before it, within the limit of a query.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="sqlite:a.db", table="t", page_size=10, limit=15)

@@ -1,15 +1,15 @@
-"""How many results a query has on the server, learned from the totals that the server reports.
+"""Estimate the number of results of a query on the server, from the totals that the server reports.
 
-If a sample of records (the relation itself, if none is given) has n matches, the server has about c·n. The
-relation is no random sample: if it holds all papers of some authors, the server has no more papers by these
-authors, but many more with the same words. So c is learned for each attribute, from the log-ratios of the
-totals of its keywords,
+If n records of a sample match a keyword, about c·n records of the server match. The sample is a file, or else
+the relation. The relation is no random sample: if it contains all papers of some authors, the server has no
+more papers of these authors, but many more with the same words in the title. So c is learned for each
+attribute from the logarithms of the ratios of reported totals to n. They are taken as normally distributed,
 
-    log c ~ N(m, s²), with a prior that weighs as much as one keyword, c = 1 and s = 1,
+    log c ~ N(m, s²), with a prior of c = 1 and s = 1 that weighs as much as one keyword.
 
-and the estimate is e^{m−s}: a total that is too low costs one request, which then shows the total; a total
-that is too high would never be corrected. A query of several keywords has the smallest c among them, and no
-more results than any of its keywords alone.
+The estimate of c is e^{m−s}, deliberately low: if a total is too low, one request is wasted and shows the
+true total; if it is too high, the query is not sent and the estimate never corrected. For a query of several
+keywords, c is the smallest of their attributes, and the estimate at most the total of each keyword alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from afresh.probes.keyword_index import KeywordIndex
 from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.arrays import Float64s, Ints
 
-_UNSEEN = 0.5  # matches to assume on the server if the sample has none
-_CHANGED = math.log(1.5)  # a scale that changes by this factor makes estimates obsolete
+_UNSEEN = 0.5  # is added to the matches in a sample, which may be 0
+_CHANGED = math.log(1.5)  # if c has changed by this factor, estimates are computed again
 
 Words = tuple[int, ...]
 
 
 class LearnedTotals:
-    """Estimates of totals that every reported total improves; see ``probes.candidates.Totals``.
+    """Estimates of totals, which improve with every reported total; see ``probes.candidates.Totals``.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -49,17 +49,18 @@ class LearnedTotals:
         self._attribute = np.array(
             [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
         )
-        # Count, sum and sum of squares of the log-ratios, for each attribute.
+        # Count, sum and sum of squares of log c for each attribute; the first row is the prior.
         self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
         self.known: dict[Words, float] = {}
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
     def scales(self) -> Float64s:
+        """Return m − s, the logarithm of the estimate of c, for each attribute."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
 
     def notes(self) -> Iterable[ScaleNote]:
-        """Yield c of each attribute with its spread, to be shown to people."""
+        """Yield c and its range for each attribute, for status pages."""
         for name, count, mean, deviation in zip(self._names, self._seen[:, 0], *self._moments(), strict=True):
             times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
             yield ScaleNote(name, int(count) - 1, times, low, high)
@@ -70,11 +71,11 @@ class LearnedTotals:
         return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
 
     def moved_from(self, scales: Float64s) -> bool:
-        """Tell whether estimates have changed much since the scales were these."""
+        """Return whether an estimate of c differs from ``scales`` by more than the factor 1.5."""
         return bool(np.any(np.abs(self.scales() - scales) > _CHANGED))
 
     def reported(self, words: Words, total: float) -> None:
-        """Record how many results the server reports for a query; see ``probes.candidates``."""
+        """Record the total that the server reports for a query; see ``probes.candidates``."""
         if len(words) == 1:
             word = words[0]
             self._most[word] = total
@@ -85,7 +86,7 @@ class LearnedTotals:
         self.known[words] = total
 
     def __call__(self, sets: Ints) -> Float64s:
-        """Return the expected number of results for each set of keywords, at least those in the relation."""
+        """Return the estimated total of each set of keywords, at least the matches in the relation."""
         none = sets < 0
         scale = np.where(none, np.inf, self.scales()[self._attribute[sets]]).min(axis=1)
         most = np.where(none, np.inf, self._most[sets]).min(axis=1)
@@ -98,7 +99,7 @@ class LearnedTotals:
         return counts if self._sample is self.relation else counts + _UNSEEN
 
     def _with_known(self, sets: Ints, expected: Float64s) -> Float64s:
-        """Replace estimates by totals that are known."""
+        """Replace estimates by reported totals."""
         known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
         if known and len(sets):
             codes = self._codes(sets)

@@ -1,1 +1,1 @@
-"""Sources of kind ``sql``: the rows of a query."""
+"""Sources of kind ``sql``: the database rows of a query."""

@@ -1,8 +1,8 @@
-"""Rows as canonical JSON: two rows have the same text if the database considers them equal.
+"""Format database rows as canonical JSON: rows that the database considers equal have the same text.
 
-NULL, '' and 0 differ, and so do 1 and '1'. Numbers are equal by value, whatever their type or scale: 1, 1.0
-and 1.00 are the same number, −0 is 0, and NaN equals itself. The order of keys in jsonb does not count, nor
-the time zone of an instant (PostgreSQL sessions use UTC). Columns are sorted by name.
+NULL, '' and 0 differ, and so do 1 and '1'. Numbers are compared by value, whatever their type or scale: 1,
+1.0 and 1.00 are equal, −0 is 0, and NaN equals NaN. The order of keys in jsonb does not matter, nor does the
+time zone of a time (PostgreSQL sessions use UTC). Columns are sorted by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def row_json(columns: Iterable[tuple[str, object]]) -> bytes:
     >>> row_json([("b", None), ("a", Decimal("1.00")), ("c", ""), ("d", b"\\x00")])
     b'{"a":1,"b":null,"c":"","d":{"base64":"AA=="}}'
     """
-    # A lone surrogate becomes its JSON escape, so that texts which are not valid Unicode still differ.
+    # Lone surrogates are escaped, so that different texts stay different even if they are invalid Unicode.
     return _object(columns).encode("utf-8", "backslashreplace")
 
 
@@ -56,7 +56,7 @@ def _object(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def _number(value: float | Decimal) -> str:
-    """Return the shortest text of a number, the same for equal numbers of any type."""
+    """Return the shortest text of a number; equal numbers of different types have the same text."""
     if isinstance(value, int):
         return str(value)
     if not math.isfinite(value):
@@ -73,7 +73,7 @@ def _number(value: float | Decimal) -> str:
 
 
 def _with_exponent(digits: str, exponent: int) -> str:
-    """Return digits·10^exponent, written out unless that takes many zeros."""
+    """Return digits·10^exponent, without an exponent unless that needs more than 20 zeros."""
     if not digits:
         return "0"
     if exponent > _LONGEST_ZEROS or exponent + len(digits) < -_LONGEST_ZEROS:

@@ -1,7 +1,7 @@
-"""One database connection on one thread: statements run there one after the other, and only their poll waits.
+"""A database connection in a thread of its own, so that the event loop never waits for a statement.
 
-A lost connection is opened again for the next statement. A database that cannot be reached backs off, each
-time for longer, because other items would not fare better.
+A lost connection is opened again for the next statement. While a database cannot be reached, no statement is
+sent for a time that doubles with each failure, because statements for other items would fail as well.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from afresh.values.clock import Clock
 
 RETRIES = Backoff(first_s=1.0, longest_s=300.0)
 GRACE_S = 5.0
-"""How much longer than the server's own time-out we wait for an answer."""
+"""Seconds after the time-out of the server for which this program still waits for an answer."""
 
 _CLOSE_S = 5.0
 
 
 class DatabaseConnection(Protocol):
-    """A connection of any kind; used by one thread at a time, except ``interrupt``."""
+    """A connection to a database. One thread at a time uses it, except for ``interrupt``."""
 
     def interrupt(self) -> None:
-        """End the statement under way if possible; may be called from any thread, raises nothing."""
+        """Cancel the running statement if possible. Any thread may call it; it raises nothing."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -39,15 +39,15 @@ Found = TypeVar("Found")
 
 
 class ConnectionThread(Generic[Conn]):
-    """``connect`` opens the connection in the thread; it and the work raise ``SqlError``. ``lock`` is held
-    around ``run``, so that whoever waits does so before asking the budget for permission."""
+    """``connect`` is called in the thread; it and the work raise ``SqlError``. Callers hold ``lock`` around
+    ``admit`` and ``run``, so that they wait for the connection before they use the budget."""
 
     def __init__(self, name: str, connect: Callable[[], Conn], clock: Clock) -> None:
         self._connect, self._clock = connect, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"afresh {name}")
         self._connection: Conn | None = None
         self._failures = 0
-        self._rests_until_s = float("-inf")
+        self._backoff_until_s = float("-inf")
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -55,23 +55,24 @@ class ConnectionThread(Generic[Conn]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a statement runs, even one that nobody waits for any more."""
+        """Whether a statement is running, even if its poll was cancelled or timed out."""
         return not self._idle.is_set()
 
     def ready_s(self, now_s: float) -> float:
-        """Return when the next statement may start; infinite while one runs."""
-        return float("inf") if self.is_busy else max(now_s, self._rests_until_s)
+        """Return when the next statement may start (Unix seconds); infinite while a statement is running."""
+        return float("inf") if self.is_busy else max(now_s, self._backoff_until_s)
 
     def backoff_s(self) -> float | None:
-        """Return for how many seconds the database backs off; None if it does not, or a statement runs."""
+        """Return the seconds until the back-off ends; None if there is none or a statement is running."""
         now_s = self._clock.now_s()
         wait_s = self.ready_s(now_s) - now_s
         return wait_s if 0 < wait_s < float("inf") else None
 
     async def run(self, work: Callable[[Conn], Found], timeout_s: float, *, retry: bool) -> Found:
-        """Call ``work`` with the connection. ``retry``: call it again if an old connection was lost."""
+        """Call ``work`` with the connection in the thread. If an open connection was lost and ``retry`` is
+        True, connect and call ``work`` again."""
         if self.is_busy:
-            raise SqlError("the statement before still runs")
+            raise SqlError("the previous statement is still running")
         loop, given_up = asyncio.get_running_loop(), Event()
         self._idle.clear()
         try:
@@ -79,10 +80,10 @@ class ConnectionThread(Generic[Conn]):
         except RuntimeError:
             self._idle.set()
             raise SqlError("the source is closed") from None
-        # Idle only when the thread is, which may be after the poll has given up.
+        # The thread may still be busy after the poll has timed out, so the thread itself reports its end.
         call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._idle.set))
         answer = asyncio.wrap_future(call)
-        # The poll that wants the result may have given up: then its error counts as seen.
+        # If the poll was cancelled or timed out, read the error here: asyncio warns about unread errors.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             async with asyncio.timeout(timeout_s):
@@ -104,12 +105,12 @@ class ConnectionThread(Generic[Conn]):
         return found
 
     def back_off(self) -> None:
-        """Start no statement for a while, twice as long as the last time if none has worked since."""
+        """Start a back-off, twice as long as the last one if no statement has succeeded since."""
         self._failures += 1
-        self._rests_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
+        self._backoff_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
 
     async def close(self) -> None:
-        """End the statement under way, and close the connection."""
+        """Cancel the running statement, and close the connection."""
         self._closed = True
         await asyncio.to_thread(self._interrupt)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -121,16 +122,16 @@ class ConnectionThread(Generic[Conn]):
         try:
             return self._work(work, retry, given_up)
         finally:
-            if self._closed:  # closed meanwhile: nobody else will close the connection
+            if self._closed:  # ``close`` may have stopped waiting, so close the connection here
                 self._disconnect()
 
     def _work(self, work: Callable[[Conn], Found], retry: bool, given_up: Event) -> Found:
         is_new = self._connection is None
         if self._connection is None:
             self._connection = self._connect()
-        # An interrupt ends only a statement that has begun, and nobody will interrupt this one later.
+        # An interrupt before the statement has started has no effect, so check here before starting it.
         if given_up.is_set():
-            raise SqlError("nobody waits for the answer any more")
+            raise SqlError("the poll of this statement has ended")
         try:
             return work(self._connection)
         except SqlError as error:

@@ -1,4 +1,4 @@
-"""Connections to SQLite (read-only) and PostgreSQL (with time-outs, in UTC); errors become ``SqlError``."""
+"""Connections to SQLite (read-only) and PostgreSQL (with time-outs, in UTC). They raise ``SqlError``."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     import psycopg
 
 _CONNECT_S = 10
-_SILENCE_S = 30  # a broken network is noticed within this time
+_SILENCE_S = 30  # a broken network is detected within this time
 _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
 _BUSY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRecord:
-    """One row of a result: its key as text, and its fields by name."""
+    """One database row of a result: its key as text, and its fields by name."""
 
     key: str
     fields: Mapping[str, object]
 
 
 def keyed_records(table: tuple[list[str], list[tuple[Any, ...]]]) -> list[KeyedRecord]:
-    """Make records of a result whose first column is the key as text."""
+    """Return the records of a result (column names, rows) whose first column is the key."""
     names, rows = table
     return [KeyedRecord(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
 
 
 class PostgresConnection:
-    """One connection in autocommit mode; ``read_only`` makes its transactions read-only. Times come as text
-    in UTC, because PostgreSQL has times that Python has not (infinity, the year 20000)."""
+    """One connection in autocommit mode; ``read_only`` makes its transactions read-only. Times are returned
+    as text in UTC, because Python cannot represent all times of PostgreSQL (infinity, the year 20000)."""
 
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
         self._hide = redactor(passwords(address))
@@ -59,7 +59,7 @@ class PostgresConnection:
                 keepalives_count=2,
                 tcp_user_timeout=_SILENCE_S * 1000,
                 application_name="afresh",
-                prepare_threshold=None,  # tables may be altered meanwhile, and poolers keep no plans
+                prepare_threshold=None,  # a prepared plan fails after ALTER TABLE and behind poolers
             )
         try:
             with self._translate_errors():
@@ -75,7 +75,7 @@ class PostgresConnection:
             raise
 
     def query(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement; its ``%s`` stand for the values."""
+        """Return all rows of a statement, in which ``%s`` is replaced by ``values``."""
         return list(self.stream(statement, values))
 
     def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -83,7 +83,7 @@ class PostgresConnection:
             yield from cursor
 
     def columns(self, statement: str) -> list[tuple[str, int]]:
-        """Return the names and type numbers of the columns of a statement."""
+        """Return the names and type numbers (oid) of the columns of a statement."""
         with self._translate_errors(), self._open.execute(statement.encode(), ()) as cursor:
             return [(column.name, column.type_code) for column in cursor.description or ()]
 
@@ -124,7 +124,7 @@ class PostgresConnection:
             connected = raw is not None and not raw.closed and not raw.broken
             raise postgres_error(error, self._hide, connected=connected) from None
         except (ValueError, UnicodeError) as error:
-            # A value that Python cannot represent, or a key that is not valid text for the server.
+            # Python cannot represent a value, or a key is not valid text for the server.
             raise SqlError(one_line(self._hide(str(error))), state="22021") from None
 
 
@@ -138,7 +138,7 @@ def _read_as_text(connection: psycopg.Connection[Any]) -> None:
 
 
 class SqliteConnection:
-    """One connection, used by one thread at a time, except ``interrupt``; others may write meanwhile."""
+    """One read-only connection. One thread at a time uses it, except for ``interrupt``."""
 
     def __init__(self, path: Path) -> None:
         with translate_errors():

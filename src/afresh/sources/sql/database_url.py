@@ -14,7 +14,7 @@ _SQLITE = "sqlite:"
 
 
 def check_address(url: str) -> None:
-    """Refuse what is not the address of a database; it may hold a password and is not shown.
+    """Raise ``UsageError`` if ``url`` is not the address of a database; it may be secret and is not shown.
 
     >>> check_address("mysql://localhost")
     Traceback (most recent call last):
@@ -25,7 +25,7 @@ def check_address(url: str) -> None:
 
 
 def resolve_address(source: str, url: str, resolver: Resolver) -> Secret:
-    """Return the address; ``env:NAME`` is replaced by the value of the variable."""
+    """Return the address of a database; ``env:NAME`` is replaced by the value of the variable."""
     found = resolve(f"source {source!r}, url", url, resolver)
     text = found.reveal()
     if text.startswith("env:"):
@@ -35,7 +35,7 @@ def resolve_address(source: str, url: str, resolver: Resolver) -> Secret:
 
 
 def check_library(source: str) -> None:
-    """Refuse a source that needs PostgreSQL if its client library is not installed.
+    """Raise ``UsageError`` if the client library of PostgreSQL is not installed.
 
     >>> check_library("stock")
     """
@@ -44,7 +44,7 @@ def check_library(source: str) -> None:
 
 
 def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, Path | None]:
-    """Return the address and, for SQLite, its file; for PostgreSQL check that the client is installed."""
+    """Return the address and, for SQLite, the file; for PostgreSQL, check that the client is installed."""
     address = resolve_address(source, url, resolver)
     path = sqlite_path(address.reveal())
     if path is None:
@@ -53,7 +53,7 @@ def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, P
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Return the file of a ``sqlite:`` address, None for other databases.
+    """Return the file of a ``sqlite:`` address, or None for other databases.
 
     >>> sqlite_path("sqlite:stock.db"), sqlite_path("postgresql://localhost/x")
     (PosixPath('stock.db'), None)
@@ -62,7 +62,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def passwords(address: Secret) -> list[Secret]:
-    """Return what must be hidden in every message."""
+    """Return the address and its password, which messages must not show."""
     try:
         password = urlsplit(address.reveal()).password
     except ValueError:

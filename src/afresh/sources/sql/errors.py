@@ -16,7 +16,7 @@ Hide: TypeAlias = Callable[[str], str]
 
 _REASONS = {
     "28P01": "the password is wrong",
-    "28000": "the server lets this user in from nowhere that we are",
+    "28000": "the server does not allow this user to connect from here",
     "3D000": "there is no such database",
     "42501": "the role has no rights to it",
     "42P01": "there is no such table or view",
@@ -26,7 +26,7 @@ _REASONS = {
     "55P03": "waited for a lock longer than its time-out allows",
     "25006": "tried to write, but the session is read-only",
     "53100": "the server's disk is full",
-    "53300": "the server takes no more connections",
+    "53300": "the server accepts no more connections",
     "57P01": "the server is shutting down",
     "57P03": "the server is starting up",
     "22P02": "the key is no value of the key's type",
@@ -43,8 +43,8 @@ _LOGIN = {
 
 
 class SqlError(AfreshError):
-    """A statement failed. The error never leaves ``sources``, where it becomes the ``problem`` of a poll.
-    ``is_connection_lost``: there is no connection, so other items would not fare better. ``state`` is the
+    """A statement failed. The error is caught inside ``sources`` and becomes the ``problem`` of a poll.
+    ``is_connection_lost``: there is no connection, so polls of other items would fail too. ``state`` is the
     SQLSTATE, empty if there is none."""
 
     def __init__(self, message: str, *, is_connection_lost: bool = False, state: str = "") -> None:
@@ -53,17 +53,17 @@ class SqlError(AfreshError):
 
     @property
     def is_key_error(self) -> bool:
-        """Whether one of the keys asked for caused the error."""
+        """Whether one of the keys in the statement caused the error."""
         return self.state in _KEY_STATES
 
 
 def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlError:
-    """Translate an error of PostgreSQL; ``connected`` tells whether the connection still exists."""
+    """Translate an error of PostgreSQL; ``connected`` is whether the connection is still open."""
     state = error.sqlstate or ""
     said = one_line(hide(str(error.diag.message_primary or error)).rpartition("FATAL: ")[2])
     reason = _REASONS.get(state, "")
     if not reason and not connected:
-        # A refused login has no SQLSTATE in the client library, only a text.
+        # For a refused login the client library gives no SQLSTATE, only a text.
         reason = next((words for mark, words in _LOGIN.items() if mark in said), "no connection")
     is_lost = not connected or state.startswith(_CONNECTION_STATES)
     return SqlError(f"{reason}: {said}" if reason else said, is_connection_lost=is_lost, state=state)

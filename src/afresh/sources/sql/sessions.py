@@ -1,6 +1,6 @@
 """The statements of the ``sql`` source, for SQLite and for PostgreSQL.
 
-The query of the settings becomes a subquery; it is never changed itself.
+The query of the settings is used as a subquery, without changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class KeyListing:
-    """Keys, each with its value of the cursor. ``keyless`` rows had no key; ``cut``: there were more rows."""
+    """Keys with their cursor values. ``keyless`` counts rows without a key; ``cut``: more rows exist."""
 
     marks: dict[str, str]
     keyless: int
@@ -44,12 +44,12 @@ def quote_identifier(name: str) -> str:
 
 
 def row_limit(keys: list[str]) -> int:
-    """Return how many rows are read for these keys: enough to see that a key is not unique."""
+    """Return how many rows to read for these keys, enough to detect that keys are not unique."""
     return 2 * len(keys) + 1
 
 
 def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> KeyListing:
-    """Gather rows of key and mark, ``most`` of them at most.
+    """Collect rows of key and cursor value, at most ``most`` rows.
 
     >>> gather_keys([("a", "1"), (None, "2"), ("b", None)], 2)
     KeyListing(marks={'a': '1'}, keyless=1, cut=True)
@@ -67,7 +67,7 @@ def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> Key
 
 
 def check_columns(names: list[str], settings: SqlSettings) -> None:
-    """Refuse a query that lacks columns which the settings name, or has one twice."""
+    """Raise ``SqlError`` if the query lacks a column of the settings, or has two columns of one name."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SqlError(f"query: gives two columns {twice!r}: rename one with AS")
@@ -78,7 +78,7 @@ def check_columns(names: list[str], settings: SqlSettings) -> None:
 
 
 class SqliteSession(SqliteConnection):
-    """What the source asks of a SQLite file; others may write to it meanwhile. May raise ``SqlError``."""
+    """The statements for SQLite. Other programs may write to the file. All methods may raise ``SqlError``."""
 
     def __init__(self, path: Path, settings: SqlSettings) -> None:
         super().__init__(path)
@@ -95,10 +95,8 @@ class SqliteSession(SqliteConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[KeyedRecord]:
-        """Return the rows with these keys (as texts and, where they look like it, as numbers), in any order.
-
-        ``row_limit`` rows at most are read.
-        """
+        """Return the rows with these keys, in any order, at most ``row_limit`` rows. Keys are compared as
+        texts and, if they look like numbers, as numbers."""
         values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
         marks = ",".join("?" * len(values))
         text = (
@@ -108,11 +106,11 @@ class SqliteSession(SqliteConnection):
         return keyed_records(self.table(text, values))
 
     def newest(self) -> object:
-        """Return the highest value of the cursor for ``list_keys``, None if there is none."""
+        """Return the highest value of the cursor column, or None if there is none."""
         return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """Return the keys of all rows, or of those whose cursor is ``since`` or higher."""
+        """Return the keys of all rows, or of the rows whose cursor is at least ``since``."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
         text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
@@ -124,13 +122,13 @@ class SqliteSession(SqliteConnection):
 
 
 class PostgresSession(PostgresConnection):
-    """The same for PostgreSQL. Keys are compared in the type of the key column, so that an index is used."""
+    """The statements for PostgreSQL. Keys are compared in the type of their column, to use its index."""
 
     def __init__(self, address: Secret, settings: SqlSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)
         self._settings = settings
         self._key, self._cursor = quote_identifier(settings.key), quote_identifier(settings.cursor)
-        # A percent sign would be taken for the position of a value.
+        # A single percent sign would be a placeholder for a value.
         self._from = f"FROM (\n{settings.select}\n) AS q".replace("%", "%%")
         try:
             self._types = self._column_types()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from afresh.sources.settings import Seconds, Size, SomeSeconds, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
 from afresh.sources.sql.database_url import check_address
 from afresh.values.errors import UsageError
 
@@ -14,10 +14,8 @@ _LIST_EVERY_S = 60.0
 
 
 class DatabaseSettings(SourceSettings):
-    """What every source has whose items are in a database, which lists them: a missing one is gone at once.
-
-    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``).
-    """
+    """Settings of sources with items in a database. A missing item counts as gone at once.
+    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``)."""
 
     url: str = Field(min_length=1, repr=False)
     missing_polls: int = Field(default=1, ge=1)
@@ -33,12 +31,12 @@ class DatabaseSettings(SourceSettings):
 
 
 class SqlSettings(DatabaseSettings):
-    """A source of kind ``sql``: items are the rows of ``query``, named by its column ``key``.
+    """Settings of a source of kind ``sql``; items are the database rows of ``query``, by its column ``key``.
 
-    ``cursor`` is a column that grows with every change of a row (``updated_at``). It is read every
-    ``listings_every`` and gives notices; transactions may commit up to ``overlap`` after they took their
-    value. All rows are listed every ``full_every``, to find deleted ones. One statement reads ``bulk`` rows.
-    Changes in ``ignore_columns`` do not count.
+    ``cursor`` is a column whose value grows with every change of a row (``updated_at``). It is read every
+    ``listings_every`` seconds to find changed rows; a transaction may commit up to ``overlap`` seconds after
+    it set the value. All rows are listed every ``full_every`` seconds, to find deleted rows. One statement
+    reads up to ``bulk`` rows. Changes in ``ignore_columns`` are ignored.
     """
 
     kind: Literal["sql"] = "sql"
@@ -46,8 +44,8 @@ class SqlSettings(DatabaseSettings):
     key: str = Field(min_length=1)
     cursor: str = ""
     overlap: Seconds = 300.0
-    listings_every: SomeSeconds | None = None
-    full_every: SomeSeconds = 3600.0
+    listings_every: PositiveSeconds | None = None
+    full_every: PositiveSeconds = 3600.0
     bulk: int = Field(default=1000, ge=1, le=10_000)
     ignore_columns: Texts = ()
     max_rows: int = Field(default=10_000_000, ge=1)
@@ -55,7 +53,7 @@ class SqlSettings(DatabaseSettings):
 
     @property
     def listings_every_s(self) -> float | None:
-        """Often with a cursor, which reads little; else the interval in the settings of the run."""
+        """The setting; by default 60 s with a cursor, which reads few rows, else the interval of the run."""
         return self.listings_every or (_LIST_EVERY_S if self.cursor else None)
 
     @property
@@ -64,7 +62,6 @@ class SqlSettings(DatabaseSettings):
         return self.query.strip().removesuffix(";").rstrip()
 
     def model_post_init(self, context: object, /) -> None:
-        """Check what can be checked without asking the database."""
         super().model_post_init(context)
         if not self.select.lower().startswith(("select", "with", "table", "values", "(", "--", "/*")):
             raise UsageError(f"query: {self.query!r} is not a SELECT")

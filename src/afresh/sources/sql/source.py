@@ -1,8 +1,8 @@
-"""The sql source: rows of any SELECT with a key column, many of them polled with one statement.
+"""The sql source: items are the database rows of a SELECT with a key column; one statement polls many.
 
-The query becomes a subquery: ``SELECT … FROM (query) AS q WHERE q.key = ANY (…)``. If the database cannot
-push the condition down into it (because of a LIMIT or a window function), it evaluates the whole query for
-every bulk: poll such queries rarely, or give them a table of their own.
+The query is used as a subquery: ``SELECT … FROM (query) AS q WHERE q.key = ANY (…)``. If the database cannot
+push the condition down into the query (because of a LIMIT or a window function), every statement evaluates
+the whole query. Poll such queries rarely, or store their results in a table.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MEDIA_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """How far the cursor column has been read: its highest values with the times of reading, oldest first.
+    """How far the cursor column has been read: its highest value at each reading, oldest first.
 
-    A transaction may take its ``updated_at`` long before it commits, and several rows may share one value.
-    So reading starts again at the highest value that was known ``overlap_s`` ago: whatever commits within
-    ``overlap_s`` of taking its value is seen, for any type of column and any clock of the database.
+    A transaction may set ``updated_at`` long before it commits, and several rows may have the same value. So
+    the next reading starts at the highest value that was known ``overlap_s`` seconds ago. It finds all rows
+    that are committed within ``overlap_s`` after their value was set, whatever the clock.
 
     >>> read = Watermarks().add(0.0, "a", 300.0).add(200.0, "b", 300.0)
     >>> read.since, read.add(400.0, "c", 300.0).since, read.add(500.0, "c", 300.0).since
@@ -52,14 +52,14 @@ class Watermarks:
         return self.known[0][1] if self.known else None
 
     def add(self, now_s: float, newest: object, overlap_s: float) -> Watermarks:
-        """Return the watermarks with one more reading, without those that are no longer needed."""
+        """Return the watermarks with one more reading, without values that are no longer needed."""
         known = (*self.known, (now_s, newest)) if newest is not None else self.known
         old = [at for at, (time_s, _) in enumerate(known) if time_s <= now_s - overlap_s]
         return Watermarks(known[max(old, default=0) :])
 
 
 class SqlSource(SingleGroupSource):
-    """See ``BulkSource``. All rows are one group; polls use one connection, listings another."""
+    """See ``BulkSource``. All items form one group. Polls use one connection, listings another."""
 
     def __init__(self, settings: SqlSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -79,7 +79,7 @@ class SqlSource(SingleGroupSource):
         self.capabilities = Capabilities(bulk=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open, no back-off is left, and the previous statement has ended."""
+        """Return when a window is open and the back-off is over; infinite while a statement is running."""
         del group
         return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
 
@@ -88,11 +88,9 @@ class SqlSource(SingleGroupSource):
         return self._settings.bulk
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Read one row; see ``Source.poll``. There are no conditional requests."""
         return (await self.poll_many([lease], conditional=conditional))[0]
 
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
-        """Read these rows with one statement; see ``BulkSource``."""
         del conditional
         if not leases:
             return []
@@ -102,17 +100,17 @@ class SqlSource(SingleGroupSource):
             start_s = self._context.clock.elapsed_s()
             try:
                 rows = await self._polls.run(lambda session: session.rows(keys), self._timeout_s, retry=True)
-                found = await asyncio.to_thread(self._fetched, leases, rows)
+                found = await asyncio.to_thread(self._results, leases, rows)
             except SqlError as error:
                 if not (error.is_key_error or error.is_connection_lost):
-                    self._polls.back_off()  # the query itself is wrong, for all rows
-                found = [self._failed(error)] * len(leases)
+                    self._polls.back_off()  # the query itself is wrong, so all polls would fail
+                found = [self._failure(error)] * len(leases)
         if len(leases) > 1 and found[0].kind == "refused":
             return await self._poll_halves(leases)
         return share_cost(found, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """List all keys of the query, or those whose cursor has grown; nothing during a back-off."""
+        """List all keys of the query, or those with a new cursor value; list nothing during a back-off."""
         settings, now_s = self._settings, self._context.clock.now_s()
         if self._lists.ready_s(now_s) > now_s:
             return
@@ -120,7 +118,7 @@ class SqlSource(SingleGroupSource):
         since = None if full else self._watermarks.since
 
         def read(session: SqlSession) -> tuple[object, KeyListing]:
-            # The highest value first: rows written in between are then read again rather than missed.
+            # Read the highest value first: rows written after it are read again, and none is missed.
             newest = session.newest() if settings.cursor else None
             return newest, session.list_keys(since)
 
@@ -147,7 +145,7 @@ class SqlSource(SingleGroupSource):
         )
 
     def _next_full_s(self, now_s: float) -> float:
-        """Return when to list all rows again: soon after the first time, when open transactions ended."""
+        """Return when to list all rows again: early after the first listing, when open transactions ended."""
         settings, first = self._settings, self._full_s == float("-inf")
         return now_s + (min(settings.overlap, settings.full_every) if first else settings.full_every)
 
@@ -156,17 +154,17 @@ class SqlSource(SingleGroupSource):
         await self._lists.close()
 
     async def _poll_halves(self, leases: Sequence[Lease]) -> list[Fetched]:
-        """Poll in two halves, until the key that is no value of its type is alone."""
+        """Poll each half of the items separately, to find the key that is not valid for its column."""
         half = len(leases) // 2
         found = [*await self.poll_many(leases[:half]), *await self.poll_many(leases[half:])]
         return [replace(found[0], requests=found[0].requests + 1), *found[1:]]
 
-    def _failed(self, error: SqlError) -> Fetched:
+    def _failure(self, error: SqlError) -> Fetched:
         if error.is_key_error:
             return Fetched("refused", problem=str(error))
         return Fetched("failed", problem=str(error), retry_after_s=self._polls.backoff_s())
 
-    def _fetched(self, leases: Sequence[Lease], rows: list[KeyedRecord]) -> list[Fetched]:
+    def _results(self, leases: Sequence[Lease], rows: list[KeyedRecord]) -> list[Fetched]:
         if len(rows) >= row_limit([lease.key for lease in leases]):
             words = f"key: {self._settings.key!r} is not unique: {len(rows)} rows for {len(leases)} keys"
             return [Fetched("failed", problem=words)] * len(leases)
@@ -203,7 +201,7 @@ class SqlSource(SingleGroupSource):
         if rows.cut:
             return f"the query has more than max_rows = {settings.max_rows} rows: the others are not listed"
         if rows.keyless and not self._warned:
-            self._warned = True  # every listing would say it again
+            self._warned = True  # otherwise every listing would repeat the warning
             found = "1 row has" if rows.keyless == 1 else f"{rows.keyless:,} rows have"
             return f"{found} no key (column {settings.key!r} is NULL or empty)"
         return ""
@@ -211,5 +209,5 @@ class SqlSource(SingleGroupSource):
 
 @lru_cache(maxsize=64)
 def _fingerprint(names: tuple[str, ...]) -> str:
-    """Return a short name of a set of columns. Rows with other columns cannot be compared."""
+    """Return a short hash of column names. Rows with different columns cannot be compared."""
     return blake2b(repr(sorted(names)).encode(), digest_size=6).hexdigest()

@@ -1,15 +1,15 @@
-"""What the catalogue of a database says about its views: their dependencies and their staleness; pure.
+"""The dependencies of materialised views, read from the catalogue of a database, and their staleness. Pure.
 
-A materialised view depends on parts: tables, and the plain views between it and them. A dependency that is
-itself a materialised view and an item is followed further down, because its content is that of the tables
-below it. One that is not an item is refreshed by somebody else, and counts like a table.
+The parts of a materialised view are the tables below it and the plain views in between. If it depends on
+another materialised view that is an item, the parts of that view are its parts too. A materialised view that
+is not an item is refreshed by another program, and counts like a table.
 
-The state of a view is a stamp for each of its parts. For parts reached directly it is their stamp just before
-the last refresh. For parts reached through another materialised view it is the stamp in the state of that
-view, because that content was copied. If a part is reached on several ways that disagree, the older stamp
-counts, because some of the view's content is that old. A view is stale if the stamps of its parts differ from
-its state. Rows written while a refresh runs make it stale: that may cause a refresh too many, but never hides
-a change.
+The state of a view is one stamp for each of its parts, which shows the content that the view was computed
+from. For direct parts it is the stamp just before the last refresh. For parts below another materialised view
+it is the stamp in the state of that view, because its content was used. If a part is reached on two ways with
+different stamps, the older one counts, because a part of the view's content is that old. A view is stale if
+the present stamps of its parts differ from its state. Database rows written during a refresh make the view
+stale, so one refresh may be unnecessary, but no change is hidden.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ TABLE, PARTITIONED, MATERIALISED, PLAIN, FOREIGN = "r", "p", "m", "v", "f"
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The state of a part: two readings with the same stamp have seen the same content.
-
-    ``changes`` counts rows inserted, updated and deleted, by committed and aborted transactions alike.
-    ``version`` identifies the file of the table, which TRUNCATE and rewriting ALTERs replace; for a plain
-    view it identifies the definition.
-    """
+    """Identifies the content of a part: if two readings have the same stamp, the content is the same.
+    ``changes`` counts inserted, updated and deleted database rows, in aborted transactions too. ``version``
+    identifies the file of a table, which TRUNCATE and some ALTERs replace, or the definition of a plain
+    view."""
 
     changes: int
     version: int
@@ -40,7 +38,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRelation:
-    """A table or view. ``indexed``: it has a unique index that allows a refresh while others read."""
+    """A table or view. ``indexed``: it has the unique index that REFRESH CONCURRENTLY requires."""
 
     name: str
     kind: str
@@ -49,14 +47,14 @@ class CatalogueRelation:
     indexed: bool = False
 
     @property
-    def watched(self) -> bool:
-        """Whether its stamp shows changes; that of a foreign table does not."""
+    def has_counters(self) -> bool:
+        """Whether its stamp shows changes; a foreign table has no counters."""
         return self.kind != FOREIGN
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Relations by name, what each depends on directly, and ``reset``: when the counters were last reset."""
+    """Relations by name, their direct dependencies (``below``), and when counters were last reset."""
 
     relations: Mapping[str, CatalogueRelation]
     below: Mapping[str, tuple[str, ...]]
@@ -67,7 +65,7 @@ class Catalogue:
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        """The names of the items, every view after those that it depends on."""
+        """The names of the items, sorted so that each view follows the views that it depends on."""
         chosen = [name for name, one in self.relations.items() if self._is_item(one)]
         order: dict[str, None] = {}
         for name in sorted(chosen):
@@ -80,11 +78,11 @@ class Catalogue:
         return frozenset(name for name in self._reach(view) if self._is_item(self.relations[name]))
 
     def parts(self, view: str) -> frozenset[str]:
-        """Return what determines the content: tables and the plain views in between, at any depth."""
+        """Return the parts of a view: tables and the plain views in between, at any depth."""
         return self._reach(view) - self.upstream(view)
 
     def direct(self, view: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the parts reached without passing another item, and the items met on the way."""
+        """Return the parts that are reached without passing another item, and the first items reached."""
         parts, items, waiting = set(), set(), list(self.below.get(view, ()))
         while waiting:
             name = waiting.pop()
@@ -98,7 +96,7 @@ class Catalogue:
         return frozenset(parts), frozenset(items)
 
     def bases(self, view: str) -> tuple[str, ...]:
-        """Return the parts that have changes of their own: all but plain views and partitioned tables."""
+        """Return the parts that contain rows themselves: all except plain views and partitioned tables."""
         found = (name for name in self.parts(view) if self.relations[name].kind not in (PLAIN, PARTITIONED))
         return tuple(sorted(found))
 
@@ -106,7 +104,7 @@ class Catalogue:
         return [(view, base) for view in self.views for base in self.bases(view)]
 
     def with_stamps(self, stamps: Mapping[str, Stamp]) -> Catalogue:
-        """Return the catalogue with the stamps of an earlier reading; newer relations get none of these."""
+        """Return the catalogue with the stamps of an earlier reading; new relations get an invalid stamp."""
         then = {
             name: replace(one, stamp=stamps.get(name, Stamp(-1, -1))) for name, one in self.relations.items()
         }
@@ -116,7 +114,7 @@ class Catalogue:
         return relation.kind == MATERIALISED and self.selects(relation.name)
 
     def _followed(self, name: str) -> tuple[str, ...]:
-        """Return what to follow further: nothing below a materialised view that is not an item."""
+        """Return the dependencies to follow; none for a materialised view that is not an item."""
         relation = self.relations[name]
         if relation.kind == MATERIALISED and not self._is_item(relation):
             return ()
@@ -141,8 +139,8 @@ State: TypeAlias = Mapping[str, Stamp]
 
 
 def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> State:
-    """Return the state of a view refreshed just after ``seen``, from the states of the views below it. A view
-    below that was never refreshed by us has no state; its parts then have no stamp here."""
+    """Return the state of a view that was refreshed just after the reading ``seen``, from the ``states`` of
+    the views below it. If this source never refreshed a view below, the parts of that view get no stamp."""
     parts, items = seen.direct(view)
     state = {name: seen.relations[name].stamp for name in parts}
     unknown: set[str] = set()
@@ -159,7 +157,7 @@ def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> Stat
 
 
 def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Tell whether anything below the view changed or is new since its state; without a state it did."""
+    """Return whether a part of the view changed, or is new, since its state; True without a state."""
     if state is None or not seen.relations[view].populated:
         return True
     parts = seen.parts(view)
@@ -167,14 +165,14 @@ def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
 
 
 def is_known(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Tell whether staleness can be observed: the view has a state, and all its parts are watched."""
-    return state is not None and all(seen.relations[name].watched for name in seen.parts(view))
+    """Return whether staleness can be observed: the view has a state, and all its parts have counters."""
+    return state is not None and all(seen.relations[name].has_counters for name in seen.parts(view))
 
 
 def rows_written(before: Stamp, now: Stamp) -> int | None:
-    """Return how many rows were written between two readings, None if the counter was reset in between.
+    """Return how many database rows were written between two readings, or None if the counter was reset.
 
-    A table whose file was replaced (TRUNCATE) counts as at least one row.
+    If the file of the table was replaced (TRUNCATE), it is at least 1.
 
     >>> [rows_written(Stamp(5, 1), now) for now in (Stamp(9, 1), Stamp(5, 2), Stamp(2, 1))]
     [4, 1, None]

@@ -1,13 +1,13 @@
-"""How often tables change, estimated from differences of their counters; pure.
+"""Estimate how often tables change from the differences of their counters. Pure.
 
-Rows are not changes: a transaction writes many, so their number varies more than a Poisson number. Each
-difference of two readings is therefore one bit (something was written, or nothing). The estimated rate is
-that of writing transactions, −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's estimator; Zhang et al. 2007,
-a = 0.5), with Jeffreys' interval for 1−e^{−λt}. The dispersion D of the rows, variance over mean, is 1 for
-single rows and grows with the size of batches. If every reading found a change, the bits give only a lower
-limit. Then the rows count, as batches of geometric size with the mean (D+1)/2; batches of one fixed size
-would make the rate too high by a factor of 2 at most. The number of rows is then the upper end of the
-interval, because no transaction writes less than one row.
+One transaction may write many database rows, so the number of rows is no number of changes. Each difference
+of two readings is therefore one bit: rows were written, or none. If X of n readings, t seconds apart, found
+writes, the estimated rate of writing transactions is λ = −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's
+estimator; Zhang et al. 2007, a = 0.5), with Jeffreys' interval for 1−e^{−λt}. If every reading found writes,
+the bits give only a lower limit of the rate. Then the number of rows is used: it is divided by (D+1)/2, the
+mean size of batches of geometric size, where the dispersion D is the variance over the mean of the rows per
+reading (1 for single rows). For batches of one fixed size this rate is too high by a factor of at most 2. The
+upper end of the interval is then the rate of rows, because every transaction writes at least one row.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from afresh.values.results import RateEstimate, RateEstimates
 
 LEVEL = 0.9
-_MEMORY_S = 7 * 86400.0  # time constant with which older readings lose weight
-_ENOUGH = 8.0  # readings from which on the rows are used
+_MEMORY_S = 7 * 86400.0  # the weight of a reading falls by the factor e in this time
+_ENOUGH = 8.0  # with fewer readings the numbers of rows are not used
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTally:
-    """Readings of one table: their number, how many found a change, their time, rows and squares of rows."""
+    """Sums over readings of one table: readings, readings with writes, seconds, rows, squares of rows."""
 
     readings: float = 0.0
     changed: float = 0.0
@@ -35,7 +35,7 @@ class WriteTally:
     squares: float = 0.0
 
     def add(self, elapsed_s: float, rows: int) -> WriteTally:
-        """Return the tally with one more difference of readings."""
+        """Return the tally after one more reading, ``elapsed_s`` after the last, with ``rows`` written."""
         keep = float(np.exp(-elapsed_s / _MEMORY_S))
         return WriteTally(
             self.readings * keep + 1,
@@ -47,7 +47,7 @@ class WriteTally:
 
     @property
     def dispersion(self) -> float:
-        """Variance over mean of the rows between readings; 1 while nothing was written.
+        """Variance over mean of the rows written between readings, at least 1; 1 while nothing was written.
 
         >>> tally = WriteTally()
         >>> for rows in (0, 100, 0, 100):
@@ -62,7 +62,7 @@ class WriteTally:
 
     @property
     def information(self) -> float:
-        """Fisher information of the bits about ln λ: n·(λt)²/(e^{λt} − 1), highest where λt is about 1.6.
+        """The Fisher information of the bits about ln λ, n·(λt)²/(e^{λt} − 1), which is highest at λt ≈ 1.6.
 
         >>> WriteTally(100, 80, 500).information > WriteTally(100, 100, 5000).information
         True
@@ -74,14 +74,14 @@ class WriteTally:
 
 
 def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
-    """Return the tally, among those for windows of several lengths, with the most information."""
+    """Return the tally with the most information; each is for windows of another length."""
     return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=WriteTally())
 
 
 def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
-    """Return variance over mean of the rows of several tables, Σ D·ν/Σ ν with ν rows per time; None if none.
+    """Return variance over mean of the rows of several tables, Σ D·ν/Σ ν with ν rows per second, or None.
 
-    Variances and means add up if tables are written independently.
+    The formula holds if tables are written independently, because variances and means then add up.
 
     >>> overall_dispersion([WriteTally(4, 2, 4, 200, 20_000), WriteTally(4, 4, 4, 4, 4)])
     49.03921568627451
@@ -92,7 +92,7 @@ def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
 
 
 def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> RateEstimates:
-    """Return the rates of tables per second.
+    """Return the change rate of each table per second, with an interval of probability ``level``.
 
     >>> found = table_rates({"sales": WriteTally(100, 40, 500, 400, 9000)})
     >>> found.rate.round(3), found.low.round(3), found.high.round(3)
@@ -109,7 +109,7 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
         for tail in ((1 - level) / 2, (1 + level) / 2)
     ]
     each = np.divide(rows, seconds, out=np.zeros_like(rows), where=seconds > 0)
-    every = (changed > readings - 0.5) & (readings > 0.5)  # the bits give no upper limit
+    every = (changed > readings - 0.5) & (readings > 0.5)  # every reading found writes
     full = every & (readings >= _ENOUGH)
     return RateEstimates(
         rate=np.where(full, np.maximum(bits, each / ((dispersion + 1) / 2)), bits),
@@ -124,10 +124,10 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
 def view_rates(
     pairs: Sequence[tuple[str, str]], tallies: Mapping[str, WriteTally], level: float = LEVEL
 ) -> dict[str, RateEstimate]:
-    """Return the rates of views from pairs (view, base): the sums over distinct bases.
+    """Return the change rate of each view, the sum of the rates of its tables; ``pairs`` are (view, table).
 
-    The distances of the interval's ends from the rate add up like standard deviations (Zou & Donner 2008), so
-    that a view over one table has the interval of that table.
+    The distances between the rate and the ends of its interval are added like standard deviations (Zou &
+    Donner 2008), so that a view of one table has the interval of that table.
 
     >>> sales, stock = WriteTally(100, 40, 500, 400, 9000), WriteTally(100, 20, 500, 20, 20)
     >>> found = view_rates([("v", "sales"), ("v", "stock")], {"sales": sales, "stock": stock})["v"]

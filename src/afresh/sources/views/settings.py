@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from afresh.sources.settings import SomeSeconds, Texts
+from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import sqlite_path
 from afresh.sources.sql.settings import DatabaseSettings
 from afresh.values.errors import UsageError
@@ -14,28 +14,30 @@ _LONGEST_RETRY_S = 300.0
 
 
 class ViewSettings(DatabaseSettings):
-    """A source of kind ``view``: items are the materialised views of a PostgreSQL database. ``views`` are
-    names or patterns (``sales.*``); without any, all views are items. The counters of the tables below them
-    are read every ``look_every``. A refresh waits ``lock_timeout`` for its lock and may take ``timeout``."""
+    """Settings of a source of kind ``view``; items are the materialised views of a PostgreSQL database.
+
+    ``views`` are names or patterns (``sales.*``); if empty, all views are items. The counters of the tables
+    below the views are read every ``look_every`` seconds. A refresh waits up to ``lock_timeout`` seconds for
+    its lock, and may take ``timeout`` seconds."""
 
     kind: Literal["view"] = "view"
     views: Texts = ()
-    look_every: SomeSeconds = 5.0
-    lock_timeout: SomeSeconds = 5.0
-    timeout: SomeSeconds = 3600.0
+    look_every: PositiveSeconds = 5.0
+    lock_timeout: PositiveSeconds = 5.0
+    timeout: PositiveSeconds = 3600.0
 
     @property
     def listings_every_s(self) -> float | None:
-        """The setting ``look_every``: every reading of the counters is a listing."""
+        """The setting ``look_every``, because every reading of the counters is a listing."""
         return self.look_every
 
     @property
     def longest_retry_s(self) -> float:
-        """Five minutes: missing rights may be granted and locks released at any time."""
+        """At most five minutes, because missing rights may be granted and locks released at any time."""
         return _LONGEST_RETRY_S
 
     def selects(self, name: str) -> bool:
-        """Tell whether the view of this name, ``schema.view``, is an item.
+        """Return whether the view with this name, ``schema.view``, is an item.
 
         >>> ViewSettings(name="w", url="postgresql:///w", views=["sales.*"]).selects("stock.daily")
         False
@@ -43,7 +45,6 @@ class ViewSettings(DatabaseSettings):
         return not self.views or any(fnmatchcase(name, pattern) for pattern in self.views)
 
     def model_post_init(self, context: object, /) -> None:
-        """Check what can be checked without asking the database."""
         super().model_post_init(context)
         if sqlite_path(self.url) is not None:
             raise UsageError("url: SQLite has no materialised views: write postgresql://… or env:NAME")

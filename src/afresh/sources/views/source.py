@@ -1,14 +1,14 @@
-"""The view source: materialised views of a PostgreSQL database, refreshed where it gains most fresh time.
+"""The view source: items are the materialised views of a PostgreSQL database.
 
-A poll is a REFRESH. Its copy describes the parts of the view at that moment, and a change means that
-something below the view changed since the last refresh. Between polls, readings of the change counters of
-the tables give staleness and rates at the cost of three small queries (see ``capabilities``). A view that
-depends on another stale one is refreshed after it, in the same poll. With a suitable unique index, readers
-are not locked out (CONCURRENTLY).
+A poll is a REFRESH. The copy describes the parts of the view at that moment; a change means that a part
+changed since the last refresh. Between polls, readings of the change counters of tables show staleness and
+rates at the cost of three small queries (see ``capabilities``). A poll of a view first refreshes the stale
+views that it depends on. If the view has a suitable unique index, a refresh does not block readers
+(CONCURRENTLY).
 
-Counters reach the statistics when a session reports them: within a second while it is busy, up to ten
-seconds after its last transaction (PostgreSQL 15 and later). So a change may be seen that much later, and a
-write that was reported after the refresh which already contained it causes one refresh too many.
+PostgreSQL sessions report their writes to the counters with a delay: up to a second while they are busy, up
+to ten seconds after the last transaction (PostgreSQL 15 and later). So a change may be detected that much
+later. A write that is reported after a refresh which already contained it causes one unnecessary refresh.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
-# A crash resets all counters but not the database's reset time; that of the archiver shows it.
+# A crash resets all counters but not the reset time of the database; the archiver's reset time changes.
 _ABOUT = """
     SELECT pg_is_in_recovery(), current_setting('track_counts') = 'on',
         concat_ws(' ', d.stats_reset::text, a.stats_reset::text)
     FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()
 """
-# REFRESH … CONCURRENTLY requires a unique index on plain columns over all rows.
+# REFRESH … CONCURRENTLY requires a unique index on plain columns that covers all rows.
 _RELATIONS = """
     SELECT c.oid::bigint, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, c.relispopulated,
         coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del, 0)::bigint,
@@ -64,14 +64,14 @@ _BELOW = """
     JOIN pg_class c ON c.oid = r.ev_class AND c.relkind IN ('v', 'm')
     UNION SELECT inhparent::bigint, inhrelid::bigint FROM pg_inherits
 """
-_STANDBY = "the server is a standby, which lags behind and refreshes nothing: give the primary's address"
-_UNCOUNTED = "the server counts no rows, so that no change is seen: set track_counts to on"
+_STANDBY = "the server is a standby, which cannot refresh views: give the primary's address"
+_UNCOUNTED = "the server does not count rows, so no change can be detected: set track_counts to on"
 _VERSION = "SELECT relfilenode::bigint FROM pg_class WHERE oid = %s::regclass"
 _READING_S = 60.0  # time-out of a reading
 
 
 class ViewSession(PostgresConnection):
-    """Used by one thread at a time, except ``interrupt``; every method may raise ``SqlError``."""
+    """The statements of the source. One thread at a time uses it. All methods may raise ``SqlError``."""
 
     def __init__(self, address: Secret, settings: ViewSettings, *, read_only: bool) -> None:
         super().__init__(
@@ -80,11 +80,11 @@ class ViewSession(PostgresConnection):
         self._settings = settings
 
     def catalogue(self, time_s: float) -> Catalogue:
-        """Read all tables and views; refuse a standby, where nothing can be refreshed."""
+        """Read all tables and views; raise ``SqlError`` on a standby, which cannot refresh views."""
         standby, counts, reset = self.query(_ABOUT)[0]
         if standby or not counts:
             raise SqlError(_STANDBY if standby else _UNCOUNTED, is_connection_lost=True)
-        # The edges first: a relation that is created in between then has no edges yet.
+        # Read the dependencies first; a relation created after that has none until the next reading.
         edges = self.query(_BELOW)
         names: dict[int, str] = {}
         relations: dict[str, CatalogueRelation] = {}
@@ -99,7 +99,7 @@ class ViewSession(PostgresConnection):
         return Catalogue(relations, parts, self._settings.selects, reset, time_s)
 
     def refresh(self, view: CatalogueRelation) -> int:
-        """Refresh a view, concurrently with readers if possible; return the new version of its file."""
+        """Refresh a view, without blocking readers if possible; return the new version of its file."""
         concurrently = "CONCURRENTLY " if view.indexed and view.populated else ""
         self.run(f"REFRESH MATERIALIZED VIEW {concurrently}{view.name}")
         found = self.query(_VERSION, (view.name,))
@@ -107,7 +107,7 @@ class ViewSession(PostgresConnection):
 
 
 class ViewSource(SingleGroupSource):
-    """See ``StalenessSource``. All views are one group; refreshes use one connection, readings another."""
+    """See ``StalenessSource``. All views form one group. Refreshes use one connection, readings another."""
 
     def __init__(self, settings: ViewSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -126,24 +126,23 @@ class ViewSource(SingleGroupSource):
         self.capabilities = Capabilities(staleness=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open, no back-off is left, and the previous refresh has ended."""
+        """Return when a window is open and the back-off is over; infinite while a refresh is running."""
         del group
         return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
 
     @property
     def tracker(self) -> ViewTracker:
-        """What was learned from all readings and refreshes."""
         return self._tracker
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
         return self._tracker.reports()
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return nothing: every process tries to connect by itself."""
+        """Return nothing, because every process tries to connect itself."""
         return ()
 
     def save_state(self) -> bytes:
-        """See ``StatefulSource``. State older than the last poll is harmless: the view counts as stale."""
+        """See ``StatefulSource``. If the state is older than the last poll, the view only counts as stale."""
         return self._tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -151,7 +150,7 @@ class ViewSource(SingleGroupSource):
         self._tracker = ViewTracker.unpack(state)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Refresh one view, unless nothing below it changed; ``conditional=False``: in any case."""
+        """Refresh one view. If ``conditional``, do nothing if no part of the view has changed."""
         clock = self._context.clock
         async with self._refreshes.lock:
             await self._context.admit(lease.group)
@@ -173,10 +172,10 @@ class ViewSource(SingleGroupSource):
                     seconds=clock.elapsed_s() - start_s,
                     retry_after_s=backoff_s,
                 )
-            return self._fetched(lease, seen, chain, clock.elapsed_s() - start_s)
+            return self._result(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """Take one reading and list the views, marked by the state of their tables."""
+        """Make one reading, and list the views; the mark of a view is a hash of the stamps of its parts."""
         now_s = self._context.clock.now_s()
         if self._readings.ready_s(now_s) > now_s:
             return
@@ -203,17 +202,16 @@ class ViewSource(SingleGroupSource):
         )
 
     async def close(self) -> None:
-        """Close both connections; a refresh under way is ended."""
         await self._refreshes.close()
         await self._readings.close()
 
     async def read_catalogue(self, thread: ConnectionThread[ViewSession] | None = None) -> Catalogue:
-        """Read the catalogue and its counters, on the connection for readings unless another is given."""
+        """Read the catalogue and its counters, by default on the connection for readings."""
         now_s, thread = self._context.clock.now_s(), thread or self._readings
         return await thread.run(lambda session: session.catalogue(now_s), _READING_S, retry=True)
 
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
-        """Return what to refresh: stale views below, then the view itself; nothing if nothing changed."""
+        """Return the views to refresh: stale views below, then ``view``; none if nothing has changed."""
         states = self._tracker.states
         below = [name for name in seen.views if name in seen.upstream(view)]
         stale = [name for name in below if is_stale(name, seen, states.get(name))]
@@ -229,7 +227,7 @@ class ViewSource(SingleGroupSource):
         version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
         self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
 
-    def _fetched(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
+    def _result(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
         state = self._tracker.states[lease.key]
         cost = self._tracker.costs.get(lease.key)
         note = {
@@ -255,7 +253,7 @@ class ViewSource(SingleGroupSource):
         )
 
     def _warning(self, seen: Catalogue) -> str:
-        """Warn if no view is selected, and once about each view whose refreshes lock out its readers."""
+        """Return a warning if no view is selected, or about new views whose refresh blocks readers."""
         if not seen.views:
             asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
             return f"there is no materialised view{asked}: names are schema.view"
@@ -270,7 +268,7 @@ class ViewSource(SingleGroupSource):
 
 
 def _mark(view: str, seen: Catalogue) -> str:
-    """Return a short name for the state of the view's parts: another mark is a notice."""
+    """Return a short hash of the stamps of the view's parts; a new mark is a notice."""
     state = {name: seen.relations[name].stamp for name in seen.parts(view)}
     return blake2b(_state_text(state), digest_size=8).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What is remembered of views and the tables below them, from reading to reading and over restarts."""
+"""The states of views and of the tables below them, kept between readings and saved for restarts."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from afresh.sources.views.rates import WriteTally, most_informative, overall_dis
 from afresh.values.results import RateEstimate
 
 WINDOW_S = 5.0
-"""Readings closer than this make one observation: sessions report their writes once a second at most."""
+"""Seconds that one observation takes, at least; sessions report their writes once a second at most."""
 
-_EARLY_S = 0.5  # a reading that is a little early still ends a window
-_RECENT = 20
+_EARLY_S = 0.5  # a reading this much too early still ends a window
+_RECENT = 20  # refreshes
 _FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCost:
-    """A mean duration over ``count`` refreshes, in which the last twenty count most.
+    """The mean duration of ``count`` refreshes in seconds, in which the last twenty count most.
 
-    The engine multiplies it by the cost that the owner of an item gave it (1 by default).
+    The engine multiplies it by the ``cost`` of the item (1 by default).
 
     >>> MeasuredCost().add(2.0).add(4.0)
     MeasuredCost(mean=3.0, count=2)
@@ -48,7 +48,7 @@ class MeasuredCost:
 
 
 class ViewTracker:
-    """The last reading, the state of each view at its last refresh, and what was learned from them."""
+    """The last reading, the state of each view at its last refresh, and the costs and tallies learned."""
 
     def __init__(self) -> None:
         self._seen: Catalogue | None = None
@@ -68,11 +68,11 @@ class ViewTracker:
         self._by_length: dict[str, dict[int, WriteTally]] = {}
 
     def record_reading(self, seen: Catalogue) -> None:
-        """Record a reading: what changed since the last one, and which views are stale now."""
+        """Record a reading: find the parts that changed since the last one, and the views that are stale."""
         self._compare(seen)
         for view in seen.views:
             if seen.time_s < self._refreshed_s.get(view, float("-inf")):
-                continue  # the reading began before the refresh, and says nothing about it
+                continue  # the reading began before the last refresh of the view
             self._detect_foreign_refresh(view, seen)
             if not is_stale(view, seen, self.states.get(view)):
                 self._stale_since.pop(view, None)
@@ -87,7 +87,7 @@ class ViewTracker:
         self._reset, self._time_s = seen.reset, seen.time_s
 
     def record_refresh(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
-        """Record that a view was refreshed just after ``seen``, which took ``seconds``."""
+        """Record a refresh of a view that started just after the reading ``seen`` and took ``seconds``."""
         self.states[view] = state_after(view, seen, self.states)
         self._versions[view], self._refreshed_s[view] = version, seen.time_s
         self._stale_since.pop(view, None)
@@ -95,7 +95,7 @@ class ViewTracker:
 
     @property
     def tallies(self) -> dict[str, WriteTally]:
-        """For each table, its readings over windows of that length which tells most about its rate."""
+        """For each table the tally of the window length that has the most information about its rate."""
         return {name: most_informative(tallies.values()) for name, tallies in self._by_length.items()}
 
     def reports(self) -> dict[str, StalenessReport]:
@@ -132,7 +132,7 @@ class ViewTracker:
 
     @classmethod
     def unpack(cls, packed: bytes) -> ViewTracker:
-        """Return the tracker that was packed; an empty one if it cannot be read."""
+        """Return the tracker that ``pack`` saved; an empty tracker if it cannot be read."""
         tracker = cls()
         try:
             found: dict[str, Any] = json.loads(packed)
@@ -157,7 +157,8 @@ class ViewTracker:
         return tracker
 
     def _compare(self, seen: Catalogue) -> None:
-        """Find what changed since the last reading; at the end of a window observe each table."""
+        """Find the parts that changed since the last reading. If the window of at least ``WINDOW_S`` seconds
+        is over, add the writes of each table to its tally and start the next window."""
         elapsed_s = seen.time_s - self._time_s
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
         now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
@@ -172,17 +173,17 @@ class ViewTracker:
         self._window, self._window_s = now, seen.time_s
 
     def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
-        # Readings wait while refreshes are paid off; long windows must not be mixed with short ones.
+        # Readings can be late, because they wait for the budget; long and short windows must not be mixed.
         length = round(math.log2(max(window_s / WINDOW_S, 1.0)))
         for name, stamp in now.items():
             before = self._window.get(name)
             rows = None if before is None else rows_written(before, stamp)
-            if rows is not None and seen.relations[name].watched:  # None: its counter was reset
+            if rows is not None and seen.relations[name].has_counters:  # None: new, or its counter was reset
                 tallies = self._by_length.setdefault(name, {})
                 tallies[length] = tallies.get(length, WriteTally()).add(window_s, rows)
 
     def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
-        """Detect a refresh by somebody else since the last reading: the view has a new file."""
+        """Detect that another program refreshed the view since the last reading, which gave it a new file."""
         version = seen.relations[view].stamp.version
         if self._versions.get(view, version) != version:
             self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)

@@ -1,1 +1,1 @@
-"""The store in PostgreSQL: many machines work on one copy."""
+"""The store in PostgreSQL, which workers on several machines can share."""

@@ -1,8 +1,8 @@
-"""Rows turned into one array per column, which is how PostgreSQL takes many rows in one statement.
+"""Turns rows into one array per column, the form in which PostgreSQL receives many rows in one statement.
 
-Arrays whose values are of one type are encoded here in PostgreSQL's binary form. That makes a whole commit
-twice as fast as writing and parsing text. The form is a header (dimensions, whether there are NULLs, the
-type, length, first index), then the length and bytes of each value; −1 stands for NULL.
+Arrays whose values have one type are encoded here in PostgreSQL's binary format, which makes a commit twice
+as fast as text. The format is a header (number of dimensions, whether there are NULLs, type of the values,
+length, first index), then the length and the bytes of each value. A length of −1 means NULL.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Blobs(Array):
     """``bytea[]``"""
 
 
-# The class, the number of the value's type, that of the array's type; PostgreSQL never changes them.
+# The class, and the numbers of the types of the values and of the array, which PostgreSQL never changes.
 _KINDS: tuple[tuple[type[Array], int, int], ...] = (
     (Integers, 20, 1016),
     (Doubles, 701, 1022),
@@ -72,7 +72,7 @@ def column_arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[
 
 
 def to_array(column: Sequence[Any]) -> Array | list[Any]:
-    """Return a column in binary form, or as a list where its values are of several types or of another one.
+    """Return a column in binary form, or as a list if its values have several types or an unknown type.
 
     >>> type(to_array([1, None])).__name__, to_array([1, 2.5]), to_array([None])
     ('Integers', [1, 2.5], [None])
@@ -86,14 +86,14 @@ def to_array(column: Sequence[Any]) -> Array | list[Any]:
 
 
 def register_arrays(context: AdaptContext) -> None:
-    """Let a connection take such columns as parameters."""
+    """Make a connection accept ``Array`` as the value of a parameter."""
     for kind, _, number in _KINDS:
         dumper = type(f"{kind.__name__}Dumper", (_Dumper,), {"oid": number})
         context.adapters.register_dumper(kind, dumper)
 
 
 class _Dumper(Dumper):
-    """Passes on what is encoded already."""
+    """Sends the bytes of an ``Array``, which are encoded already."""
 
     format = Format.BINARY
 

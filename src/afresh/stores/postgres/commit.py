@@ -1,10 +1,11 @@
-"""Commits the outcomes of a group of polls to PostgreSQL, with a dozen statements however large the group.
+"""Commits the outcomes of many polls to PostgreSQL, with about a dozen statements for any number of polls.
 
     lock the items ─▶ separate lost leases ─▶ copies ─▶ states and observations
                    ─▶ audits, events, notices, leases ─▶ tally, sizes, values, ledger
 
 Contents are hashed and compressed before the transaction begins, so that others may write in the meantime.
-Everybody locks items, contents and counts in the same order; what many workers write comes last.
+All workers lock items, contents and counts in the same order, so that they cannot deadlock. Database rows
+that many workers write come last, so that they are locked for a short time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from afresh.stores.postgres.connection import Connection, fetch_pipelined, fetch
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
-from afresh.stores.sql.groups import SqlStore
+from afresh.stores.sql.store_parts import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -33,7 +34,7 @@ _EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 @dataclass(slots=True)
 class SizeChange:
-    """How the sizes of a store change in one transaction."""
+    """The changes of a store's sizes in one transaction."""
 
     versions: int = 0
     contents: int = 0
@@ -41,15 +42,14 @@ class SizeChange:
     stored_bytes: int = 0
 
 
-def keep_contents(
+def save_contents(
     connection: Connection, copies: Sequence[changes.CompressedCopy], sizes: SizeChange
 ) -> dict[bytes, int]:
-    """Count one more use per copy, write the bytes that nobody has yet, and return the contents' ids by
-    hash."""
+    """Add one use per copy, write the bytes that are not stored yet, and return content ids by hash."""
     if not copies:
         return {}
     uses, by_hash = Counter(copy.hash for copy in copies), {copy.hash: copy for copy in copies}
-    # In one order for all, so that no two workers wait for each other in a circle.
+    # All workers lock contents in the order of their hashes, so that two workers cannot deadlock.
     wanted = [(digest, len(by_hash[digest].copy.content), uses[digest]) for digest in sorted(uses)]
     kept = fetch_rows(connection, _CONTENTS["keep"], column_arrays(("hashes", "sizes", "uses"), wanted))
     new = [(content_id, by_hash[digest]) for content_id, digest, refs in kept if refs == uses[digest]]
@@ -63,7 +63,7 @@ def keep_contents(
 
 
 def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: SizeChange) -> None:
-    """Count one use less of each of these contents, and delete those that nobody uses."""
+    """Subtract one use per entry of ``content_ids``, and delete the contents that are no longer used."""
     uses = sorted(Counter(content_ids).items())
     if not uses:
         return
@@ -78,8 +78,8 @@ def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: Siz
         sizes.stored_bytes -= sum(size for (size,) in payloads)
 
 
-def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
-    """Add the change to the sizes that the store keeps."""
+def save_size_change(connection: Connection, sizes: SizeChange) -> None:
+    """Add the changes to the sizes that are saved in the store."""
     if sizes != SizeChange():
         fetch_rows(connection, _CONTENTS["resize"], asdict(sizes))
 
@@ -87,27 +87,27 @@ def keep_size_change(connection: Connection, sizes: SizeChange) -> None:
 def commit(
     store: SqlStore[Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
-    """Commit everything or nothing, and return the outcomes that were refused."""
+    """Commit the outcomes and set the named ``values`` in one transaction; return the refusals."""
     copies = changes.compress_copies(outcomes)
 
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
-        _keep_copies(store, connection, polls, sizes)
+        _save_copies(store, connection, polls, sizes)
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
-        # No answer of the server is needed from here on: the rest is sent at once.
+        # The remaining statements need no answer of the server, so they are sent in one round trip.
         with connection.pipeline():
             if polls:
-                _keep_states(store, connection, polls)
-            keep_size_change(connection, sizes)
-            store.state.set_inside(connection, values)
+                _save_states(store, connection, polls)
+            save_size_change(connection, sizes)
+            store.state.set_in_transaction(connection, values)
             store.ledger.add_rows(connection, spending)
         return refused
 
     return store.database.write(work)
 
 
-def _keep_states(
+def _save_states(
     store: SqlStore[Connection], connection: Connection, polls: Sequence[changes.AcceptedPoll]
 ) -> None:
     database = store.database
@@ -121,7 +121,7 @@ def _keep_states(
 
 
 def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, changes.LockedItem]:
-    """Lock the items of these outcomes, and return them as they are."""
+    """Lock the items of these outcomes, and return their current states by item id."""
     if not outcomes:
         return {}
     given = {"ids": to_array([outcome.lease.item_id for outcome in outcomes])}
@@ -130,13 +130,13 @@ def _lock(connection: Connection, outcomes: Sequence[Outcome]) -> dict[int, chan
     return {item_id: changes.LockedItem(tokens.get(item_id), *state) for item_id, *state in states}
 
 
-def _keep_copies(
+def _save_copies(
     store: SqlStore[Connection],
     connection: Connection,
     polls: Sequence[changes.AcceptedPoll],
     sizes: SizeChange,
 ) -> None:
-    """Make new copies versions; if the bytes are the newest already, only their names may differ."""
+    """Save new copies as versions; if the bytes are the newest already, update hash and media type only."""
     new = changes.new_copies(store.database, connection, polls)
     if not new:
         return
@@ -157,7 +157,7 @@ def _add_versions(
     versions_kept: int,
     sizes: SizeChange,
 ) -> None:
-    contents = keep_contents(connection, [copy for _, copy, _ in new], sizes)
+    contents = save_contents(connection, [copy for _, copy, _ in new], sizes)
     table = []
     for poll, copy, media_type_id in new:
         poll.version = poll.before.version + 1

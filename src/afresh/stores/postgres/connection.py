@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is made when it is needed, and made again after it was lost."""
+"""A connection to PostgreSQL that is opened when it is first needed, and again after it was lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 63  # bytes of a name in PostgreSQL
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """``url`` is for libpq and may hold a password; ``name`` is for people and does not."""
+    """``url`` is for libpq and may contain a password; ``name`` is for messages and contains none."""
 
     url: str
     schema: str
@@ -29,7 +29,7 @@ class PostgresAddress:
 
 
 def parse_address(url: str) -> PostgresAddress:
-    """Return the parts of an address.
+    """Return the parts of a store's address; ``schema`` is an option of afresh, not of libpq.
 
     >>> address = parse_address("postgresql://me:secret@db.example.org/copies?schema=web&sslmode=require")
     >>> address.schema, address.name
@@ -41,7 +41,7 @@ def parse_address(url: str) -> PostgresAddress:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        # The message of urllib may quote the address, and with it the password.
+        # The message of urllib may quote the address, which may contain the password.
         raise UsageError(
             "the store's address cannot be read: give postgresql://USER@HOST/DATABASE?schema=NAME"
         ) from None
@@ -84,19 +84,19 @@ class LazyConnection:
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
-        """Return the connection, a new one if there is none or it is known to be lost."""
+        """Return the connection; connect first if there is none, or if it is known to be lost."""
         if self._connection is None or self._connection.closed:
             self._connection = None
             self._connection = self._connect()
         return self._connection
 
     def copy(self) -> LazyConnection:
-        """Return another one like it, which is not connected yet."""
+        """Return a new ``LazyConnection`` with the same settings, not connected yet."""
         return LazyConnection(self._address, self._timeout_s, self._prelude)
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, as far as is known here."""
+        """Whether there is a connection. A loss is noticed only when the connection is used."""
         return self._connection is not None and not self._connection.closed
 
     def close(self) -> None:
@@ -115,9 +115,11 @@ class LazyConnection:
             register_arrays(connection)
             place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
             connection.execute(place)
-            patience_ms = max(1, round(self._timeout_s * 1000))
-            # Plans are for a few rows out of millions: compiling them would take longer than running them.
-            connection.execute(f"SET lock_timeout = {patience_ms}; SET jit = off; {self._prelude}".encode())
+            lock_timeout_ms = max(1, round(self._timeout_s * 1000))
+            # Statements touch few database rows, so compiling a plan would take longer than running it.
+            connection.execute(
+                f"SET lock_timeout = {lock_timeout_ms}; SET jit = off; {self._prelude}".encode()
+            )
         except BaseException:
             connection.close()
             raise

@@ -1,9 +1,9 @@
 """The connections to one PostgreSQL store: one that writes, one that reads, and their transactions.
 
-Work is given as a function, because it may have to be run again: after a deadlock with another worker, or
-after the connection was lost before the transaction was committed. If it is lost *while* committing, the
-server is asked what became of the transaction (``pg_xact_status``), so that nothing is done twice or not at
-all. If the server cannot be asked, ``CommitUnknownError`` carries what is needed to ask later.
+Work is passed as a function, because it may have to run again: after a deadlock with another worker, or if
+the connection is lost before the commit. If the connection is lost *during* the commit, the server is asked
+whether the transaction was committed (``pg_xact_status``), so that no work is lost or done twice. If the
+server does not answer, ``CommitUnknownError`` carries the transaction id, with which to ask later.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from afresh.stores.sql.dialect import Parameters, SqlDatabase, T, load_migration
 from afresh.values.errors import StoreError, StoreLockedError, StoreMissingError, StoreReadOnlyError
 
 _SQL = load_statements(__package__, "database")
-_TRIES = 12  # of two in a deadlock one goes on, so all get through in the end
-# Statements that write find a few rows by their keys: reading a whole table for it is never right.
+_TRIES = 12  # PostgreSQL ends only one side of a deadlock, so every worker succeeds after some tries
+# Statements that write find a few database rows by key: a plan that reads a whole table is always wrong.
 _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
 class CommitUnknownError(StoreLockedError):
-    """The connection was lost while transaction ``xid`` committed, and the server could not be asked."""
+    """The connection was lost during the commit of transaction ``xid``, and the server does not answer.
+
+    ``process`` is the server process of the transaction, ``result`` what the transaction would have returned.
+    """
 
     def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
         super().__init__(text)
@@ -44,7 +47,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
     """One schema of one database. Any thread may use it; connections are shared under locks."""
 
     package = __package__
-    survives_alone = True
+    crashes_alone = True
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         timeout_s: float = 5.0,
         migrations: tuple[str, ...] | None = None,
     ) -> None:
-        """Connect, create or upgrade the store; ``timeout_s`` is how long to wait for other writers."""
+        """Connect, create or upgrade the store; wait at most ``timeout_s`` seconds for other writers."""
         self._address, self.read_only, self.name = address, read_only, address.name
         self._write_lock, self._read_lock = RLock(), RLock()
         self._writer = LazyConnection(address, timeout_s, _WRITER)
@@ -69,7 +72,6 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise
 
     def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
-        self._refuse_if_read_only()
         with self._write_lock:
             return self._retry(self._writer, lambda: self._transaction(work, durable))
 
@@ -84,7 +86,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             try:
                 return work(connection)
             finally:
-                self._roll_back(connection)
+                _roll_back(connection)
 
         with self._read_lock:
             return self._retry(self._reader, read)
@@ -113,36 +115,35 @@ class PostgresDatabase(SqlDatabase[Connection]):
 
     @contextmanager
     def separate_snapshot(self) -> Iterator[Connection]:
-        """Give a new connection that sees one moment, for what takes long."""
-        line = self._reader.copy()
+        """Yield a new connection that sees one state of the database, for long reads."""
+        lazy = self._reader.copy()
         try:
-            connection = self._connection(line)
+            connection = self._connection(lazy)
             connection.execute(_SNAPSHOT)
             yield connection
         except psycopg.Error as error:
             raise translate_error(error, self.name) from error
         finally:
-            line.close()
+            lazy.close()
 
     def execute_outside_transaction(self, statement: str) -> None:
-        """Run one statement outside any transaction, for what PostgreSQL refuses to do inside one."""
-        self._refuse_if_read_only()
+        """Run one statement outside a transaction, as statements like VACUUM require."""
         with self._write_lock:
             self._retry(self._writer, lambda: fetch_rows(self._connection(self._writer), statement))
 
     def was_committed(self, xid: str, process: int) -> bool:
-        """Return whether a transaction was committed whose connection was lost while it committed."""
+        """Return whether transaction ``xid``, whose connection was lost during its commit, was committed."""
         with self._write_lock:
-            return self._retry(self._writer, lambda: self._ask_whether_committed(xid, process))
+            return self._retry(self._writer, lambda: self._is_committed(xid, process))
 
     def close(self) -> None:
         with self._write_lock, self._read_lock:
             self._closed = True
-            for line in (self._reader, self._writer):
-                line.close()
+            for lazy in (self._reader, self._writer):
+                lazy.close()
 
     def _open(self, migrations: tuple[str, ...], create: bool) -> None:
-        line = self._reader if self.read_only else self._writer
+        lazy = self._reader if self.read_only else self._writer
 
         def prepare(connection: Connection) -> None:
             migrate(connection, self._address, migrations, create=create, read_only=self.read_only)
@@ -154,19 +155,19 @@ class PostgresDatabase(SqlDatabase[Connection]):
                 raise StoreMissingError(str(error)) from error.__cause__
             raise
         except BaseException:
-            line.close()
+            lazy.close()
             raise
 
-    def _retry(self, line: LazyConnection, work: Callable[[], T]) -> T:
-        """Run ``work``, again on a new connection if the old one was lost, and again after deadlocks."""
+    def _retry(self, lazy: LazyConnection, work: Callable[[], T]) -> T:
+        """Run ``work``; run it again if the connection was lost, or after a deadlock."""
         for remaining in reversed(range(_TRIES)):
-            known = line.is_connected
+            known = lazy.is_connected
             try:
                 return work()
             except psycopg.Error as error:
                 lost = is_lost(error)
                 if lost:
-                    line.close()
+                    lazy.close()
                 can_retry = (lost and known) or error.sqlstate in _CONFLICTS
                 if not remaining or not can_retry:
                     raise translate_error(error, self.name) from error
@@ -181,7 +182,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         try:
             result = work(connection)
         except BaseException:
-            self._roll_back(connection)
+            _roll_back(connection)
             raise
         try:
             connection.execute("COMMIT")
@@ -194,46 +195,45 @@ class PostgresDatabase(SqlDatabase[Connection]):
         return result
 
     def _resolve(self, xid: str, process: int, result: Any, error: psycopg.Error) -> bool:
-        """Return whether the transaction was committed after all; say what is unknown if nobody answers."""
+        """Return whether the transaction was committed, or raise ``CommitUnknownError``."""
         try:
-            return self._ask_whether_committed(xid, process)
+            return self._is_committed(xid, process)
         except psycopg.Error:
             self._writer.close()
             reason = translate_error(error, self.name)
             text = f"{reason}; it is not known yet whether the last commit was done"
             raise CommitUnknownError(text, xid, process, result) from error
 
-    def _ask_whether_committed(self, xid: str, process: int) -> bool:
+    def _is_committed(self, xid: str, process: int) -> bool:
         connection = self._connection(self._writer)
         given = {"xid": xid, "process": process}
         ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status == "in progress":
-            # Its server process has not noticed that we are gone: end it, and ask again.
+            # Its server process has not noticed that the connection was lost: end it, and ask again.
             fetch_rows(connection, _SQL["terminate"], given)
             ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status not in ("committed", "aborted"):
             raise StoreError(f"{self.name}: the server does not know what became of transaction {xid}")
         return bool(status == "committed")
 
-    def _refuse_if_read_only(self) -> None:
-        if self.read_only:
+    def _connection(self, lazy: LazyConnection) -> Connection:
+        if self.read_only and lazy is self._writer:
             raise StoreReadOnlyError(f"{self.name} was opened for reading only")
-
-    def _roll_back(self, connection: Connection) -> None:
-        try:
-            connection.execute("ROLLBACK")
-        except psycopg.Error:
-            # Lost: the server rolls back by itself, and the next call makes a new connection.
-            connection.close()
-
-    def _connection(self, line: LazyConnection) -> Connection:
         if self._closed:
             raise StoreError(f"{self.name} is closed")
-        return line.connection()
+        return lazy.connection()
+
+
+def _roll_back(connection: Connection) -> None:
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        # The connection was lost. The server rolls back on its own, and the next call connects again.
+        connection.close()
 
 
 def key_hash(key: str) -> bytes:
-    """Return what a key is found by: BLAKE2b, 128 bits.
+    """Return the hash that identifies a key in the table of items (BLAKE2b, 128 bits).
 
     >>> key_hash("").hex()
     'cae66941d9efbd404e4d88758ea67670'

@@ -1,4 +1,4 @@
-"""Errors of PostgreSQL translated into errors of afresh: which store, what is wrong and what would help."""
+"""Translates errors of PostgreSQL into errors of afresh, which name the store, the problem and a remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _STATES: dict[tuple[str, ...], Meaning] = {
     ("42P01", "42703", "3F000"): _ALTERED,
 }
 _BY_STATE = {state: meaning for states, meaning in _STATES.items() for state in states}
-# libpq gives no code for a connection that was never made, only the server's message.
+# If no connection could be made, libpq gives no error code, only the server's message.
 _BY_TEXT: tuple[tuple[str, Meaning], ...] = (
     (r"authentication failed|no password supplied|role .* does not exist|pg_hba\.conf", _PASSWORD),
     (r"database .* does not exist", _NO_DATABASE),
@@ -59,15 +59,15 @@ _BY_TEXT: tuple[tuple[str, Meaning], ...] = (
 
 
 def translate_error(error: psycopg.Error, store: str) -> StoreError:
-    """Return the error of afresh for an error of PostgreSQL; the server's own message follows in brackets."""
+    """Return the error of afresh for an error of PostgreSQL, with the server's own message in brackets."""
     kind, text = _meaning(error)
-    # Without a code the text is libpq's: several lines, the last attempt's message at the end of the first.
+    # Without a code the text is that of libpq, whose first line ends with the reason.
     detail = " ".join((error.diag.message_primary or str(error).strip().split("\n")[0]).split())
     return kind(f"{store} {text}" + (f" ({detail})" if detail else ""))
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Return whether the connection is gone, so that nothing is wrong with the statement itself."""
+    """Return whether the error means that the connection was lost, not that the statement is wrong."""
     return _meaning(error) is _AWAY
 
 

@@ -1,7 +1,7 @@
 """Migrations of the PostgreSQL schema: numbered scripts, each applied once.
 
-Whoever opens a store takes a lock of the database first: if several processes start at once, one upgrades the
-store and the others find it done.
+A process that opens a store first takes a lock in the database, so that if several processes start at once,
+one upgrades the store and the others find it upgraded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def migrate(
     create: bool,
     read_only: bool,
 ) -> None:
-    """Create or upgrade the store, inside a transaction, or refuse it."""
+    """Create or upgrade the store, in a transaction, or raise ``StoreError`` if it cannot be used."""
     if not read_only:
         fetch_rows(connection, _SQL["lock"], {"schema": address.schema})
     version = _version(connection, address)
@@ -46,7 +46,7 @@ def migrate(
 
 
 def _version(connection: Connection, address: PostgresAddress) -> int | None:
-    """Return how many scripts have been applied; None where there is no store."""
+    """Return how many scripts have been applied, or None if there is no store."""
     tables = {name for (name,) in fetch_rows(connection, _SQL["tables"], {"schema": address.schema})}
     if not tables:
         return None

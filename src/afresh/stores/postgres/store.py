@@ -1,8 +1,8 @@
-"""The store in PostgreSQL, put together from its groups.
+"""The store in PostgreSQL, composed of its parts.
 
-A commit whose connection breaks at the last moment may have happened or not, and a server that is down cannot
-tell. The caller gets an error and comes again with the same outcomes, perhaps in other groups. Then the
-server is asked first, and outcomes that it had committed are left out (``CommitResolver``).
+If the connection is lost during a commit, the commit may have succeeded or not, and a server that is down
+cannot be asked. Then the caller gets an error and retries the same outcomes, perhaps in several calls. On the
+retry ``CommitResolver`` first asks the server, and leaves out the outcomes that are already committed.
 """
 
 from __future__ import annotations
@@ -16,27 +16,30 @@ from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
 from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
 from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
 from afresh.stores.rows import policy_columns
-from afresh.stores.sql.groups import SqlFleet, SqlPlan, SqlStore
+from afresh.stores.sql.store_parts import SqlFleet, SqlPlan, SqlStore
 from afresh.stores.store import Retention
 from afresh.values.clock import Clock
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.stored import PolicyColumns
 
 _MEASUREMENTS = 5
-_RESOLUTION_S = 2e-6  # the database tells microseconds, and near now doubles are 2⁻²² s apart
+_RESOLUTION_S = 2e-6  # the database reports microseconds; doubles near the present Unix time are 2⁻²² s apart
 
 
 class PostgresFleet(SqlFleet[Connection]):
-    """Implements ``Fleet``: the database's clock is the time of workers on many machines."""
+    """Implements ``Fleet``. Workers on many machines use the clock of the database server."""
 
     def ahead_s(self, clock: Clock) -> float:
-        # The fastest of several answers is the most exact: the server's clock was read while it passed.
+        # The server read its clock at some moment of the round trip, so the fastest answer is the most exact.
         passed_s, ahead_s = min(self._measure(clock) for _ in range(_MEASUREMENTS))
-        # On one machine the server's time always lies between ours: a difference that small is none.
+        # A difference of less than half a round trip cannot be measured; on one machine it is always less.
         return ahead_s if abs(ahead_s) > passed_s / 2 + _RESOLUTION_S else 0.0
 
     def _measure(self, clock: Clock) -> tuple[float, float]:
-        """Return how long the answer took, and how far the server is ahead if it read its clock half-way."""
+        """Return how long a round trip took, and how far the server's clock is ahead, both in seconds.
+
+        It is assumed that the server read its clock in the middle of the round trip.
+        """
         asked_s, before_s = clock.now_s(), clock.elapsed_s()
         ((server_s,),) = self._fetch("clock")
         passed_s = clock.elapsed_s() - before_s
@@ -49,7 +52,7 @@ class PostgresPlan(SqlPlan[Connection]):
         *,
         after_id: int = 0,
         batch: int = 8192,
-        aside: bool = False,  # noqa: ARG002 (the driver takes a batch as a whole either way)
+        whole_batches: bool = False,  # noqa: ARG002 (the driver always reads a whole batch at once)
     ) -> Iterator[PolicyColumns]:
         while found := self._fetch("columns", after=after_id, limit=batch):
             after_id = found[-1][0]
@@ -60,18 +63,18 @@ class PostgresPlan(SqlPlan[Connection]):
 
 
 class CommitResolver:
-    """Finds out what became of the commits of this process whose answer was lost."""
+    """Finds out whether the commits of this process whose answer was lost succeeded."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database, self._lock = database, RLock()
-        # Outcomes are known by their item and the token of their lease.
+        # An outcome is identified by its item id and the token of its lease.
         self._unknown: list[tuple[CommitUnknownError, list[tuple[int, int]]]] = []
         self._committed: dict[tuple[int, int], Refusal | None] = {}
 
     def commit(
         self, outcomes: Sequence[Outcome], work: Callable[[Sequence[Outcome]], list[Refusal]]
     ) -> list[Refusal]:
-        """Commit the outcomes that are not committed yet by ``work``, and return the refusals of all."""
+        """Commit by ``work`` the outcomes that are not committed yet; return the refusals of all outcomes."""
         with self._lock:
             self._resolve()
             keyed = [((outcome.lease.item_id, outcome.lease.token), outcome) for outcome in outcomes]
@@ -94,8 +97,10 @@ class CommitResolver:
 
 
 class PostgresStore(SqlStore[Connection]):
-    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``. What the
-    contract leaves open: keys sort by their first 600 characters, and ``free_bytes`` is 0."""
+    """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``.
+
+    Keys are sorted by their first 600 characters, and ``StoreStats.free_bytes`` is always 0.
+    """
 
     def __init__(
         self,
@@ -106,7 +111,7 @@ class PostgresStore(SqlStore[Connection]):
         timeout_s: float = 5.0,
         retention: Retention | None = None,
     ) -> None:
-        """Connect, create or upgrade the store; ``timeout_s`` is how long to wait for other writers."""
+        """Connect, create or upgrade the store; wait at most ``timeout_s`` seconds for other writers."""
         address = parse_address(url)
         database = PostgresDatabase(address, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())

@@ -1,7 +1,7 @@
-"""Items and leases in PostgreSQL: a row in ``item`` for what a user sets, one in ``state`` for the rest.
+"""Items and leases in PostgreSQL. Table ``item`` has what a user sets, table ``state`` all other values.
 
-Leases are safe from power loss, unlike those in SQLite: here the server may be killed alone while the workers
-live on, and a lease that it forgot would be given to a second worker.
+Unlike in SQLite, leases are synced to disk, because the server may crash while the workers continue to run.
+If the server lost a lease then, it would give the item to a second worker.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from afresh.stores.postgres.binary_arrays import column_arrays
-from afresh.stores.postgres.commit import SizeChange, drop_contents, keep_size_change
+from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_change
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import key_hash
 from afresh.stores.rows import ACTIVE, Row, lease_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ItemCounts, Parameters
-from afresh.stores.sql.groups import SqlLeases
-from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
@@ -28,11 +28,11 @@ _COLUMNS = (
 
 
 class PostgresPaging(Paging[Connection]):
-    """Pages of items; where few items have a status other than active, all of these are sorted."""
+    """Pages of items. If few items have the status that is searched, other than active, all are sorted."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]] = {
         "id": SortOrder("item.id", "item", "item.id"),
-        # An index takes no longer texts.
+        # PostgreSQL limits the size of an index entry.
         "key": SortOrder("left(item.key, 600)", "item", "item.id", value="left({}::text, 600)"),
         "due": SortOrder("state.due_s"),
         "changed": SortOrder("coalesce(state.changed_s, '-infinity')"),
@@ -43,7 +43,8 @@ class PostgresPaging(Paging[Connection]):
         "group": "state.group_id = %(group)s",
         "source": "state.source_id = %(source)s",
         "status": "state.status = %(status)s",
-        "idle": "state.status = %(idle)s AND state.status <> 0",  # the literal lets the partial index serve
+        # The literal 0 lets PostgreSQL use the partial index.
+        "idle": "state.status = %(idle)s AND state.status <> 0",
         "text": "strpos(item.key, %(text)s) > 0",
     }
     parameter = "%({})s"
@@ -65,7 +66,7 @@ class PostgresItems(SqlItems[Connection]):
         taken = sorted(row[0] for row in fetch_rows(connection, self._sql["take_ids"], {"number": len(new)}))
         table = {item_id: _row(item_id, item, names) for item_id, item in zip(taken, new, strict=True)}
         given = column_arrays(_COLUMNS, list(table.values())) | {"now_s": now_s}
-        # What another worker added in the meantime is its own.
+        # An item that another worker added in the meantime is not returned, and that worker adds its state.
         added = sorted(item_id for (item_id,) in fetch_rows(connection, self._sql["add_items"], given))
         states = [(item_id, *table[item_id][3:5]) for item_id in added]
         given = column_arrays(("ids", "sources", "groups"), states) | {"now_s": now_s}
@@ -80,7 +81,7 @@ class PostgresItems(SqlItems[Connection]):
         drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
         self._move_in_tally(connection, given, None)
         fetch_rows(connection, self._sql["drop_rest"], given)
-        keep_size_change(connection, sizes)
+        save_size_change(connection, sizes)
 
     def _note_edits(self, connection: Connection, ids: list[int]) -> None:
         if ids:
@@ -92,7 +93,7 @@ class PostgresItems(SqlItems[Connection]):
     def _lock_ids(self, connection: Connection, keys: Sequence[str]) -> dict[str, int]:
         ids = list(self._ids(connection, keys).values())
         fetch_rows(connection, self._sql["lock"], {"ids": ids})
-        # Some may have been removed while we waited for the locks.
+        # Items may have been removed while this transaction waited for the locks.
         return self._ids(connection, keys)
 
 

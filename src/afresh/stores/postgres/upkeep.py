@@ -1,4 +1,4 @@
-"""Care for a PostgreSQL store: check it, give space back, back it up, and copy it to another store."""
+"""Maintenance of a PostgreSQL store: check it, free space, back it up, and copy it to another store."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import ClassVar
 from afresh.stores.copying import copy_store
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
-from afresh.stores.sql.groups import SqlUpkeep
-from afresh.stores.sql.transfer import TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.store_parts import SqlUpkeep
+from afresh.stores.sql.transfer import TABLES, Counters, SqlTables, StorageTables, same_columns
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats
@@ -29,7 +29,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
         return self._database.snapshot(lambda connection: list(self._problems(connection, sample)))
 
     def vacuum(self) -> None:
-        # PostgreSQL gives the empty ends of tables back to the machine.
+        # VACUUM returns the empty end of a table to the operating system.
         for (table,) in self._fetch("tables"):
             self._database.execute_outside_transaction(f"VACUUM (ANALYZE) {table}")
 
@@ -38,7 +38,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
             copy_store(PostgresTables(self._database), copy.tables)
 
     def stats(self) -> StoreStats:
-        # PostgreSQL uses the free space inside its tables again and does not tell how much there is.
+        # PostgreSQL reuses the free space in its tables and does not report how much there is.
         (counts,) = self._fetch("stats")
         return StoreStats(*(*counts, 0))
 
@@ -49,7 +49,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
 class PostgresTables(SqlTables[Connection]):
     """A PostgreSQL schema that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]] = {
+    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
             "item": {**same_columns(*_ITEM[:5], *_ITEM[7:12]), "key_hash": lambda row: key_hash(row[1])},
             "state": {"item_id": "id", **same_columns(*_ITEM[5:7], *_ITEM[12:])},
@@ -71,16 +71,18 @@ class PostgresTables(SqlTables[Connection]):
         return self.database.separate_snapshot()
 
     def _insert(
-        self, connection: Connection, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: Connection, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None:
-        with connection.cursor().copy(f"COPY {home} ({', '.join(columns)}) FROM STDIN".encode()) as copy:
+        with connection.cursor().copy(
+            f"COPY {storage_table} ({', '.join(columns)}) FROM STDIN".encode()
+        ) as copy:
             for row in rows:
                 copy.write_row(row)
 
     def _set_counters(self, connection: Connection, counters: Counters) -> None:
-        # The sizes are counted here, which others count while they write.
+        # Other writers keep the sizes up to date; here all rows are new, so the sizes are counted.
         for name in ("set_marks", "set_counters", "set_pace", "set_sizes"):
             fetch_rows(connection, self.sql[name], dict(counters))
 
-    def _clear(self, connection: Connection, homes: list[str]) -> None:
-        fetch_rows(connection, f"TRUNCATE {', '.join(homes)}, size")
+    def _clear(self, connection: Connection, storage_tables: list[str]) -> None:
+        fetch_rows(connection, f"TRUNCATE {', '.join(storage_tables)}, size")

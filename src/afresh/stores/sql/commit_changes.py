@@ -1,4 +1,4 @@
-"""What a group of outcomes changes: computed before the transaction, or from the rows that it locked."""
+"""Computes what a commit of outcomes changes, before its transaction or from the items that it locked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CompressedCopy:
 
 @dataclass(frozen=True, slots=True)
 class LockedItem:
-    """An item as the transaction finds it: the token of its lease, its state and its run of observations."""
+    """An item as the transaction finds it: lease token, state, and the run of its latest observations."""
 
     token: int | None
     status: int
@@ -40,7 +40,7 @@ class LockedItem:
 
 @dataclass(slots=True)
 class AcceptedPoll:
-    """An outcome that will be committed; ``version`` becomes that of its new copy, if it has one."""
+    """An outcome that will be committed. ``version`` is the item's newest version after the commit."""
 
     outcome: Outcome
     compressed: CompressedCopy | None
@@ -58,7 +58,7 @@ class AcceptedPoll:
 
 
 def compress_copies(outcomes: Sequence[Outcome]) -> list[CompressedCopy | None]:
-    """Hash and compress the new copies, before the transaction: others may write in the meantime."""
+    """Hash and compress the new copies. Call this before the transaction, while others may write."""
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
     return [
         CompressedCopy(copy, content_hash(copy.content), compressor.compress(copy.content)) if copy else None
@@ -71,7 +71,7 @@ def separate_refused(
     copies: Sequence[CompressedCopy | None],
     locked: Mapping[int, LockedItem],
 ) -> tuple[list[AcceptedPoll], list[Refusal]]:
-    """Return the polls that count, and those refused: the item is gone, or the lease was lost or used."""
+    """Return the accepted polls, and refusals for removed items and for leases that were lost or used."""
     polls: dict[int, AcceptedPoll] = {}
     refused = []
     for outcome, copy in zip(outcomes, copies, strict=True):
@@ -88,7 +88,7 @@ def separate_refused(
 def new_copies(
     database: SqlDatabase[ConnectionT], connection: ConnectionT, polls: Sequence[AcceptedPoll]
 ) -> list[tuple[AcceptedPoll, CompressedCopy, int]]:
-    """Return the polls that have a new copy, the copy, and the id of its media type."""
+    """Return each poll that has a new copy, with the copy and the id of the copy's media type."""
     new = [
         (poll, copy, replace_unstorable(copy.copy.media_type)) for poll in polls if (copy := poll.compressed)
     ]
@@ -97,12 +97,12 @@ def new_copies(
 
 
 def observations_of(polls: Sequence[AcceptedPoll]) -> list[Observation]:
-    """Return the observations of the polls that told something."""
+    """Return the observations of those polls that have one."""
     return [seen for poll in polls if (seen := poll.outcome.observation) is not None]
 
 
 def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    """Return the events of these polls: item id, key, source id, kind, version and time."""
+    """Return the events of these polls as (item id, key, source id, kind, version, Unix seconds)."""
     return [
         (p.item_id, p.outcome.lease.key, p.before.source_id, p.outcome.event, p.version, p.outcome.time_s)
         for p in polls
@@ -111,7 +111,7 @@ def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
 
 
 def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:
-    """Return how the number of items per source, group and status changes."""
+    """Return how these polls change the number of items per source, group and status."""
     counts = ItemCounts()
     for poll in polls:
         before, after = poll.before, poll.status
@@ -122,7 +122,7 @@ def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:
 
 
 def sum_spending(outcomes: Sequence[Outcome]) -> dict[tuple[int, str], Spent]:
-    """Return what was spent by minute and source; a poll whose lease was lost was paid for too."""
+    """Return the spending by (minute, source), including polls whose lease was lost."""
     spending: dict[tuple[int, str], Spent] = {}
     for outcome in outcomes:
         place = minute_of(outcome.time_s), outcome.lease.source

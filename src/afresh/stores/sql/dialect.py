@@ -1,8 +1,8 @@
-"""What SQLite and PostgreSQL do differently, behind one interface, for all that is written once for both.
+"""One interface to SQLite and PostgreSQL, for the code that both databases share.
 
-They differ in how they take parameters (``:name`` or ``%(name)s``), lists (a JSON text or an array) and many
-rows (one execution per row, or one statement with an array per column). The statements themselves stand in
-the ``.sql`` files of each package, in blocks of the same names.
+The databases differ in how a statement names its parameters (``:name`` or ``%(name)s``), and in how it
+receives lists (a JSON text or an array) and many rows (one execution per row, or one statement with an array
+per column). The statements are in the ``.sql`` files of each package, under the same names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TALLY = ("sources", "groups", "statuses", "items")
 
 
 def parse_statements(text: str) -> dict[str, str]:
-    """Return the statements of a file by name; a block starts with ``-- name: NAME``, comments may precede.
+    """Return the statements of a file by name. Each statement follows a line ``-- name: NAME``.
 
     >>> parse_statements("-- Two.\\n-- name: one\\nSELECT 1;\\n-- name: two\\nSELECT 2;\\n")
     {'one': 'SELECT 1', 'two': 'SELECT 2'}
@@ -39,7 +39,7 @@ def load_statements(package: str, name: str) -> dict[str, str]:
 
 
 def load_migrations(package: str) -> tuple[str, ...]:
-    """Return the migration scripts of a package in order; ``NNNN_name.sql`` counts from 0001 without gaps."""
+    """Return the migration scripts of a package, ``0001_name.sql`` first, in the order of their numbers."""
     folder = files(package).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
@@ -49,21 +49,23 @@ ConnectionT = TypeVar("ConnectionT")
 Parameters: TypeAlias = Mapping[str, Any]
 Fetch: TypeAlias = Callable[[str, Parameters], list[Row]]
 ItemCounts: TypeAlias = Counter[tuple[int, int, int]]
-"""Items gained or lost by (source id, group id, status code)."""
+"""The change in the number of items, by (source id, group id, status code)."""
 
 
 class SqlDatabase(ABC, Generic[ConnectionT]):
-    """One open database. Any thread may use it. ``name`` says which one it is, for messages, without secrets.
-    ``survives_alone`` says whether the database may crash while the workers live on; then claims must be safe
-    from power loss as everything else is."""
+    """One open database, which any thread may use. ``name`` identifies it in messages, without secrets.
+
+    ``crashes_alone`` is whether the database can crash while the workers continue to run. Then claims must
+    survive the crash, because the workers that hold them continue.
+    """
 
     package: ClassVar[str]
-    survives_alone: ClassVar[bool]
+    crashes_alone: ClassVar[bool]
     name: str
 
     @abstractmethod
     def write(self, work: Callable[[ConnectionT], T], *, durable: bool = True) -> T:
-        """Run ``work`` as one transaction; unless it is ``durable``, a power loss may undo it."""
+        """Run ``work`` as one transaction. Unless it is ``durable``, a power loss may undo it."""
 
     @abstractmethod
     def read(self, work: Callable[[ConnectionT], T]) -> T:
@@ -71,29 +73,29 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def snapshot(self, work: Callable[[ConnectionT], T]) -> T:
-        """Run ``work``, which reads with several statements that all see one moment."""
+        """Run ``work``, which reads with several statements that all see the same state of the database."""
 
     @abstractmethod
     def rows(self, connection: ConnectionT, statement: str, given: Parameters) -> list[Row]:
-        """Run one statement and return its rows. Parameters that it does not name are ignored."""
+        """Run one statement and return its rows. Entries of ``given`` that it does not name are ignored."""
 
     @abstractmethod
     def run_many(
         self, connection: ConnectionT, statement: str, columns: Sequence[str], table: Sequence[Row]
     ) -> None:
-        """Run a statement for every row of a table, which has these columns."""
+        """Run a statement for every row of ``table``; ``columns`` are the parameters that a row gives."""
 
     @abstractmethod
     def as_list(self, values: Collection[Any]) -> Any:
-        """Return a list of numbers or texts as one parameter."""
+        """Return numbers or texts in the form in which a statement receives a list."""
 
     @abstractmethod
     def key_parameter(self, key: str) -> Any:
-        """Return what the table of items finds a key by."""
+        """Return the value by which a statement finds a key in the table of items."""
 
     @abstractmethod
     def lock_states(self, connection: ConnectionT, item_ids: Sequence[int]) -> None:
-        """Keep other writers away from the states of these items until the transaction ends."""
+        """Lock the states of these items against other writers until the transaction ends."""
 
     @abstractmethod
     def close(self) -> None:
@@ -107,16 +109,16 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         return load_statements(self.package, name)
 
     def fetch(self, statement: str, given: Parameters | None = None) -> list[Row]:
-        """Return the rows of one statement that reads."""
+        """Run one statement that reads, and return its rows."""
         return self.read(lambda connection: self.rows(connection, statement, given or {}))
 
     @contextmanager
     def reader(self) -> Iterator[Fetch]:
-        """Give a function like ``fetch`` for many statements, each of which sees a moment of its own."""
+        """Yield a function like ``fetch`` for a long read. Each of its statements sees the newest data."""
         yield self.fetch
 
     def name_ids(self, connection: ConnectionT, texts: Collection[str]) -> dict[str, int]:
-        """Return the ids of names (sources, groups, media types); those that are new are added."""
+        """Return the ids of names (sources, groups, media types), and add the names that are new."""
         if not texts:
             return {}
         sql, given = self.statements("database"), self._name_parameters(texts)
@@ -127,25 +129,29 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         return known
 
     def take_numbers(self, connection: ConnectionT, counter: str, numbers: int) -> int:
-        """Take so many numbers, all larger than any taken before, and return the last of them. Whoever takes
-        numbers holds the next taker up until it commits: numbers grow in the order of commits."""
+        """Reserve ``numbers`` numbers of a counter, larger than all before, and return the last of them.
+
+        The counter stays locked until the transaction ends, so that numbers grow in the order of commits.
+        """
         given = {"name": counter, "numbers": numbers}
         ((last,),) = self.rows(connection, self.statements("database")["take_numbers"], given)
         return int(last)
 
     def add_to_tally(self, connection: ConnectionT, counts: ItemCounts) -> None:
-        """Add gains and losses to the number of items per source, group and status; drop what becomes empty.
-        The numbers are kept while writing so that nobody has to count millions of items. They are written in
-        one order by everybody, so that no two workers wait for each other in a circle."""
+        """Add changes to the table of the numbers of items, and drop the entries that become 0.
+
+        The numbers are updated by every write, so that no reader has to count millions of items.
+        """
         sql = self.statements("database")
+        # All workers write the entries in the same order, so that two workers cannot deadlock.
         moved = sorted((*key, items) for key, items in counts.items() if items)
         self.run_many(connection, sql["add_to_tally"], _TALLY, moved)
         lost = [row[:3] for row in moved if row[3] < 0]
         self.run_many(connection, sql["drop_empty_tally"], _TALLY[:3], lost)
 
 
-class SqlGroup(Generic[ConnectionT]):
-    """One group of a store's methods in a SQL database; its statements stand in the file ``file``.sql."""
+class SqlPart(Generic[ConnectionT]):
+    """One part of a store, such as its leases, in a SQL database. Its statements are in ``file``.sql."""
 
     file: ClassVar[str]
 
@@ -153,7 +159,7 @@ class SqlGroup(Generic[ConnectionT]):
         self._database, self._sql = database, database.statements(self.file)
 
     def _fetch(self, name: str, /, **given: Any) -> list[Row]:
-        """Return the rows of the statement ``name``, which reads."""
+        """Run the statement ``name``, which reads, and return its rows."""
         return self._database.fetch(self._sql[name], given)
 
     def _execute(self, name: str, /, *, durable: bool = True, **given: Any) -> list[Row]:
@@ -161,5 +167,5 @@ class SqlGroup(Generic[ConnectionT]):
         return self._database.write(lambda connection: self._rows(connection, name, given), durable=durable)
 
     def _rows(self, connection: ConnectionT, name: str, given: Parameters) -> list[Row]:
-        """Run the statement ``name`` inside a transaction, and return its rows."""
+        """Run the statement ``name`` in the transaction of ``connection``, and return its rows."""
         return self._database.rows(connection, self._sql[name], given)

@@ -1,7 +1,8 @@
-"""Observations in a SQL database: the latest beside the item's state, older ones in sealed runs of their own.
+"""Observations in a SQL database, as runs: an encoded sequence of an item's observations (``codecs``).
 
-A poll rewrites its item's state anyway, so appending to a short run there costs no page of its own; a run
-that has grown full is sealed, which writes one page in about thirty polls.
+The latest run of an item is stored in the item's state. A poll rewrites the state anyway, so appending an
+observation there costs no further page of the database. A full run is *sealed*: it moves to a table of its
+own, which writes one page in about thirty polls.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ import numpy as np
 from afresh.stores.codecs import append_observations, count_observations, decode_runs, last_time_us
 from afresh.stores.rows import group_by_item, observation_columns
 from afresh.stores.sql.commit_changes import AcceptedPoll
-from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlPart
 from afresh.stores.store import Observations, Retention
 from afresh.values.errors import InputError
 from afresh.values.outcome import Observation
 from afresh.values.stored import ObservationColumns
 
-_ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # at once
+_ITEMS_READ, _ITEMS_WRITTEN = 10_000, 1000  # items per batch
 _FULL_RUN_BYTES = 256
 _OBSERVATIONS_A_RUN = 64
 _RUN = ("ids", "last", "observations", "data")
 _AUDIT = ("ids", "times", "elapsed", "changed", "modified", "counts")
 
 
-class SqlObservations(SqlGroup[ConnectionT], Observations):
+class SqlObservations(SqlPart[ConnectionT], Observations):
     file = "observations"
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: Retention) -> None:
@@ -38,7 +39,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
         with self._database.reader() as fetch:
             for batch in self._batches(fetch, ids):
-                # One statement for both places of a run: it may be sealed at any moment.
+                # One statement reads both tables, because a run may be sealed between two statements.
                 found = fetch(self._sql["runs_of"], {"ids": self._database.as_list(batch)})
                 if found:
                     yield decode_runs([item_id for item_id, _ in found], [run for _, run in found])
@@ -72,7 +73,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
         self.add_audits(connection, [one for _, seen in batch for one in seen])
 
     def _batches(self, fetch: Fetch, ids: Sequence[int] | None) -> Iterator[list[int]]:
-        """Yield item ids in ascending order, some thousands at a time."""
+        """Yield batches of item ids, in ascending order: all items, or those of ``ids``."""
         if ids is not None:
             wanted = sorted(set(ids))
             for start in range(0, len(wanted), _ITEMS_READ):
@@ -84,7 +85,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             last = found[-1][0]
 
     def append(self, connection: ConnectionT, polls: Sequence[AcceptedPoll]) -> list[bytes | None]:
-        """Return the latest runs of items with their polls appended; full runs are sealed, and then None."""
+        """Return the latest run of each item with its poll appended, or None if the run was sealed."""
         recent: list[bytes | None] = []
         full = []
         for poll in polls:
@@ -98,7 +99,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
         return recent
 
     def add_audits(self, connection: ConnectionT, seen: Sequence[Observation]) -> None:
-        """Add those observations that are audits to the list of audits, and cut it at its beginning."""
+        """Add those observations that are audits to the table of audits, and drop its oldest rows."""
         audits = [one for one in seen if one.audit]
         table = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in audits]
         if table:
@@ -106,7 +107,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             self._rows(connection, "trim_audits", {"kept": self._retention.audits})
 
     def _seal_runs(self, connection: ConnectionT, runs: Sequence[tuple[int, bytes]]) -> None:
-        """Keep these runs, and drop the oldest runs of their items that the newer ones make superfluous."""
+        """Save these runs, and drop the oldest runs of their items beyond the retention."""
         if runs:
             table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
             self._database.run_many(connection, self._sql["seal"], _RUN, table)

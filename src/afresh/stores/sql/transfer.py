@@ -1,8 +1,8 @@
-"""Everything that a SQL database keeps, as rows of tables: the form in which stores are copied.
+"""The common form in which stores are copied: tables with the same columns for both databases.
 
-The contract of a store speaks of items and polls; a copy must also carry ids, version numbers and
-half-delivered events. So both databases can be read and filled in this one form, whatever their own tables
-look like. Claims and workers are not in it: they belong to processes that run on the other store.
+A copy must include values that are not in the contract of a store, such as ids, version numbers and the
+attempts of events. Therefore each database can be read and filled in this common form, however its own tables
+differ. Claims and workers are left out, because they belong to processes that use the source of the copy.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
-from afresh.stores.sql.groups import SqlState
+from afresh.stores.sql.store_parts import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
-"""The last number given of each kind, and the reservations of requests: what the next numbers go on from."""
+"""The last number given of each kind, and the state of the request reservations."""
 
 NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name")
 RESERVATIONS = ("last_s", "debt_s", "asked_s")
@@ -26,7 +26,7 @@ RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns of one table; the first ``keys`` are its key and order. ``batch`` rows go at once."""
+    """The columns of one table. The first ``keys`` columns are its key; ``batch`` rows are copied at once."""
 
     columns: tuple[str, ...]
     keys: int = 1
@@ -58,21 +58,21 @@ TABLES: Mapping[str, TableLayout] = {
 }
 """The tables, in the order in which they are copied."""
 
-Homes: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
-"""The tables that hold a table of the common form in one database: for each its columns, and for each column
-the column of the common form that it is, or a function that computes it from the row."""
+StorageTables: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
+"""The tables of a database that store one table of the common form. For each of their columns: the column of
+the common form with its value, or a function that computes the value from a row of the common form."""
 
 
 def same_columns(*names: str) -> dict[str, str]:
-    """Return columns that have their names in the common form."""
+    """Return the mapping of columns that have the same names in the database and in the common form."""
     return {name: name for name in names}
 
 
 class SqlTables(ABC, Generic[ConnectionT]):
     """A database that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]]
-    parameter: ClassVar[str]  # how a statement names a parameter
+    storage_tables: ClassVar[Mapping[str, StorageTables]]
+    parameter: ClassVar[str]  # the pattern by which a statement names a parameter
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
         self.database, self.sql = database, database.statements("transfer")
@@ -80,15 +80,15 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
     @property
     def name(self) -> str:
-        """Which store this is, without secrets."""
+        """The name of the store for messages, without secrets."""
         return self.database.name
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[ConnectionT]:
-        """Give a connection of its own, since a copy may take long, that sees the database at one moment."""
+        """Yield a separate connection, because copying takes long, that sees one state of the database."""
 
     def rows(self, connection: ConnectionT, table: str, after: Row | None) -> list[Row]:
-        """Return the next batch of rows: those with a key above ``after``, by key."""
+        """Return the next batch of rows, in the order of their keys, which are above ``after``."""
         layout = TABLES[table]
         keys = layout.columns[: layout.keys]
         place = ", ".join(self.parameter.format(name) for name in keys)
@@ -106,50 +106,50 @@ class SqlTables(ABC, Generic[ConnectionT]):
         return sum(int(self.database.rows(connection, text, {})[0][0]) for text in statements)
 
     def counters(self, connection: ConnectionT) -> Counters:
-        """Return the last numbers given, the reservations, and how far polling has come."""
+        """Return the last numbers given, the reservations, the number of polls and the last poll's time."""
         names = (*NUMBERED, *RESERVATIONS, "polls", "polled_s")
         (row,) = self.database.rows(connection, self.sql["counters"], {})
         return dict(zip(names, row, strict=True))
 
     def load(self, table: str, rows: Sequence[Row], values: Mapping[str, bytes | None]) -> None:
-        """Add rows of one table and set named values, in one transaction."""
+        """Add rows to one table and set named values, in one transaction."""
         columns = TABLES[table].columns
         place = {name: index for index, name in enumerate(columns)}
 
         def work(connection: ConnectionT) -> None:
-            for home, origins in self._homes(table).items():
+            for storage_table, origins in self._storage_tables(table).items():
                 parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
                 table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
-                self._insert(connection, home, list(origins), table_rows)
-            self._state.set_inside(connection, values)
+                self._insert(connection, storage_table, list(origins), table_rows)
+            self._state.set_in_transaction(connection, values)
 
         self.database.write(work)
 
     def finish(self, counters: Counters, values: Mapping[str, bytes | None]) -> None:
-        """Go on from these numbers and set named values, in one transaction."""
+        """Set the counters of the database and named values, in one transaction."""
 
         def work(connection: ConnectionT) -> None:
             self._set_counters(connection, counters)
-            self._state.set_inside(connection, values)
+            self._state.set_in_transaction(connection, values)
 
         self.database.write(work)
 
     def clear(self) -> None:
-        homes = [home for table in reversed(list(TABLES)) for home in reversed(list(self._homes(table)))]
-        self.database.write(lambda connection: self._clear(connection, homes))
+        names = [name for table in TABLES for name in self._storage_tables(table)]
+        self.database.write(lambda connection: self._clear(connection, names[::-1]))
 
     def _relation(self, table: str) -> str:
-        """Return what a table of the common form is read from: a table, or a query in brackets."""
+        """Return the SQL to select a table of the common form from: a table, or a query in brackets."""
         return self.sql.get(table, table)
 
-    def _homes(self, table: str) -> Homes:
-        return self.homes.get(table) or {table: same_columns(*TABLES[table].columns)}
+    def _storage_tables(self, table: str) -> StorageTables:
+        return self.storage_tables.get(table) or {table: same_columns(*TABLES[table].columns)}
 
     @abstractmethod
     def _insert(
-        self, connection: ConnectionT, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: ConnectionT, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None: ...
     @abstractmethod
     def _set_counters(self, connection: ConnectionT, counters: Counters) -> None: ...
     @abstractmethod
-    def _clear(self, connection: ConnectionT, homes: list[str]) -> None: ...
+    def _clear(self, connection: ConnectionT, storage_tables: list[str]) -> None: ...

@@ -1,1 +1,1 @@
-"""The store in one SQLite file: nothing but Python is needed."""
+"""The store in one SQLite file, which needs no server."""

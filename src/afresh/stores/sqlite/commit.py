@@ -1,4 +1,4 @@
-"""Commits the outcomes of a group of polls to SQLite, in one transaction.
+"""Commits the outcomes of many polls to SQLite, in one transaction.
 
     separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, events,
                                                                  notices, leases, ledger, values
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
-from afresh.stores.sql.groups import SqlStore
+from afresh.stores.sql.store_parts import SqlStore
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -26,7 +26,7 @@ _CONTENTS = load_statements(__package__, "contents")
 def commit(
     store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
-    """Commit everything or nothing, and return the outcomes that were refused."""
+    """Commit the outcomes and set the named ``values`` in one transaction; return the refusals."""
     database, copies = store.database, changes.compress_copies(outcomes)
 
     def work(connection: sqlite3.Connection) -> list[Refusal]:
@@ -35,7 +35,7 @@ def commit(
         locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
         polls, refused = changes.separate_refused(outcomes, copies, locked)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
-            _keep_copy(connection, poll, copy, media_type_id, store.retention.versions)
+            _save_copy(connection, poll, copy, media_type_id, store.retention.versions)
         runs = store.observations.append(connection, polls)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
@@ -53,13 +53,13 @@ def commit(
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         store.ledger.add_rows(connection, spending)
-        store.state.set_inside(connection, values)
+        store.state.set_in_transaction(connection, values)
         return refused
 
     return database.write(work)
 
 
-def _keep_copy(
+def _save_copy(
     connection: sqlite3.Connection,
     poll: changes.AcceptedPoll,
     new: changes.CompressedCopy,
@@ -68,10 +68,10 @@ def _keep_copy(
 ) -> None:
     newest = poll.before.version
     if connection.execute(_SQL["hash_of"], (poll.item_id, newest)).fetchone() == (new.hash,):
-        # The same bytes, perhaps normalised or named in another way now.
+        # The bytes are the same, but their normal hash or media type may be new.
         connection.execute(_SQL["same_copy"], (new.copy.normal_hash, media_type_id, poll.item_id, newest))
         return
-    content_id = keep_content(connection, new)
+    content_id = save_content(connection, new)
     poll.version = newest + 1
     row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
     connection.execute(_SQL["add_version"], row)
@@ -98,9 +98,10 @@ def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
 
 
 def _validators(outcome: Outcome) -> str | None:
-    """Return the validators of this poll, None where they are as before: only the holder of a lease changes
-    them. A lease may have been made by hand, without any: that there are none now is always written."""
+    """Return the validators to write, or None if the stored ones stay."""
     new = outcome.validators
+    # Only the holder of a lease changes validators, so equal ones need not be written. Empty ones are always
+    # written, because a lease that was not read from the store has none.
     return None if new is None or (new and new == outcome.lease.validators) else text_from_mapping(new)
 
 
@@ -108,8 +109,8 @@ def _has_failures(outcome: Outcome) -> bool:
     return bool(outcome.failures or outcome.lease.failures)
 
 
-def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
-    """Count one more use of a content, write its bytes if nobody has them yet, and return its id."""
+def save_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
+    """Add one use of a content, write its bytes if they are not stored yet, and return its id."""
     row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
     ((content_id, refs),) = row
     if refs == 1:
@@ -118,7 +119,7 @@ def keep_content(connection: sqlite3.Connection, new: changes.CompressedCopy) ->
 
 
 def drop_contents(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
-    """Count one use less of each of these contents, and delete those that nobody uses."""
+    """Subtract one use per entry of ``content_ids``, and delete the contents that are no longer used."""
     for content_id, uses in Counter(content_ids).items():
         connection.execute(_CONTENTS["drop"], (uses, content_id))
         connection.execute(_CONTENTS["collect"], (content_id,))

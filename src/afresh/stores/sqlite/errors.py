@@ -1,4 +1,4 @@
-"""Errors of SQLite translated into errors of afresh: which file, what is wrong and what would help."""
+"""Translates errors of SQLite into errors of afresh, which name the file, the problem and a remedy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PRIMARY: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_NOTADB: (StoreCorruptError, _OTHER_FILE),
     sqlite3.SQLITE_CANTOPEN: (StoreMissingError, _CANNOT_OPEN),
 }
-# A quota or a limit on file sizes shows as a failed write, not as a full disk.
+# SQLite reports a quota or a limit on file sizes as a failed write, not as a full disk.
 _EXTENDED: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_IOERR_WRITE: (StoreFullError, _FULL),
     sqlite3.SQLITE_IOERR_SHMSIZE: (StoreFullError, _FULL),
@@ -42,7 +42,7 @@ _EXTENDED: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError:
-    # Errors of the module itself (a closed connection, a value too large) carry no code.
+    # Errors of Python's sqlite3 itself (a closed connection, a value too large) have no code.
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return StoreError(f"{path}: {error}")

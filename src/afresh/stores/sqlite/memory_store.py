@@ -1,4 +1,4 @@
-"""The store in memory: SQLite's tables without a file, gone when the store is closed or the process ends."""
+"""The store in memory: SQLite tables without a file, which are lost when the store is closed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.database_file import DatabaseFile
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention
 
 
-class MemoryDatabase(SqliteDatabase):
-    """Tables in the memory of this process, which the connections of one database share by their name."""
-
-    oldest = (3, 36)  # before, every connection to memdb had tables of its own
-
-    def __init__(self, path: Path, **options: Any) -> None:
-        super().__init__(path, **options)
-        # There is no log: nobody can read while another connection writes, so that readers must wait.
-        self._read_lock = self._write_lock
+class MemoryFile(DatabaseFile):
+    """A database in the memory of this process, which connections share by its name."""
 
     def _uri(self, mode: str) -> str:
         del mode
         return f"file:/afresh-{id(self)}?vfs=memdb"
 
-    def _is_in_place(self) -> bool:
+    def is_in_place(self) -> bool:
         return True
+
+
+class MemoryDatabase(SqliteDatabase):
+    file_type = MemoryFile
+    oldest = (3, 36)  # in older versions every connection to memdb has tables of its own
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(path, **options)
+        # Without a log nobody can read while another connection writes, so readers and writers share a lock.
+        self._read_lock = self._write_lock
 
 
 class MemoryStore(SqliteStore):

@@ -1,7 +1,8 @@
 """Migrations of the SQLite schema: numbered scripts, each applied once.
 
-An older store is upgraded in place, in one transaction: after a kill half-way it is still the old one.
-``user_version`` counts the scripts applied, ``application_id`` tells our files from those of other programs.
+An older store is upgraded in place, in one transaction, so that a killed upgrade changes nothing.
+``user_version`` is the number of scripts applied; ``application_id`` distinguishes stores of afresh from the
+files of other programs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ APPLICATION_ID = 0x61667265  # "afre"
 
 
 def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
-    """Return whether the store needs no migration; refuse what is not a store of afresh, or a newer one."""
+    """Return whether the store needs no migration; raise if it is no store of afresh, or a newer one."""
     version = _pragma(connection, "user_version")
     if _pragma(connection, "application_id") != APPLICATION_ID:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
@@ -30,7 +31,7 @@ def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, ...]) -> None:
-    """Bring the store up to date, unless another process has just done so."""
+    """Apply the scripts that are missing, unless another process has just done so."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not is_current(connection, path, len(migrations)):
@@ -52,7 +53,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script one by one: unlike ``executescript`` this leaves transactions alone.
+    """Yield the statements of a script, to execute each; ``executescript`` would commit the transaction.
 
     >>> [text.split()[0] for text in split_statements("CREATE TABLE a (b);\\nINSERT INTO a VALUES (';');")]
     ['CREATE', 'INSERT']

@@ -1,4 +1,4 @@
-"""What a policy remembers of items, in SQLite, read as arrays."""
+"""Reads what a policy stores of items in SQLite, as arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from afresh.stores.rows import Row, arrays_and_beliefs
-from afresh.stores.sql.groups import SqlPlan
+from afresh.stores.sql.store_parts import SqlPlan
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.values.stored import PolicyColumns
 
@@ -21,16 +21,18 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
     _database: SqliteDatabase
 
     def columns(
-        self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
+        self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
-        # Each batch is a short transaction, so that the log never waits for a slow reader. For every row that
-        # SQLite gives, a thread waits until the busy ones release the interpreter: ``aside`` takes a batch as
-        # one row of lists, at twice the work.
+        # Each batch is a short transaction, because the log cannot be written back to the file while a reader
+        # uses it. For every database row the thread must get the interpreter lock again, after busy threads
+        # release it. So ``whole_batches`` reads a batch as one row of lists, which is twice the work.
         with self._database.separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
-                rows = self._read(connection, "lists" if aside else "columns", after=after_id, limit=batch)
-                columns = _read_lists(rows[0]) if aside else arrays_and_beliefs(rows, _TYPES)
+                rows = self._read(
+                    connection, "lists" if whole_batches else "columns", after=after_id, limit=batch
+                )
+                columns = _read_lists(rows[0]) if whole_batches else arrays_and_beliefs(rows, _TYPES)
                 ids = columns[0]
                 if ids.size == 0:
                     return
@@ -54,7 +56,7 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
 
 
 def _read_lists(row: Row) -> Row:
-    """Return what ``arrays_and_beliefs`` does, from the one row of ``lists``: NULL if there are no items."""
+    """Return the result of ``arrays_and_beliefs`` from the one row of ``lists``; NULL means no items."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")
@@ -64,7 +66,7 @@ def _read_lists(row: Row) -> Row:
 
 
 def _with_limits(columns: Row, limits: list[Row]) -> PolicyColumns:
-    """Return the columns with the ``limits`` of the few items that have any."""
+    """Return ``columns`` with the costs, intervals and prior rates in ``limits``, which few items have."""
     limited, *given = zip(*limits, strict=True) if limits else [()] * 5
     ids = columns[0]
     rows = np.searchsorted(ids, np.array(limited, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The store in one SQLite file, put together from its groups."""
+"""The store in one SQLite file, composed of its parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from afresh.stores.sql.groups import SqlFleet, SqlStore
+from afresh.stores.sql.store_parts import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.policy_columns import SqlitePlan
@@ -39,7 +39,7 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         timeout_s: float = 5.0,
         retention: Retention | None = None,
     ) -> None:
-        """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
+        """Open, create or upgrade the file; wait at most ``timeout_s`` seconds for other writers."""
         database = self.database_type(path, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
         self.items = SqliteItems(database)

@@ -1,6 +1,6 @@
-"""Items and leases in SQLite: a row in ``item`` for what seldom changes, one in ``state`` for the rest.
+"""Items and leases in SQLite. Table ``item`` has values that seldom change, table ``state`` all others.
 
-Leases are not synced to disk: on one machine a power loss ends the workers too.
+Leases are not synced to disk, because a power loss of the machine stops the workers too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from afresh.stores.rows import ACTIVE, lease_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ItemCounts, Parameters
-from afresh.stores.sql.groups import SqlLeases
-from afresh.stores.sql.item_group import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
+from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
@@ -22,7 +22,7 @@ _INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}
 
 
 class SqlitePaging(Paging[sqlite3.Connection]):
-    """Pages of items; few items of a source, a group or an unusual status are all sorted."""
+    """Pages of items. If a source, group or status (other than active) has few items, all are sorted."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]] = {
         "id": SortOrder("item.id", "item NOT INDEXED", "item.id", "state", nearby=True),
@@ -38,11 +38,12 @@ class SqlitePaging(Paging[sqlite3.Connection]):
         "group": "state.group_id = :group",
         "source": "state.source_id = :source",
         "status": "state.status = :status",
-        "idle": "state.status = :idle AND state.status <> 0",  # the literal lets the partial index serve
+        # The literal 0 lets SQLite use the partial index.
+        "idle": "state.status = :idle AND state.status <> 0",
         "text": "instr(item.key, :text) > 0",
     }
     parameter = ":{}"
-    looked_at, nearby = 20_000, 15  # items in order of id or key lie side by side in the file
+    looked_at, nearby = 20_000, 15  # items in the order of ids or keys are side by side in the file
 
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
         for name, index in _INDEXES.items():

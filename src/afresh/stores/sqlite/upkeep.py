@@ -1,4 +1,4 @@
-"""Care for a SQLite store: check it, give space back, back it up, and copy it to another store."""
+"""Maintenance of a SQLite store: check it, free space, back it up, and copy it to another store."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from afresh.stores.sql.groups import SqlUpkeep
-from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, Homes, SqlTables, same_columns
+from afresh.stores.sql.store_parts import SqlUpkeep
+from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, SqlTables, StorageTables, same_columns
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
 from afresh.tables.atomic_output import replaced_file
@@ -20,7 +20,7 @@ from afresh.values.stored import StoreStats
 _PAGES_PER_STEP = 4096
 _SEQUENCES = ("item", "edit", "event", "audit")
 _COUNTERS = ("lease", "notice")
-_SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itself makes beside a database
+_SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite creates beside a database
 
 
 class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
@@ -31,7 +31,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
         try:
             with self._database.separate_connection() as connection:
                 connection.execute("BEGIN")
-                # Contents of a file that SQLite itself finds broken are not worth reading.
+                # If SQLite itself finds damage, the contents are not read.
                 return list(_damage(connection)) or list(self._problems(connection, sample))
         except StoreCorruptError as error:
             return [str(error)]
@@ -51,7 +51,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
             translate_errors(file),
             closing(sqlite3.connect(file)) as copy,
         ):
-            # In steps: between them Python code runs, and with it whoever asks for an end.
+            # Python code runs only between steps, so many small steps let a signal stop the backup.
             source.backup(copy, pages=_PAGES_PER_STEP, progress=lambda *_: None)
 
     def stats(self) -> StoreStats:
@@ -70,7 +70,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
 
 
 def _damage(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what SQLite itself finds wrong with the file."""
+    """Yield one line per problem that SQLite itself finds in the file."""
     for (line,) in connection.execute("PRAGMA integrity_check(20)"):
         if line != "ok":
             yield f"damaged: {line}"
@@ -81,7 +81,7 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
 class SqliteTables(SqlTables[sqlite3.Connection]):
     """A SQLite file that can be copied from and to."""
 
-    homes: ClassVar[Mapping[str, Homes]] = {
+    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
             "item": same_columns("id", "key", "labels", "added_s", "selector"),
             "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[5:]),
@@ -105,10 +105,10 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             yield connection
 
     def _insert(
-        self, connection: sqlite3.Connection, home: str, columns: list[str], rows: list[list[object]]
+        self, connection: sqlite3.Connection, storage_table: str, columns: list[str], rows: list[list[object]]
     ) -> None:
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {home} ({', '.join(columns)}) VALUES ({marks})", rows)
+        connection.executemany(f"INSERT INTO {storage_table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def _set_counters(self, connection: sqlite3.Connection, counters: Counters) -> None:
         for name in _SEQUENCES:
@@ -118,17 +118,17 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             connection.execute(self.sql["set_counter"], (counters[name], name))
         connection.execute(self.sql["set_pace"], [counters[name] for name in RESERVATIONS])
 
-    def _clear(self, connection: sqlite3.Connection, homes: list[str]) -> None:
-        for home in homes:
-            connection.execute(f"DELETE FROM {home}")
+    def _clear(self, connection: sqlite3.Connection, storage_tables: list[str]) -> None:
+        for storage_table in storage_tables:
+            connection.execute(f"DELETE FROM {storage_table}")
 
 
 @contextmanager
 def write_then_replace(target: Path) -> Iterator[Path]:
-    """Give the path of a new SQLite file, which becomes ``target`` when the block ends well."""
+    """Yield the path of a new SQLite file, which becomes ``target`` if the block raises no error."""
     try:
         with replaced_file(target, *_SQLITE_ENDINGS) as part:
-            # Only the user can read it, as a file with the copies of private pages should be.
+            # The file may contain copies of private pages, so only the user may read it.
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             yield part
     except OSError as error:

@@ -1,1 +1,1 @@
-"""What a site says exists: sitemaps, feeds and start pages."""
+"""Documents that list the pages of a site: sitemaps, feeds and start pages."""

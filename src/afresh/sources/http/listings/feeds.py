@@ -1,4 +1,4 @@
-"""Reads feeds (RSS, Atom): a new or updated entry is a notice that an item may have changed; pure."""
+"""Read feeds (RSS, Atom). A new or updated entry is a notice that an item may have changed. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_TTL_S = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A feed that was read; ``again_after_s`` is the interval that it asks for (ttl, syndication period)."""
+    """The content of a feed; ``again_after_s`` is the interval that it asks for (ttl, syndication period)."""
 
     entries: tuple[ListingEntry, ...]
     again_after_s: float | None = None
@@ -34,7 +34,7 @@ class ParsedFeed:
 
 
 def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
-    """Read a feed from the bytes fetched; open and fetch nothing else.
+    """Parse a feed; open no file and send no request.
 
     >>> rss = b"<rss version='2.0'><channel><ttl>60</ttl><item><link>http://a.test/1</link></item></channel></rss>"
     >>> feed = read_feed(rss, "http://a.test/feed")
@@ -45,13 +45,13 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
 
     if _ENTITIES.search(body):
         return ParsedFeed((), problem="refused: XML with a DTD or entities")
-    # Passed as a stream: feedparser would take bytes for the name of a file.
+    # Pass a stream, because feedparser would take bytes for the name of a file.
     headers = {"content-location": url, "content-type": media_type or "application/xml"}
     try:
         parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
     except Exception as error:  # noqa: BLE001  (the parser raises many kinds of errors for broken input)
         return ParsedFeed((), problem=f"not a readable feed: {type(error).__name__}")
-    listed = [_listed(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
+    listed = [_to_entry(entry, url) for entry in parsed.entries[:MAX_ENTRIES]]
     entries = tuple({entry.key: entry for entry in reversed(listed) if entry is not None}.values())[::-1]
     problem = ""
     if not parsed.get("version"):
@@ -63,8 +63,8 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
     return ParsedFeed(entries, _again_after_s(parsed.feed), problem)
 
 
-def _listed(entry: Any, url: str) -> ListingEntry | None:
-    # As a plain dict: feedparser's own replaces a missing update by the publishing date, and warns.
+def _to_entry(entry: Any, url: str) -> ListingEntry | None:
+    # A plain dict: feedparser's own class returns the publishing date if there is no update, and warns.
     entry = dict(entry)
     link = str(entry.get("link", ""))
     key = resolve_link(url, link) if link else None

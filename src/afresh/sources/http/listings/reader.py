@@ -1,4 +1,4 @@
-"""Reads what a site says exists: sitemaps, feeds, and those that robots.txt or a start page name."""
+"""Read the sitemaps and feeds of a site, including those named in robots.txt or on a start page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from afresh.sources.text_decoding import decode
 from afresh.values.listing import Listing, ListingEntry, ListingKind
 
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml")
-_MAX_DEPTH = 3  # the protocol allows an index of sitemaps, but no index of indexes
+_MAX_DEPTH = 3  # more than the protocol needs, which allows no index of indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One fetched document, or the problem with it, and what it cost."""
+    """A fetched document, or the problem with it, and its cost."""
 
     url: str
     body: bytes = field(repr=False)
@@ -35,18 +35,18 @@ class Document:
 
 
 class DocumentFetcher(Protocol):
-    """Fetches documents politely."""
+    """Fetches documents within the limits of their hosts."""
 
     async def document(self, url: str) -> Document:
         """Fetch one document; describe problems in ``Document.problem``."""
 
     async def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of ``url`` names."""
+        """Return the sitemaps named in the robots.txt for ``url``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One document to read. ``hosts`` are those whose pages it may list; a sitemap lists its own host."""
+    """One document to read. It may list only pages of ``hosts``; pages of other hosts are ignored."""
 
     url: str
     kind: ListingKind
@@ -56,7 +56,7 @@ class _Task:
 
 
 async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
-    """Read every document that the settings name, and those that they name in turn, each once."""
+    """Read every document named in the settings or in another document, each once."""
     tasks = deque(
         [
             *(_Task(url, "sitemap", _hosts(url)) for url in settings.sitemaps),
@@ -114,7 +114,7 @@ async def _start_page(
     named = await reader.sitemaps(document.url)
     feeds, linked = page_links(document.body, document.media_type, document.url)
     hosts = task.hosts | _hosts(document.url)
-    # A sitemap that robots.txt names may be on another host and still list this site's pages.
+    # A sitemap named in robots.txt may be on another host and list pages of this site.
     sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]
     if not sitemaps:
         sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
@@ -125,7 +125,7 @@ async def _start_page(
 
 
 def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[str]]:
-    """Return the addresses of the feeds and sitemaps that a page names in its head.
+    """Return the URLs of the feeds and of the sitemaps in the ``link`` elements of a page.
 
     >>> page = b'<link rel="alternate" type="application/rss+xml" href="/feed"><link rel=sitemap href=s.xml>'
     >>> page_links(page, "text/html", "http://a.test/")
@@ -173,5 +173,5 @@ def _hosts(url: str) -> frozenset[str]:
 
 
 def _host(url: str) -> str:
-    """Return the host without ``www.``: both forms of a site may list each other's pages."""
+    """Return the host without ``www.``, because both names of a site may list each other's pages."""
     return (urlsplit(url).hostname or "").removeprefix("www.")

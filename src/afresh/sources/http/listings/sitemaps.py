@@ -1,7 +1,7 @@
-"""Reads sitemaps (sitemaps.org): lists of pages with hints of when and how often they change; pure.
+"""Read sitemaps (sitemaps.org): lists of pages with hints of when and how often they change. Pure.
 
-A sitemap is read as a stream, compressed or not, without DTDs or entities and within limits. Entries before
-an error are used, and the error is reported.
+A sitemap is parsed as a stream, compressed or not, within limits; DTDs and entities are refused. Entries
+before an error are used, and the error is reported.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _CHUNK = 1 << 16
 _LONGEST_FIELD = 8000
 _FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
 _PER_S = {
-    "always": 4 / UNIT_SECONDS["h"],  # "at each access"; all that it tells is: more often than hourly
+    "always": 4 / UNIT_SECONDS["h"],  # "at each access", which means more often than hourly
     "hourly": 1 / UNIT_SECONDS["h"],
     "daily": 1 / UNIT_SECONDS["d"],
     "weekly": 1 / UNIT_SECONDS["w"],
     "monthly": 12 / UNIT_SECONDS["y"],
     "yearly": 1 / UNIT_SECONDS["y"],
-    "never": 0.1 / UNIT_SECONDS["y"],  # an archived page; with a rate of 0 it would never be polled again
+    "never": 0.1 / UNIT_SECONDS["y"],  # an archived page; with a rate of 0 it would never be polled
 }
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 _Name: TypeAlias = tuple[str | None, str]
@@ -42,7 +42,7 @@ _Name: TypeAlias = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """A sitemap that was read: its pages, the sitemaps that it names (an index), and its problem."""
+    """The content of a sitemap: its pages, the sitemaps that it names (an index), and its problem."""
 
     entries: tuple[ListingEntry, ...]
     children: tuple[str, ...]
@@ -50,7 +50,7 @@ class ParsedSitemap:
 
 
 def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> ParsedSitemap:
-    """Read a sitemap, a sitemap index, or a plain list of addresses, gzipped or not.
+    """Read a sitemap, a sitemap index, or a plain list of URLs, gzipped or not.
 
     >>> page = b"<urlset><url><loc>/a</loc><lastmod>1970-01-02</lastmod></url></urlset>"
     >>> [entry] = read_sitemap(page, "http://a.test/sitemap.xml").entries
@@ -59,12 +59,12 @@ def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> Pa
     """
     handler = _Handler(url, max_entries)
     try:
-        chunks = _plain(body)
+        chunks = _decompress(body)
         first = next(chunks, b"")
         if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
             _parse(first, chunks, handler)
         else:
-            _lines(first + b"".join(chunks), handler)
+            _parse_lines(first + b"".join(chunks), handler)
         problem = ""
     except _FullError:
         problem = f"more than {max_entries} entries: the rest is not read"
@@ -74,7 +74,7 @@ def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> Pa
 
 
 def w3c_date_s(text: str) -> float | None:
-    """Return the Unix seconds of a W3C date (a year, month, day or moment); None if it is malformed.
+    """Return a W3C date (a year, month, day or time) in Unix seconds, or None if it is malformed.
 
     >>> w3c_date_s("1970-01-02"), w3c_date_s("1970-01-01T01:00:00+01:00"), w3c_date_s("soon")
     (86400.0, 0.0, None)
@@ -96,7 +96,7 @@ class _FullError(Exception):
 
 
 class _Handler(ContentHandler):
-    """Collects entries; ignores namespaces, because many sitemaps have a wrong one."""
+    """Collects entries. It ignores namespaces, because many sitemaps have a wrong namespace."""
 
     def __init__(self, url: str, max_entries: int) -> None:
         super().__init__()
@@ -118,7 +118,6 @@ class _Handler(ContentHandler):
         self._text, self._length = [], 0
 
     def characters(self, content: str) -> None:
-        """Add text of an element, up to a limit."""
         if self._field and self._length <= _LONGEST_FIELD:
             self._text.append(content)
             self._length += len(content)
@@ -135,14 +134,13 @@ class _Handler(ContentHandler):
             self._add_child(self._fields.get("loc", ""))
 
     def add(self, fields: dict[str, str]) -> None:
-        """Add one page, unless its address is invalid."""
         key = resolve_link(self._url, fields.get("loc", "")) if fields.get("loc") else None
         if key is None:
             self.problem = "some entries have no valid address"
             return
         if len(self.entries) >= self._max_entries:
             raise _FullError
-        self.entries.append(_listed(key, fields))
+        self.entries.append(_to_entry(key, fields))
 
     def _add_child(self, loc: str) -> None:
         child = resolve_link(self._url, loc) if loc else None
@@ -154,7 +152,7 @@ class _Handler(ContentHandler):
             self.children.append(child)
 
 
-def _listed(key: str, fields: dict[str, str]) -> ListingEntry:
+def _to_entry(key: str, fields: dict[str, str]) -> ListingEntry:
     lastmod = fields.get("lastmod", "")[:64]
     try:
         priority: float | None = float(fields["priority"])
@@ -171,8 +169,8 @@ def _listed(key: str, fields: dict[str, str]) -> ListingEntry:
     )
 
 
-def _plain(body: bytes) -> Iterator[bytes]:
-    """Yield the decompressed body in chunks, so that a large one is not in memory twice."""
+def _decompress(body: bytes) -> Iterator[bytes]:
+    """Yield the decompressed body in chunks, so that a large body is not in memory twice."""
     encoding = "gzip" if body.startswith(b"\x1f\x8b") else ""
     inflater = Inflater(encoding, max_bytes=MAX_PLAIN_BYTES, max_ratio=_MAX_RATIO)
     for start in range(0, len(body), _CHUNK):
@@ -201,7 +199,7 @@ def _parse(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
         handler.problem = f"not readable XML: {error}"
 
 
-def _lines(body: bytes, handler: _Handler) -> None:
+def _parse_lines(body: bytes, handler: _Handler) -> None:
     """Read the plain text form: one absolute address per line."""
     for line in decode(body).splitlines():
         address = line.strip()

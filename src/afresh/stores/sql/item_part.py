@@ -1,10 +1,10 @@
-"""Which items there are, in a SQL database: add, change, remove and find them, and list them page by page.
+"""The items of a store in a SQL database: add, change, remove and find items, and list them page by page.
 
-Pages are quick in every order, however many items there are. Without a filter an index leads straight to the
-page. Where few items match (``Paging.choose_index``) all of them are sorted. Otherwise the index of the order
-is walked and at most ``looked_at`` rows are looked at (``nearby`` times as many where they lie side by side
-in the file): the page holds what matches among them, perhaps nothing, and its cursor goes on from the last
-row looked at.
+A page takes a short time in every order, for any number of items. Without a filter, an index gives the page
+directly. If few items match the filter (``Paging.choose_index``), all of them are read and sorted. Otherwise
+at most ``looked_at`` database rows are read in the order of the page (``nearby`` times as many if this is
+also their order in the file). The page has those that match, perhaps none, and its cursor continues after the
+last database row that was read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
 from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
-from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlGroup
+from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlPart
 from afresh.stores.store import StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem, Sort
@@ -26,11 +26,11 @@ from afresh.values.storable_text import is_storable
 from afresh.values.stored import Edits
 
 _BATCH = 10_000
-FEW = 5_000
+FEW = 5_000  # matching items that are all read and sorted for a page
 
 
-class SqlItems(SqlGroup[ConnectionT], StoredItems):
-    """Implements ``StoredItems``, except for what the databases' different tables of items ask for."""
+class SqlItems(SqlPart[ConnectionT], StoredItems):
+    """Implements ``StoredItems``, except the methods that depend on each database's tables of items."""
 
     file = "stored_items"
     paging: type[Paging[ConnectionT]]
@@ -107,7 +107,7 @@ class SqlItems(SqlGroup[ConnectionT], StoredItems):
 
     @abstractmethod
     def _add_batch(self, connection: ConnectionT, batch: list[NewItem], now_s: float) -> int:
-        """Add those of a batch that are new, and return how many."""
+        """Add the items of a batch whose keys are unknown, and return how many these are."""
 
     @abstractmethod
     def _remove(self, connection: ConnectionT, given: Parameters) -> None:
@@ -115,19 +115,19 @@ class SqlItems(SqlGroup[ConnectionT], StoredItems):
 
     @abstractmethod
     def _note_edits(self, connection: ConnectionT, ids: list[int]) -> None:
-        """Add these items to the journal of edits, and cut it at its beginning."""
+        """Add these items to the journal of edits, and drop the journal's oldest entries."""
 
     @abstractmethod
     def _lock_ids(self, connection: ConnectionT, keys: Sequence[str]) -> dict[str, int]:
-        """Return the ids of the known keys, once nobody else can change these items."""
+        """Lock these items against other writers, and return the ids of the known keys."""
 
     def _ids(self, connection: ConnectionT, keys: Iterable[str]) -> dict[str, int]:
-        # What cannot be stored is not there; SQLite's JSON would cut it at NUL and find another key.
+        # A key that cannot be stored is unknown. SQLite's JSON would cut it at NUL and find another key.
         wanted = [self._database.key_parameter(key) for key in keys if is_storable(key)]
         return dict(self._rows(connection, "ids", {"keys": self._database.as_list(wanted)}))
 
     def _only_new(self, connection: ConnectionT, batch: list[NewItem]) -> list[NewItem]:
-        """Return the items of a batch whose keys are unknown, the first of each key."""
+        """Return the items of a batch whose keys are unknown; of several items with one key, the first."""
         known = self._ids(connection, [item.key for item in batch])
         new: dict[str, NewItem] = {}
         for item in batch:
@@ -136,7 +136,7 @@ class SqlItems(SqlGroup[ConnectionT], StoredItems):
         return list(new.values())
 
     def _move_in_tally(self, connection: ConnectionT, given: Parameters, status: int | None) -> None:
-        """Count the items ``ids`` under another status, or no longer where it is None."""
+        """Count the items ``given["ids"]`` under a new ``status``; None stops counting them."""
         counts = ItemCounts()
         for source, group, old, items in self._rows(connection, "count_ids", given):
             counts[source, group, old] -= items
@@ -152,14 +152,19 @@ def _change_parameters(change: ItemChange) -> dict[str, object]:
 
 
 Filters: TypeAlias = dict[str, str | int]
-"""What a row must match, by the name of the condition."""
+"""The values that an item must have, by the name of the condition in ``Paging.conditions``."""
 
 After: TypeAlias = tuple[SortValue, int]
+"""The sort value and the id of the last item before the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """What items are sorted by, the table whose index leads there, and how a value is written."""
+    """How items are sorted: by ``column``, then by ``id``.
+
+    Table ``first`` has the index of this order and is joined with ``second``. ``value`` is the SQL for a
+    cursor's value. ``nearby`` is whether items in this order are side by side in the file.
+    """
 
     column: str
     first: str = "state"
@@ -170,11 +175,11 @@ class SortOrder:
 
 
 class Paging(ABC, Generic[ConnectionT]):
-    """Pages read on one connection, inside a transaction; ``conditions`` are the filters in SQL, by name."""
+    """Reads pages of items in one transaction. ``conditions`` are the filters as SQL, by name."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]]
     conditions: ClassVar[Mapping[str, str]]
-    parameter: ClassVar[str]  # how a statement names a parameter
+    parameter: ClassVar[str]  # the pattern by which a statement names a parameter
     looked_at: ClassVar[int]
     nearby: ClassVar[int] = 1
 
@@ -184,7 +189,7 @@ class Paging(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
-        """Return the parts of the statement that read all matching rows; None if these may be many."""
+        """Return the SQL that reads all matching items by an index, or None if many items may match."""
 
     def are_few(self, name: str, filters: Filters, **parts: str) -> bool:
         statement = self._sql["matching"].format(matches=self.conditions[name], **parts)
@@ -217,7 +222,7 @@ class Paging(ABC, Generic[ConnectionT]):
         return self.parameter.format(name)
 
     def _filters(self, query: ItemQuery) -> Filters | None:
-        """Return what a row must match; None where nothing can."""
+        """Return the values that an item must have, or None if no item can match."""
         filters: Filters = {}
         for name in ("group", "source"):
             text = getattr(query, name)

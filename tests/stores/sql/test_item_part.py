@@ -22,7 +22,7 @@ def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     for paging in (SqlitePaging, PostgresPaging):
         monkeypatch.setattr(paging, "looked_at", 7)
         monkeypatch.setattr(paging, "nearby", 2)
-    monkeypatch.setattr("afresh.stores.sql.item_group.FEW", 5)
+    monkeypatch.setattr("afresh.stores.sql.item_part.FEW", 5)
     store.items.add(
         [
             NewItem(f"k{i * 7 % ITEMS}", "feed" if i % 20 == 1 else "web", f"h{i % 2}", weight=i % 3)

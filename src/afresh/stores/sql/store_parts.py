@@ -1,6 +1,6 @@
-"""The groups of a store's methods that SQLite and PostgreSQL share, each on statements of its own.
+"""The parts of a store that SQLite and PostgreSQL share. Each part has a ``.sql`` file per database.
 
-What a class here leaves abstract, the databases do in different ways.
+A class leaves a method abstract if the two databases implement it in different ways.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import afresh.stores.store as contract
 from afresh.stores.codecs import decompress
 from afresh.stores.rows import Row, check_due_times
 from afresh.stores.shared_time import ReservationState
-from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlGroup, T
+from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.observations import SqlObservations
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -41,8 +41,8 @@ _BATCH = 10_000
 _LEDGER = ("minutes", "sources", "requests", "bytes", "seconds", "money")
 
 
-class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
-    """Implements ``Copies``. A copy whose bytes do not have the hash that was stored is not handed out."""
+class SqlCopies(SqlPart[ConnectionT], contract.Copies):
+    """Implements ``Copies``. Raises ``StoreCorruptError`` if the bytes of a copy do not have its hash."""
 
     file = "copies"
 
@@ -57,12 +57,12 @@ class SqlCopies(SqlGroup[ConnectionT], contract.Copies):
         return [Version(*row) for row in self._fetch("versions", item_id=item_id)]
 
 
-class SqlEvents(SqlGroup[ConnectionT], contract.Events):
+class SqlEvents(SqlPart[ConnectionT], contract.Events):
     file = "events"
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         found = self._execute("take", now_s=now_s, until_s=now_s + retry_s, limit=limit)
-        return [Event(*row) for row in sorted(found)]  # RETURNING promises no order; the id comes first
+        return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
 
     def done(self, ids: Sequence[int]) -> None:
         self._execute("done", ids=self._database.as_list(ids))
@@ -74,7 +74,7 @@ class SqlEvents(SqlGroup[ConnectionT], contract.Events):
         return int(self._fetch("waiting")[0][0])
 
 
-class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
+class SqlNotices(SqlPart[ConnectionT], contract.StoredNotices):
     file = "notices"
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
@@ -94,7 +94,7 @@ class SqlNotices(SqlGroup[ConnectionT], contract.StoredNotices):
         return [Notice(*row) for row in self._fetch("open", after=after)]
 
 
-class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
+class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
     file = "ledger"
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
@@ -115,7 +115,7 @@ class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
         self._execute("forget", before=before_s / 60.0)
 
     def as_rows(self, connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]) -> list[Row]:
-        """Return what was spent by (minute, source) as rows of the ledger."""
+        """Return the spending by (minute, source) as database rows of the ledger."""
         ids = self._database.name_ids(connection, {source for _, source in spending})
         return [
             (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
@@ -123,11 +123,11 @@ class SqlLedger(SqlGroup[ConnectionT], contract.Ledger):
         ]
 
     def add_rows(self, connection: ConnectionT, table: Sequence[Row]) -> None:
-        """Add these rows to what the ledger has for their minutes and sources."""
+        """Add these amounts to the ledger's amounts of the same minutes and sources."""
         self._database.run_many(connection, self._sql["add"], _LEDGER, table)
 
 
-class SqlState(SqlGroup[ConnectionT], contract.State):
+class SqlState(SqlPart[ConnectionT], contract.State):
     file = "state"
 
     def get(self, name: str) -> bytes | None:
@@ -135,22 +135,25 @@ class SqlState(SqlGroup[ConnectionT], contract.State):
         return found[0][0] if found else None
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        self._database.write(lambda connection: self.set_inside(connection, values))
+        self._database.write(lambda connection: self.set_in_transaction(connection, values))
 
     def names(self) -> list[str]:
         return [name for (name,) in self._fetch("names")]
 
-    def set_inside(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
-        """Keep or drop each of these values inside a transaction, in one order for all writers."""
+    def set_in_transaction(self, connection: ConnectionT, values: Mapping[str, bytes | None]) -> None:
+        """Set each of these values, or drop it if it is None, in the transaction of ``connection``."""
+        # All writers write names in the same order, so that two writers cannot deadlock.
         kept = sorted((name, data) for name, data in values.items() if data is not None)
         dropped = sorted((name,) for name, data in values.items() if data is None)
         self._database.run_many(connection, self._sql["set"], ("names", "data"), kept)
         self._database.run_many(connection, self._sql["drop"], ("names",), dropped)
 
 
-class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
-    """Implements ``Leases``, except for how a database chooses and locks the items. Every lease has a token
-    that is larger than all tokens before it."""
+class SqlLeases(SqlPart[ConnectionT], contract.Leases):
+    """Implements ``Leases``, except how a database chooses and locks the items.
+
+    Every lease has a larger token than all leases before it.
+    """
 
     file = "leases"
 
@@ -192,11 +195,11 @@ class SqlLeases(SqlGroup[ConnectionT], contract.Leases):
 
     @abstractmethod
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
-        """Lease what the statement ``name`` chooses."""
+        """Lease the items that the statement ``name`` chooses."""
 
 
-class SqlPlan(SqlGroup[ConnectionT], contract.Plan):
-    """Implements ``Plan``, except for reading the columns."""
+class SqlPlan(SqlPart[ConnectionT], contract.Plan):
+    """Implements ``Plan``, except ``columns`` and ``columns_of``."""
 
     file = "plan"
 
@@ -215,8 +218,8 @@ class SqlPlan(SqlGroup[ConnectionT], contract.Plan):
         self._database.run_many(connection, self._sql["save"], ("due", "beliefs", "ids"), batch)
 
 
-class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
-    """Implements ``Fleet`` for a database on the workers' own machine, whose clock is theirs."""
+class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
+    """Implements ``Fleet`` for a database on the same machine as the workers, with the same clock."""
 
     file = "fleet"
 
@@ -268,11 +271,11 @@ class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
         return 0.0
 
     def _write_claims(self, name: str, **given: object) -> set[str]:
-        durable = self._database.survives_alone
+        durable = self._database.crashes_alone
         return {claim for (claim,) in self._execute(name, durable=durable, **given)}
 
     def _update(self, change: Callable[[ReservationState], tuple[T, ReservationState]]) -> T:
-        """Read the reservations, change them and keep them, in one transaction."""
+        """Read the reservations, change them and save them, in one transaction."""
 
         def work(connection: ConnectionT) -> T:
             (row,) = self._rows(connection, "pace", {})
@@ -283,8 +286,11 @@ class SqlFleet(SqlGroup[ConnectionT], contract.Fleet):
         return self._database.write(work)
 
 
-class SqlUpkeep(SqlGroup[ConnectionT], contract.Upkeep):
-    """Implements the checks of ``Upkeep``; ``contradictions`` names the statements that find some."""
+class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
+    """Implements the checks of ``Upkeep``.
+
+    Each statement named in ``contradictions`` returns one line of text per contradiction between tables.
+    """
 
     file = "upkeep"
     contradictions: ClassVar[tuple[str, ...]]
@@ -293,7 +299,10 @@ class SqlUpkeep(SqlGroup[ConnectionT], contract.Upkeep):
     def _count_contents(self, connection: ConnectionT) -> int: ...
 
     def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
-        """Yield what contradicts itself, and contents (or a sample of them) that are not what was stored."""
+        """Yield one line per contradiction between tables, and per content that does not have its hash.
+
+        With ``sample``, only about that many contents are read.
+        """
         for name in self.contradictions:
             for (line,) in self._rows(connection, name, {}):
                 yield line
@@ -310,7 +319,7 @@ class SqlUpkeep(SqlGroup[ConnectionT], contract.Upkeep):
 
 
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
-    """The groups that both databases have; each store adds those that its database does in its own way."""
+    """The parts that both databases share. Each store adds the parts that are specific to its database."""
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
         self.database, self.retention = database, retention
