@@ -101,7 +101,7 @@ def _describe_next_unit(
 def _dropped_rows(
     given: PlannedItems, dropped: NearestDropped, budget: float, per: str, chosen: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Describe the collected dropped items: the gain of a unit spent on each, and the budget of its return."""
+    """Describe the dropped items found: the gain of a unit spent on each, and the budget to bring it back."""
     if not dropped.found:
         return []
     rows = []

@@ -38,7 +38,7 @@ CLOCKS_APART_S = 60.0  # polls up to this far in the future are accepted, since 
 
 @dataclass(frozen=True, slots=True)
 class PollLog:
-    """Polls in the order of the file. ``item`` is the index in ``names``; ``groups`` has an entry per item."""
+    """Polls in file order. ``item`` is an index in ``names``; ``groups`` contains the group of each item."""
 
     names: pa.Array
     item: Ints
