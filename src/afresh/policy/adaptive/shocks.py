@@ -27,7 +27,7 @@ SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
 DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
 STEPS = 30  # of EM for that share
 # The tables of the families, and how many columns each has; 0: it is a vector.
-TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability"), 0)
+TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
 RAISED = 0.02  # a rise of the intensity after which a family's members are reviewed at once
 DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
@@ -69,6 +69,7 @@ class Shocks:
     evidence: Float64s
     mean: Float64s
     probability: Float64s
+    unreviewed_rise: Float64s
     found: Float64s
     seen: Float64s
     cumulative: Float64s
@@ -118,7 +119,11 @@ class Shocks:
         self._count(touched, place, since[row], now[row], events)
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        ends = [self.first_member[one : one + 2] for one in touched[rise > RAISED]]
+        # Large families rise in many small steps, none of which would matter alone.
+        self.unreviewed_rise[touched] = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
+        raised = touched[self.unreviewed_rise[touched] > RAISED]
+        self.unreviewed_rise[raised] = 0.0
+        ends = [self.first_member[one : one + 2] for one in raised]
         risen = [self.member_order[slice(*pair)] for pair in ends]
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
 
