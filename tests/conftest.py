@@ -14,6 +14,8 @@ import psycopg
 import pytest
 from tests import leftovers
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
+from tests.servers.quick_afresh import QuickAfresh, shared_quick_afresh
+from tests.waiting_first import waiting_first
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,8 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
-# Fewer of them in every run than in "thorough", which the slow tests use.
-hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=30)
+# Ten in every run, since the same ones prove nothing new the next time, and most properties run for many
+# objectives, estimators or decays. The slow tests use "thorough"; a test may ask for another number.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=10)
 hypothesis.settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("steady")
 
@@ -39,11 +42,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)  # after the order was drawn and slow tests were left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A slow test may take an hour, where it says nothing else."""
+    """Modules that wait come first; a slow test may take an hour, where it says nothing else."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(3600))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = waiting_first(
+        items, workers, lambda item: bool(item.get_closest_marker("waits")), _kept_together
+    )
+
+
+def _kept_together(item: pytest.Item) -> object:
+    """What is the same for tests that run one after the other: their module, or a name that several share."""
+    return next((mark.kwargs.get("together") for mark in item.iter_markers("waits")), None) or item.path
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,6 +81,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
     folder = tmp_path_factory.getbasetemp()
     with shared_postgres((folder.parent if WORKER else folder) / "postgres") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def quick_afresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickAfresh]:
+    """``afresh`` commands that begin at once, for the whole run."""
+    folder = tmp_path_factory.getbasetemp()
+    with shared_quick_afresh((folder.parent if WORKER else folder) / "quick") as quick:
+        yield quick
 
 
 @pytest.fixture(scope="session")

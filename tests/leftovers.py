@@ -75,9 +75,13 @@ class Leftovers:
         try:
             yield
         finally:
+            before = signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # an impatient second one must not disturb it
             found = [str(one) for one in self._processes()]
             found += [f"temporary file {path}" for path in self._files()]
             self._clear()
+            signal.signal(signal.SIGINT, before)
             if found:
                 _report(session.config, found)
                 session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED

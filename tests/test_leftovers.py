@@ -90,3 +90,32 @@ def test_never_begun():
     assert "failed" not in output
     assert not lives(pid)
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_second_interrupt_does_not_disturb_the_clearing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "told")
+    # It does not end when the run tells it to, but says so: the run is clearing up then.
+    stays = """
+STAYS = '''
+import signal
+signal.signal(signal.SIGTERM, lambda *_: open("told", "w").close())
+print("ready", flush=True)
+while True:
+    signal.pause()
+'''
+
+def test_it():
+    child = subprocess.Popen([sys.executable, "-c", STAYS], start_new_session=True, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    Path("pid").write_text(str(child.pid))
+    raise KeyboardInterrupt
+"""
+    run = inner(tmp_path, stays, "-n0")
+    (tmp_path / "told").read_text()
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate()
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, output
+    pid = int((tmp_path / "pid").read_text())
+    assert f"process {pid}:" in output
+    assert not lives(pid)
+    assert not list((tmp_path / "tmp").iterdir())

@@ -12,11 +12,14 @@ import sys
 import urllib.request
 import venv
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from tests.engine.living import LivingSite
+from tests.servers.quick_afresh import QuickAfresh
+
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).parent.parent
 LARGEST = 2_000_000
@@ -70,27 +73,49 @@ def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -
     assert "afresh = afresh.cli.entry:main" in texts["entry_points.txt"]
 
 
-def works(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
-    """From the version to a mirror that is served."""
+# Several commands, one after the other in one process, and what each of them printed.
+SEVERAL = """
+import io, json, sys
+from contextlib import redirect_stdout
+import afresh
+from afresh.cli.app import main
 
-    def afresh(*words: str) -> str:
-        ran = subprocess.run(
-            [*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+printed = [afresh.__file__]
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    with redirect_stdout(io.StringIO()) as out:
+        try:
+            main()
+        except SystemExit as ended:
+            assert not ended.code, words
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
 
-    assert afresh("--version").startswith("afresh 0.")
+
+def works(run: Callable[[list[list[str]]], list[str]], folder: Path) -> None:
+    """From the version to a mirror. ``run`` runs commands in the folder; it returns what each printed."""
     (folder / "items.csv").write_text("item,rate\na,1\nb,2\nc,3\nd,4\ne,5\n")
-    assert json.loads(afresh("plan", "items.csv", "--budget", "5/d", "--json"))["dropped"] == 1
-    afresh("init", ".")
+    quick = ["--allow-private", "--host-delay", "0.001s", "--budget", "100/s"]
     with LivingSite([1.0] * 3) as site:
-        afresh("add", "--allow-private", *site.urls())
-        quick = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
-        assert json.loads(afresh("run", "--once", *quick, "--json"))["polls"] == 3
-    served = subprocess.Popen(
-        [*command, "serve", "--port", "0"], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
-    )
+        version, plan, _, _, ran = run(
+            [
+                ["--version"],
+                ["plan", "items.csv", "--budget", "5/d", "--json"],
+                ["init", "."],
+                ["add", "--allow-private", *site.urls()],
+                ["run", "--once", *quick, "--json"],
+            ]
+        )
+    assert version.startswith("afresh 0.")
+    assert json.loads(plan)["dropped"] == 1
+    assert json.loads(ran)["polls"] == 3
+
+
+def serves(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    """The mirror has a dashboard."""
+    words = [*command, "serve", "--port", "0"]
+    served = subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         assert served.stderr is not None
         address = re.search(r"http://\S+/", served.stderr.readline())
@@ -108,12 +133,20 @@ def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) ->
     """A wheel is a folder of modules in an archive: unpacked first on the path, it is what runs."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "unpacked")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "unpacked"), "PYTHONDONTWRITEBYTECODE": "1"}
-    where = [sys.executable, "-c", "import afresh; print(afresh.__file__)"]
-    found = subprocess.run(where, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert found.stdout.startswith(str(tmp_path))
-    (tmp_path / "work").mkdir()
-    works([sys.executable, "-m", "afresh"], tmp_path / "work", environment)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "unpacked")}
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def run(commands: list[list[str]]) -> list[str]:
+        words = [sys.executable, "-c", SEVERAL, json.dumps(commands)]
+        ran = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        where, *printed = json.loads(ran.stdout)
+        assert where.startswith(str(tmp_path))
+        return printed
+
+    works(run, folder)
+    serves([sys.executable, "-m", "afresh"], folder, environment)
 
 
 @pytest.mark.slow
@@ -124,36 +157,33 @@ def test_a_clean_environment_installs_and_runs_the_wheel(wheel: Path, tmp_path: 
     words = [str(bin_folder / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
     subprocess.run(words, check=True, capture_output=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    (tmp_path / "work").mkdir()
-    works([str(bin_folder / "afresh")], tmp_path / "work", environment)
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def run(commands: list[list[str]]) -> list[str]:
+        each = [[str(bin_folder / "afresh"), *words] for words in commands]
+        given = {"cwd": folder, "env": environment, "check": True, "stdout": subprocess.PIPE, "text": True}
+        return [subprocess.run(words, **given).stdout for words in each]
+
+    works(run, folder)
+    serves([str(bin_folder / "afresh")], folder, environment)
 
 
 @pytest.mark.parametrize(
     ("shell", "words"), [("bash", "complete"), ("zsh", "#compdef"), ("fish", "complete")]
 )
-def test_shells_can_complete_commands(shell: str, words: str) -> None:
-    script = _afresh({"_AFRESH_COMPLETE": f"source_{shell}"})
+def test_shells_can_complete_commands(quick_afresh: QuickAfresh, shell: str, words: str) -> None:
+    script = _afresh(quick_afresh, {"_AFRESH_COMPLETE": f"source_{shell}"})
     assert words in script
     assert "afresh" in script
 
 
-def test_completion_knows_commands_and_options() -> None:
-    shown = _afresh({"_AFRESH_COMPLETE": "complete_bash", "COMP_WORDS": "afresh pl", "COMP_CWORD": "1"})
-    assert shown.split() == ["plan"]
-    shown = _afresh(
-        {"_AFRESH_COMPLETE": "complete_bash", "COMP_WORDS": "afresh plan --bud", "COMP_CWORD": "2"}
-    )
-    assert shown.split() == ["--budget"]
+def test_completion_knows_commands_and_options(quick_afresh: QuickAfresh) -> None:
+    for line, number, found in (("afresh pl", "1", "plan"), ("afresh plan --bud", "2", "--budget")):
+        asked = {"_AFRESH_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": number}
+        assert _afresh(quick_afresh, asked).split() == [found]
 
 
-def _afresh(environment: dict[str, str]) -> str:
+def _afresh(quick: QuickAfresh, environment: dict[str, str]) -> str:
     """What ``afresh`` says to a shell that completes a line."""
-    code = "import sys; sys.argv = ['afresh']; from afresh.cli.app import main; main()"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return ran.stdout
+    return quick.run(environment={**os.environ, **environment}).stdout

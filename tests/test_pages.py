@@ -11,8 +11,6 @@ import configparser
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +21,8 @@ from tests.pages.stage import Stage, staged
 from tests.servers.quick_afresh import QuickAfresh
 
 from afresh.engine import plugins
+
+pytestmark = pytest.mark.waits
 
 RUN = ("sh", "python", "toml")
 # Blocks that are not run, by page, first words and reason.
@@ -49,9 +49,10 @@ def test_every_block_is_run_or_has_a_reason() -> None:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("stage")
-    with QuickAfresh(folder) as quick, staged(folder, quick.shell, postgres_url) as found:
+def stage(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url: str, quick_afresh: QuickAfresh
+) -> Iterator[Stage]:
+    with staged(tmp_path_factory.mktemp("stage"), quick_afresh.shell, postgres_url) as found:
         yield found
 
 
@@ -79,7 +80,7 @@ def script(blocks: list[Block], stage: Stage, folder: Path) -> str:
             lines.append(f"cp {number}.toml afresh.toml && afresh config check")
         else:
             (folder / f"{number}.py").write_text(stage.told(block.text))
-            lines.append(f"{sys.executable} {number}.py")
+            lines.append(f"quick {number}.py")
     return "\n".join(lines)
 
 
@@ -105,7 +106,7 @@ def test_a_command_that_fails_fails_the_page(stage: Stage, tmp_path: Path) -> No
             stage.run(f"afresh plan no-such-file.csv --budget 5/d{rest}\ntrue", tmp_path)
 
 
-def test_the_unit_starts_what_there_is() -> None:
+def test_the_unit_starts_what_there_is(quick_afresh: QuickAfresh) -> None:
     """It parses, and every command that it calls exists, with its options."""
     (unit,) = (block.text for block in blocks_of("deploy") if block.language == "ini")
     parser = configparser.ConfigParser(strict=True)
@@ -114,10 +115,8 @@ def test_the_unit_starts_what_there_is() -> None:
     calls = re.findall(r"^Exec\w+=/opt/afresh/bin/afresh (\w+)(.*)$", unit, re.MULTILINE)
     assert [command for command, _ in calls] == ["config", "run"]
     for command, options in calls:
-        words = [sys.executable, "-m", "afresh", command, "--help"]
-        ran = subprocess.run(
-            words, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"}
-        )
+        ran = quick_afresh.run(command, "--help", environment={**os.environ, "COLUMNS": "200"})
+        assert ran.returncode == 0
         for option in re.findall(r"--[a-z-]+", options):
             assert option in ran.stdout
 

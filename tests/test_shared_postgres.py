@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 from tests.servers.postgres import shared_postgres
 from tests.waiting import until
+
+pytestmark = pytest.mark.waits
 
 USER = """
 import sys
@@ -21,15 +26,21 @@ with shared_postgres(Path(sys.argv[1])) as server:
 REPOSITORY = Path(__file__).parent.parent
 
 
-def user(place: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Another process that uses the server until it is killed, or hears a line; the server's folder."""
-    process = subprocess.Popen(
+def started(place: Path, **environment: str) -> subprocess.Popen[str]:
+    """Another process that uses the server until it is killed, or hears a line."""
+    return subprocess.Popen(
         [sys.executable, "-c", USER, str(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=REPOSITORY,
+        env={**os.environ, **environment},
     )
+
+
+def user(place: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process that uses the server, and the server's folder."""
+    process = started(place)
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
 
@@ -53,3 +64,29 @@ def test_a_server_whose_users_were_all_killed_is_stopped_and_another_is_started(
     with shared_postgres(tmp_path) as server:
         assert server.folder != folder
     assert not server.folder.exists()
+
+
+def test_an_initdb_in_its_middle_leaves_no_shared_memory(open_folder: Path) -> None:
+    open_folder.chmod(0o777)  # the server may run as another user
+    killed = started(open_folder / "place", TMPDIR=str(open_folder))
+
+    def lines() -> list[str]:
+        return [line for file in open_folder.glob("*/data/postmaster.pid") for line in contents(file)]
+
+    until(lambda: len(lines()) >= 7, "PostgreSQL has shared memory")
+    pid, *_, shared_memory = lines()[:7]
+    os.kill(abs(int(pid)), signal.SIGSTOP)  # it does not end by itself; pg_ctl could not end it either
+    killed.kill()
+    killed.communicate()
+    until(lambda: not list(open_folder.glob("afresh-pg-*")), "the guard removes everything")
+    table = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+    assert table[0][1] == "shmid"
+    assert shared_memory.split()[1] not in [row[1] for row in table]
+
+
+def contents(file: Path) -> list[str]:
+    """Nothing if it is gone."""
+    try:
+        return file.read_text().splitlines()
+    except FileNotFoundError:
+        return []

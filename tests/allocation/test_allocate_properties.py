@@ -17,7 +17,7 @@ from afresh.allocation.problem import ProblemOptions
 from afresh.values.results import Allocation
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
-some = settings(max_examples=15, deadline=None)
+some = settings(deadline=None)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ rate_lists = st.lists(st.floats(-3, 3).map(lambda x: 10.0**x), min_size=1, max_s
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("order", ["fixed", "random"])
 @given(rates=rate_lists, target=st.floats(0.01, 0.999))
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 def test_the_plan_of_that_budget_has_the_freshness(
     policy: str, order: str, rates: list[float], target: float
 ) -> None:

@@ -56,7 +56,7 @@ def test_no_shift_of_spend_improves_the_plan(
 
 @objectives
 @given(rates=rate_lists, effort=st.floats(-1, 1.5).map(lambda x: 10.0**x))
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 def test_exponential_objects_agree_with_the_closed_form(
     objective: str, rates: list[float], effort: float
 ) -> None:

@@ -39,7 +39,7 @@ def test_every_objective_has_its_formula() -> None:
 
 @every
 @given(r=ratios)
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 def test_value_and_marginal_are_the_formula_and_its_derivative(key: tuple[str, str], r: float) -> None:
     objective, loss = OBJECTIVES[key], LOSSES[key]
     with mp.workdps(60):

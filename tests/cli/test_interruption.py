@@ -15,7 +15,16 @@ import json, os, signal, sys
 from afresh.cli import interruption
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
-WORK = {"returns": lambda: None, "exits": lambda: sys.exit(3), "fails": lambda: 1 / 0}[sys.argv[1]]
+
+def convert():  # as a library that turns every exception into an error of its own
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise OSError("failed") from None
+
+WORK = {
+    "returns": lambda: None, "exits": lambda: sys.exit(3), "fails": lambda: 1 / 0, "converts": convert
+}[sys.argv[1]]
 
 def run_and_signal_at(line):
     seen, begun = -1, False
@@ -28,7 +37,7 @@ def run_and_signal_at(line):
             seen += 1
             if seen == line:
                 os.write(told, f"{frame.f_code.co_name}:{frame.f_lineno}".encode())
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.Signals[sys.argv[2]])
         return trace
     sys.settrace(trace)
     interruption.INTERRUPTION.program(WORK)
@@ -55,15 +64,27 @@ print(json.dumps(found))
 """
 
 
+def ends_by_line(work: str, number: str) -> list[tuple[str, int]]:
+    """Return every line, and the exit code if the signal comes before it; at the end, without a signal."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, work, number], capture_output=True, text=True, check=True, timeout=120
+    )
+    return [(line, code) for line, code in json.loads(ran.stdout)]
+
+
 @pytest.mark.parametrize(("work", "code"), [("returns", 0), ("exits", 3), ("fails", 4)])
 def test_a_signal_before_any_line_is_an_interruption_or_comes_too_late(work: str, code: int) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, work], capture_output=True, text=True, check=True, timeout=120
-    )
-    *signalled, undisturbed = json.loads(ran.stdout)
-    assert undisturbed == ["", code]
+    *signalled, undisturbed = ends_by_line(work, "SIGINT")
+    assert undisturbed == ("", code)
     assert len(signalled) > 20
     assert {end for _, end in signalled} == {130, code}, signalled
     # Once the program has said that it ended by itself, it ends as it would have.
     late = [end for _, end in signalled].index(code)
     assert late > len(signalled) / 2, signalled
+
+
+def test_an_exception_that_is_raised_again_does_not_decide_the_end_of_an_interrupted_command() -> None:
+    """The guard asks for a lost exception again, by SIGURG; by then the command may be ending."""
+    ends = ends_by_line("converts", "SIGURG")
+    assert len(ends) > 20
+    assert {end for _, end in ends} == {130}, ends

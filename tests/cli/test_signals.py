@@ -20,8 +20,10 @@ from tests.servers.threaded import served
 
 from afresh.engine.app import open_engine
 
-AT_ONCE = 3
-"""Processes that run beside each other."""
+pytestmark = pytest.mark.waits
+
+AT_ONCE = 6
+"""Processes that run beside each other; most of the time they wait."""
 
 
 def ended_at(here: World, when: Sequence[Moment]) -> list[Ended]:
@@ -42,7 +44,7 @@ def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
     chance = random.Random(seed)
     endless = moments(chance, ENDLESS, 1, 3.0)
     others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 1.0)
-    with world(tmp_path, rows=20_000) as here:
+    with world(tmp_path, rows=20_000, pages=100) as here:
         judge(ended_at(here, [*endless, *others]), seed)
 
 
@@ -51,7 +53,7 @@ def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_signal_at_very_many_moments(command: str, tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
-    span_s = 15.0 if command == "demo" else 4.0 if command in ENDLESS else 2.0
+    span_s = 8.0 if command == "demo" else 4.0 if command in ENDLESS else 2.0
     each = 200 if command == "demo" else 20
     with world(tmp_path) as here:
         judge(ended_at(here, moments(random.Random(seed), [command], each, span_s)), seed)
@@ -78,6 +80,18 @@ def eaten():
     except BaseException:
         pass
     threading.Event().wait(60)
+
+def swallowed():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        pass
+
+def swallowed_and_drained():
+    swallowed()
+    asked = threading.Event()
+    with INTERRUPTION.stopping_by(asked.set):
+        asked.wait(60)
 
 def in_c():
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
@@ -123,6 +137,7 @@ INTERRUPTION.program(work)
     [
         ("dropped", "SIGINT", ""),
         ("eaten", "SIGTERM", ""),
+        ("swallowed", "SIGINT", ""),
         ("in_c", "SIGTERM", ""),
         ("twice_in_c", "SIGTERM", ""),
         ("held", "SIGINT", "whole\n"),
@@ -142,9 +157,12 @@ def test_no_signal_is_lost(case: str, name: str, out: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_that_no_signal_ended_ends_as_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", ["done", "swallowed_and_drained"])
+def test_a_command_that_no_signal_ended_or_that_was_asked_to_stop_ends_with_0(
+    case: str, tmp_path: Path
+) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "done"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, case], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 

@@ -7,11 +7,8 @@ to the millisecond in virtual time, in ``test_troubles.py``.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.engine.living import CLOCK, LivingSite
-from tests.servers.children import end_child, start_child
 from tests.servers.postgres import PostgresServer
+from tests.servers.quick_afresh import QuickAfresh, QuickProcess
 from tests.stores.backends import schema_url
 from tests.waiting import LIMIT_S, until
 
@@ -29,9 +26,10 @@ from afresh.engine.app import open_engine
 from afresh.engine.engine import Engine
 from afresh.stores.store import PLANNER
 
+pytestmark = pytest.mark.waits
+
 HOSTS, PAGES = 4, 40
 BUDGET, DELAY_S, CLAIM_S = 60.0, 0.05, 1.5
-RUN = "from afresh.cli.app import main; main()"
 SETTINGS = f"""
 [store]
 url = "{{url}}"
@@ -52,11 +50,11 @@ allow_private = true
 class Fleet:
     """Engines in processes of their own, each with a folder of its own, on one store and one site."""
 
-    def __init__(self, folder: Path, url: str, site: LivingSite) -> None:
-        self.site, self._folder = site, folder
+    def __init__(self, quick: QuickAfresh, folder: Path, url: str, site: LivingSite) -> None:
+        self.site, self._quick, self._folder = site, quick, folder
         folder.mkdir(exist_ok=True)
         (folder / "afresh.toml").write_text(SETTINGS.format(url=url))
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[QuickProcess] = []
         self.cut_off: Counter[int] = Counter()  # items that were leased when an engine was killed
         self._log = folder / "log"
         with self.engine() as engine:
@@ -66,12 +64,10 @@ class Fleet:
         """An engine of ours on the same store, to look and ask with."""
         return open_engine(self._folder)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> None:
         """One more ``afresh run``."""
         with self._log.open("ab") as log:
-            process = start_child(RUN, "-C", str(self._folder), "run", stdout=subprocess.DEVNULL, stderr=log)
-        self.processes.append(process)
-        return process
+            self.processes.append(self._quick.start("run", folder=self._folder, err=log))
 
     def refused(self) -> Counter[int]:
         """The items whose outcomes came after another engine had polled them, as the engines say."""
@@ -102,19 +98,19 @@ class Fleet:
         for process in running:
             process.send_signal(signal.SIGTERM)
         for process in running:
-            assert process.wait(timeout=LIMIT_S) == 0
+            assert process.wait(LIMIT_S) == 0
 
     def close(self) -> None:
         """Whatever happened, nothing stays."""
         for process in self.processes:
-            end_child(process)
+            process.close()
 
 
 @contextmanager
-def fleet_on(folder: Path, url: str, pages: int = PAGES) -> Iterator[Fleet]:
+def fleet_on(quick: QuickAfresh, folder: Path, url: str, pages: int = PAGES) -> Iterator[Fleet]:
     rates = np.random.default_rng(5).gamma(0.5, 1.0, pages)
     with LivingSite(rates.tolist(), hosts=HOSTS) as site:
-        fleet = Fleet(folder, url, site)
+        fleet = Fleet(quick, folder, url, site)
         try:
             yield fleet
         finally:
@@ -139,11 +135,10 @@ def kill_one(fleet: Fleet, rng: np.random.Generator, polls: int) -> None:
     """One of two is killed at a random moment; the other takes over all hosts within a claim's time."""
     fleet.served(int(rng.integers(polls)))
     victim = fleet.processes[int(rng.integers(2))]
-    victim.send_signal(signal.SIGSTOP)
-    os.waitpid(victim.pid, os.WUNTRACED)
+    victim.stop()
     with fleet.engine() as engine:  # before the other one finds it dead, and its leases are no more
         fleet.cut_off.update(item_id for item_id, _ in engine.store.leases.open(CLOCK.now_s() - 60.0))
-    end_child(victim)
+    victim.close()
     killed_s = CLOCK.now_s()
     fleet.waits(lambda: asked_since(fleet.site, killed_s) == set(range(HOSTS)))
 
@@ -167,18 +162,20 @@ def kept_everything(fleet: Fleet) -> None:
             assert 0 <= missing <= fleet.cut_off[item.id], item.key
 
 
-def test_a_killed_engine_and_a_stopped_database(own_postgres: PostgresServer, tmp_path: Path) -> None:
-    rng = np.random.default_rng()
-    with fleet_on(tmp_path / "mirror", schema_url(own_postgres.url(), tmp_path)) as fleet:
+def test_a_killed_engine_and_a_stopped_database(
+    quick_afresh: QuickAfresh, own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    rng, url = np.random.default_rng(), schema_url(own_postgres.url(), tmp_path)
+    with fleet_on(quick_afresh, tmp_path / "mirror", url) as fleet:
         disturbed(fleet, own_postgres, rng, 1, 40)
 
 
 @pytest.mark.slow
 def test_engines_killed_and_a_database_stopped_again_and_again(
-    own_postgres: PostgresServer, tmp_path: Path
+    quick_afresh: QuickAfresh, own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    rng = np.random.default_rng()
-    with fleet_on(tmp_path / "mirror", schema_url(own_postgres.url(), tmp_path), 400) as fleet:
+    rng, url = np.random.default_rng(), schema_url(own_postgres.url(), tmp_path)
+    with fleet_on(quick_afresh, tmp_path / "mirror", url, 400) as fleet:
         disturbed(fleet, own_postgres, rng, 8, 300)
 
 
@@ -201,9 +198,9 @@ def disturbed(fleet: Fleet, server: PostgresServer, rng: np.random.Generator, ti
     kept_everything(fleet)
 
 
-def test_two_engines_on_one_file(tmp_path: Path) -> None:
+def test_two_engines_on_one_file(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
     rng = np.random.default_rng()
-    with fleet_on(tmp_path / "mirror", "sqlite:afresh.db") as fleet:
+    with fleet_on(quick_afresh, tmp_path / "mirror", "sqlite:afresh.db") as fleet:
         fleet.start(), fleet.start()
         fleet.waits(lambda: len(fleet.working()) == 2)
         with fleet.engine() as engine:
@@ -217,12 +214,12 @@ def test_two_engines_on_one_file(tmp_path: Path) -> None:
         kept_everything(fleet)
 
 
-def test_status_names_the_workers(tmp_path: Path) -> None:
-    with fleet_on(tmp_path / "mirror", "sqlite:afresh.db") as fleet:
+def test_status_names_the_workers(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
+    with fleet_on(quick_afresh, tmp_path / "mirror", "sqlite:afresh.db") as fleet:
         fleet.start()
         fleet.waits(lambda: len(fleet.working()) == 1)
-        command = [sys.executable, "-c", RUN, "-C", str(tmp_path / "mirror"), "status", "--json"]
-        (worker,) = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["workers"]
+        status = quick_afresh.run("status", "--json", folder=tmp_path / "mirror")
+        (worker,) = json.loads(status.stdout)["workers"]
         assert worker["plans"]
         assert 1 <= worker["groups"] <= HOSTS
         fleet.stop()

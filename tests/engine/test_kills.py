@@ -7,18 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
-from tests.servers.children import end_child, start_child
+from tests.servers.quick_afresh import QuickAfresh
 from tests.waiting import until
 
 from afresh.values.items import ItemQuery
 
+pytestmark = pytest.mark.waits
+
 BUDGET = 150.0
-RUN = """
-import sys
-from afresh.engine.app import open_engine
-with open_engine(sys.argv[1]) as engine:
-    engine.run()
-"""
 SETTINGS = f"""
 [budget]
 requests = "{BUDGET}/s"
@@ -32,9 +28,9 @@ allow_private = true
 """
 
 
-def killed_after(site: LivingSite, folder: Path, requests: int) -> None:
+def killed_after(quick: QuickAfresh, site: LivingSite, folder: Path, requests: int) -> None:
     """Run an engine in a process of its own and kill it after so many requests."""
-    process, before = start_child(RUN, str(folder)), len(site.requests)
+    process, before = quick.start("run", folder=folder), len(site.requests)
     try:
         until(
             lambda: len(site.requests) >= before + requests or process.poll() is not None,
@@ -42,7 +38,7 @@ def killed_after(site: LivingSite, folder: Path, requests: int) -> None:
         )
         assert process.poll() is None, "the engine ended by itself"
     finally:
-        end_child(process)
+        process.close()
 
 
 def check(site: LivingSite, folder: Path, pages: int) -> None:
@@ -59,14 +55,14 @@ def check(site: LivingSite, folder: Path, pages: int) -> None:
                 assert copy.content in served
 
 
-def kill_many(folder: Path, kills: int, pages: int) -> None:
+def kill_many(quick: QuickAfresh, folder: Path, kills: int, pages: int) -> None:
     (folder / "afresh.toml").write_text(SETTINGS)
     rng = np.random.default_rng(7)
     with LivingSite(rng.gamma(0.5, 0.1, pages).tolist(), lasts_s=60.0 + 30.0 * kills) as site:
         with engine_for(folder) as engine:
             engine.add(site.urls())
         for _ in range(kills):
-            killed_after(site, folder, int(rng.integers(1, 2 * pages)))
+            killed_after(quick, site, folder, int(rng.integers(1, 2 * pages)))
             check(site, folder, pages)
         # One more run has everything: what was under way at a kill is polled again.
         with engine_for(folder, more='[run]\nlease = "1s"') as engine:
@@ -76,11 +72,11 @@ def kill_many(folder: Path, kills: int, pages: int) -> None:
         assert site.twice == []
 
 
-def test_three_kills_lose_nothing(tmp_path: Path) -> None:
-    kill_many(tmp_path, 3, 60)
+def test_three_kills_lose_nothing(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
+    kill_many(quick_afresh, tmp_path, 3, 60)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
-    kill_many(tmp_path, 50, 200)
+def test_fifty_kills_lose_nothing(quick_afresh: QuickAfresh, tmp_path: Path) -> None:
+    kill_many(quick_afresh, tmp_path, 50, 200)

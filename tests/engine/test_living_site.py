@@ -16,6 +16,8 @@ from afresh.engine.runner.engine_run import RunProgress
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemChange, ItemQuery
 
+pytestmark = pytest.mark.waits
+
 # Half the pages never change, which a plan can win on and uniform polling cannot.
 RATES = np.repeat([0.0, 6.0], 10)
 BUDGET = 45.0

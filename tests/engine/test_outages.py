@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 from tests.engine.living import LivingSite, engine_for
 from tests.engine.virtual_site import VirtualSite
+from tests.servers.quick_afresh import QuickAfresh
 from tests.stores.sqlite.test_database import files_no_larger_than
 from tests.waiting import LIMIT_S
 
@@ -82,18 +81,15 @@ def test_names_that_cannot_be_looked_up_for_a_while(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["status"], ["run", "--once"]])
-def test_a_store_from_the_future_is_refused_in_one_line(tmp_path: Path, command: list[str]) -> None:
+def test_a_store_from_the_future_is_refused_in_one_line(
+    quick_afresh: QuickAfresh, tmp_path: Path, command: list[str]
+) -> None:
     with engine_for(tmp_path):
         (tmp_path / "afresh.toml").write_text("")
     with closing(sqlite3.connect(tmp_path / "afresh.db")) as connection:
         connection.execute("PRAGMA user_version = 999")
     before = (tmp_path / "afresh.db").read_bytes()
-    told = subprocess.run(
-        [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    told = quick_afresh.run(*command, folder=tmp_path)
     assert told.returncode == 1
     assert "was written by a newer afresh (schema 999" in told.stderr
     assert len(told.stderr.splitlines()) == 1

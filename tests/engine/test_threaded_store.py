@@ -10,7 +10,7 @@ from tests.virtual_time import VirtualTime
 
 from afresh.engine.logs import LOGGER
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.errors import StoreFullError
 
 

@@ -17,7 +17,7 @@ from afresh.money.total_refreshes import best_total_refreshes
 from afresh.papers.razniewski.incomes import against_uniform, net_income
 from afresh.values.errors import InputError
 
-TIMES = settings(max_examples=30, deadline=None)
+TIMES = settings(deadline=None)
 SPECS = ["exponential", "linear", "weibull:0.7", "lomax:1.5"]
 amounts = hnp.arrays(np.float64, 6, elements=st.floats(1e-2, 1e1))
 columns = st.fixed_dictionaries(

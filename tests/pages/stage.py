@@ -56,16 +56,16 @@ git() {{ [ "$1" = clone ]; }}                        # a small repository is the
 _UNTIL_STOPPED = f"""
 afresh() {{
   case "$1" in
-    demo) quick demo --help ;;                       # test_demo watches it
+    demo) quick "" demo --help ;;                       # test_demo watches it
     --install-completion) "{sys.executable}" -m afresh "$@" ;;  # it asks which shell called it
     serve) [ -n "$served" ] || start_serving "$@" ;;
     run) case " $* " in *" --for "* | *" --once "* | *" --dry-run "*) ;; *) set -- "$@" --once ;; esac
-         quick "$@" ;;
-    *) quick "$@" ;;
+         quick "" "$@" ;;
+    *) quick "" "$@" ;;
   esac
 }}
 start_serving() {{
-  exec 3< <(exec "{sys.executable}" -m afresh "$@" --port 0 2>&1)
+  exec 3< <(exec "${{quick[@]}}" "" "$@" --port 0 2>&1)
   trap "kill $!" EXIT
   read -r said <&3 && served=${{said#*http://}} && served=${{served%%/*}}
 }}
@@ -210,7 +210,7 @@ def make_house(url: str, name: str) -> str:
 
 @contextmanager
 def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
-    """All of it; ``quick`` is a definition of ``afresh`` for bash."""
+    """All of it; ``quick`` is how bash starts commands quickly."""
     found, worker = papers(), os.environ.get("PYTEST_XDIST_WORKER", "alone")
     database = make_house(postgres_url, f"house_{worker}")
     with site() as address, SearchSite(found, lambda: 0.0) as search:
@@ -224,6 +224,12 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "postgresql://me@db.example.org/copies?": f"{database}{'&' if '?' in database else '?'}",
             "--for 60s": "--once",
             "for_s=60": "once=True",
+            # Smaller worlds and papers, which take a part of the time; test_replay_commands and
+            # test_reproduce_command have larger ones.
+            "2023-08-23": "2025-08-23",
+            "--items 100": "--items 20",
+            "--items 150": "--items 20",
+            "reproduce cho": "reproduce yang",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }
         environment = {
@@ -234,14 +240,12 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "HOUSE_URL": database,
             "STOCK_URL": "sqlite:stock.db",
         }
-        head = (
-            "set -e -o pipefail\n" + quick.replace("afresh()", "quick()", 1) + _UNTIL_STOPPED + _IN_PLACE_OF
-        )
+        head = "set -e -o pipefail\n" + quick + _UNTIL_STOPPED + _IN_PLACE_OF
         (model / "found.jsonl").write_text(f'{{"item": "{address}news", "content": "found"}}\n')
         stage = Stage(model, leads, head, environment)
         stage.run("afresh init . && afresh add --sitemap https://example.org/sitemap.xml", model)
         stage.run(
-            "afresh run --once --json\nafresh history git website.git -o docs --start 2023-08-23", model
+            "afresh run --once --json\nafresh history git website.git -o docs --start 2025-08-23", model
         )
         shutil.rmtree(model / "__pycache__", ignore_errors=True)
         yield stage

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tests.slow_cases import with_slow_cases
 
 from afresh.papers.page import html_page, inline_svg
 from afresh.papers.report import Check, PaperFigure, Report, Section
@@ -56,10 +58,19 @@ class _Reader(HTMLParser):
                 self.targets.append((value or "").removeprefix("#"))
 
 
+# A picture takes a tenth of a second: the first of each paper in every run, all of them in the slow suite.
+@pytest.fixture(
+    scope="module", params=with_slow_cases([1, None], kept=1), ids=["first figures", "all figures"]
+)
+def drawn(request: pytest.FixtureRequest, reports: dict[str, Report]) -> list[Report]:
+    """The report of every paper, with as many figures as shall be drawn."""
+    return [replace(report, figures=report.figures[: request.param]) for report in reports.values()]
+
+
 @pytest.fixture(scope="module")
-def page(reports: dict[str, Report]) -> str:
-    """The report of every paper, with pictures."""
-    return html_page(list(reports.values()), inline_svg)
+def page(drawn: list[Report]) -> str:
+    """The page of these reports."""
+    return html_page(drawn, inline_svg)
 
 
 @pytest.fixture(scope="module")
@@ -105,21 +116,21 @@ def test_every_anchor_is_there_and_only_once(read: _Reader) -> None:
     assert set(read.targets) <= set(read.ids)
 
 
-def test_every_figure_check_and_reason_is_there(read: _Reader, reports: dict[str, Report]) -> None:
+def test_every_figure_check_and_reason_is_there(read: _Reader, drawn: list[Report]) -> None:
     text = " ".join(read.text)
-    figures = [figure for report in reports.values() for figure in report.figures]
+    figures = [figure for report in drawn for figure in report.figures]
     assert read.tags["svg"] == read.tags["figure"] == len(figures)
     for figure in figures:
         assert f"{figure.name}: {figure.title}" in text
         assert figure.paper_shows in text
-    checks = [check for report in reports.values() for check in report.checks()]
+    checks = [check for report in drawn for check in report.checks()]
     assert all(check.name in text and check.reason in text for check in checks)
     assert read.tags["tr"] >= len(checks)
 
 
 def test_the_same_twice(cho: Report) -> None:
     first, second = (
-        html_page([Report(cho.key, cho.citation, (), cho.figures[:2])], inline_svg) for _ in range(2)
+        html_page([Report(cho.key, cho.citation, (), cho.figures[:1])], inline_svg) for _ in range(2)
     )
     assert first == second
 

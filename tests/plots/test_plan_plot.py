@@ -37,7 +37,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", with_slow_cases(list(SHAPES), kept=5))
+@pytest.mark.parametrize("shape", with_slow_cases(list(SHAPES), kept=3))
 def test_every_shape_of_plan_is_drawn(shape: str) -> None:
     assert render(plan_figure(SHAPES[shape]), "png").startswith(b"\x89PNG\r\n")
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from tests.slow_cases import with_slow_cases
 
 from afresh.plots.replay_plot import FreshnessByBudget, FreshnessOverTime, replay_figure
 from afresh.plots.style import PictureFormat, render
@@ -74,7 +75,7 @@ def test_budgets_stand_beside_on_a_logarithmic_axis() -> None:
     assert axes.get_ylim()[1] > 0.96
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("kind", with_slow_cases(["png", "svg"], kept=1))
 def test_every_shape_is_drawn(kind: PictureFormat) -> None:
     many = [over(policy, *np.linspace(0.5, 0.9, 12)) for policy in POLICIES]
     assert render(replay_figure([course(policy, 1.0) for policy in POLICIES], EDGES[3], many), kind)

@@ -94,7 +94,7 @@ class Walk:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_who_is_there_when_it_may_within_the_caps(name: str, seed: int) -> None:
     walk = Walk(name, seed)
     for _ in range(STEPS):
@@ -114,7 +114,7 @@ def test_who_is_there_when_it_may_within_the_caps(name: str, seed: int) -> None:
     objective=st.sampled_from(["freshness", "age", "lag", "missed", "harmonic"]),
     change=st.floats(0.0, 1.0),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_what_is_unknown_is_never_starved(seed: int, objective: str, change: float) -> None:
     """Whatever the others do, and however much is known of them, an item nobody has polled gets its poll."""
     rng = np.random.default_rng(seed)

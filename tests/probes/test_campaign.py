@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from afresh.values.errors import UsageError
 PAGE = 10
 
 
+@cache  # read alone: a campaign keeps its own record of what is wanted
 def large(seed: int) -> tuple[World, Candidates]:
-    world = make_world(seed, records=2000, tuples=300, words=300)
+    world = make_world(seed, records=1000, tuples=150, words=200)
     return world, find_candidates(world.relation, ExactTotals(world.server), PAGE)
 
 

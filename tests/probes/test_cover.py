@@ -59,7 +59,7 @@ def test_the_cover_is_the_best_there_is(given: tuple[list[list[int]], list[int]]
 
 
 @given(given=instances, wanted=st.sets(st.integers(0, 11)))
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 def test_only_what_is_wanted_is_paid_for(given: tuple[list[list[int]], list[int]], wanted: set[int]) -> None:
     rows, prices = given
     costs = np.array(prices[: len(rows)], dtype=np.float64)

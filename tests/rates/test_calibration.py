@@ -42,7 +42,7 @@ each_amount = pytest.mark.parametrize(
 @each_amount
 @pytest.mark.parametrize(
     "population",
-    with_slow_cases(["gamma 0.2", "wide lognormal", "gamma 0.5", "gamma 2", "lognormal"], kept=2),
+    with_slow_cases(["gamma 0.2", "wide lognormal", "gamma 0.5", "gamma 2", "lognormal"], kept=1),
 )
 def test_ninety_per_cent_intervals_cover_ninety_per_cent(
     population: str, fewest: int, most: int, scale: float
@@ -83,7 +83,7 @@ def test_items_that_never_change_are_covered_and_so_are_the_others(
 @pytest.mark.parametrize("number", with_slow_cases([10, 30], kept=1))
 @pytest.mark.parametrize(
     "population",
-    with_slow_cases(["gamma 0.5", "wide lognormal", "gamma 2", "lognormal", "narrow lognormal"], kept=2),
+    with_slow_cases(["gamma 0.5", "wide lognormal", "gamma 2", "lognormal", "narrow lognormal"], kept=1),
 )
 def test_intervals_hold_for_regular_polls_far_apart(population: str, number: int) -> None:
     """Five changes between two polls leave no more trace than one: the prior's form decides."""
@@ -93,7 +93,7 @@ def test_intervals_hold_for_regular_polls_far_apart(population: str, number: int
 @pytest.mark.parametrize(("fewest", "most"), with_slow_cases([(3, 30), (3, 3)], kept=1))
 @pytest.mark.parametrize(
     "population",
-    with_slow_cases(["gamma 0.5", "30 % static", "gamma 0.2", "gamma 2", "lognormal"], kept=2),
+    with_slow_cases(["30 % static", "gamma 0.5", "gamma 0.2", "gamma 2", "lognormal"], kept=1),
 )
 def test_intervals_of_views_hold(population: str, fewest: int, most: int) -> None:
     rng = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def test_fast_items_are_found_among_many_slow_ones_each_polled_at_its_pace(
 
 
 @pytest.mark.parametrize("method", ["gamma", "grid"])
-@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=2))
+@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=1))
 def test_error_is_below_that_of_plain_maximum_likelihood(population: str, method: str) -> None:
     rng = np.random.default_rng(5)
     rates = draw_rates(population, ITEMS, rng)
@@ -147,7 +147,7 @@ def test_error_is_below_that_of_plain_maximum_likelihood(population: str, method
     assert error(method) < 0.95 * error("mle")
 
 
-@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=3))
+@pytest.mark.parametrize("population", with_slow_cases(list(POPULATIONS), kept=1))
 @pytest.mark.parametrize("scale", with_slow_cases([1.0, 0.2, 5.0], kept=1))
 def test_plans_after_three_polls_lose_no_more_than_a_point_to_uniform(population: str, scale: float) -> None:
     rng = np.random.default_rng(1)

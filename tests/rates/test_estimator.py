@@ -100,7 +100,7 @@ def test_many_regular_polls_lead_to_the_rate(estimator: Estimator[Any], rate: fl
 
 @each_estimator
 @given(polls=histories(), power=st.integers(-20, 20))
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 def test_a_change_of_the_unit_of_time_changes_rates_alike(
     estimator: Estimator[Any], polls: PollTable, power: int
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_change_of_the_unit_of_time_changes_rates_alike(
 
 @each_estimator
 @given(polls=histories(), data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 def test_the_order_of_polls_does_not_matter_where_it_should_not(
     estimator: Estimator[Any], polls: PollTable, data: st.DataObject
 ) -> None:
@@ -143,7 +143,7 @@ def test_the_order_of_polls_does_not_matter_where_it_should_not(
 
 @each_estimator
 @given(polls=histories(), cut=st.integers(0, 36))
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 def test_updates_in_parts_equal_one_update(estimator: Estimator[Any], polls: PollTable, cut: int) -> None:
     first = np.zeros(polls.size, dtype=bool)
     # The first polls of every item, so that the order within items stays.

@@ -82,7 +82,7 @@ def test_the_score_is_that_of_the_filter_asked_poll_by_poll() -> None:
     polls = PollTable(item, rng.exponential(1.0, 11) + 0.1, rng.random(11) < 0.5, 2)
     prior, horizon = GammaPrior.of(0.7, 1.1), 3.0
     wanted = np.zeros(2)
-    estimator = GammaFilter(horizon)
+    estimator = GammaFilter(horizon=horizon)
     for which in (0, 1):
         state = estimator.start(prior, 1)
         for k in np.flatnonzero(item == which):

@@ -19,17 +19,17 @@ from afresh.replay.policy_run import NoticeLog
 
 def test_uniform_and_oracle_reach_what_theory_says() -> None:
     rng = np.random.default_rng(5)
-    rates = rng.gamma(0.6, 0.5, 600) + 1e-3
-    length = 300.0
+    items, length = 300, 300.0
+    rates = rng.gamma(0.6, 0.5, items) + 1e-3
     count = rng.poisson(rates * length)
     time = rng.uniform(0.0, length, count.sum())
-    history = ChangeHistory.of(600, np.repeat(np.arange(600), count), time, 0.0, length)
-    start = replace(PolicyInput.of(600, 120.0), hour=None)
+    history = ChangeHistory.of(items, np.repeat(np.arange(items), count), time, 0.0, length)
+    start = replace(PolicyInput.of(items, 0.2 * items), hour=None)
     uniform, oracle, adaptive, proportional = replay(
-        history, ["uniform", "oracle", "adaptive", "proportional"], start, batch=40
+        history, ["uniform", "oracle", "adaptive", "proportional"], start, batch=20
     )
     assert uniform.after.scores.freshness == pytest.approx(float(np.mean(freshness(rates, 0.2))), abs=0.015)
-    plan = allocate(history.rates(UNSEEN_CHANGES), 120.0)
+    plan = allocate(history.rates(UNSEEN_CHANGES), 0.2 * items)
     assert oracle.after.scores.freshness == pytest.approx(plan.freshness, abs=0.02)
     assert (uniform.after.captured, oracle.after.captured) == (0.0, 1.0)
     assert adaptive.after.captured > 0.7
@@ -42,12 +42,12 @@ def test_uniform_and_oracle_reach_what_theory_says() -> None:
 def test_the_yardstick_is_the_index_rule_one_poll_at_a_time(objective: str) -> None:
     rng = np.random.default_rng(9)
     rates = rng.gamma(0.5, 0.4, 80)
-    count = rng.poisson(rates * 200.0)
-    time = rng.uniform(0.0, 200.0, count.sum())
-    history = ChangeHistory.of(80, np.repeat(np.arange(80), count), time, 0.0, 200.0)
+    count = rng.poisson(rates * 80.0)
+    time = rng.uniform(0.0, 80.0, count.sum())
+    history = ChangeHistory.of(80, np.repeat(np.arange(80), count), time, 0.0, 80.0)
     (oracle,) = replay(history, ["oracle"], replace(PolicyInput.of(80, 20.0), objective=objective))
     known, last, chosen = history.rates(UNSEEN_CHANGES), np.zeros(80), []
-    for poll in range(4000):
+    for poll in range(1600):
         expected = known * (poll / 20.0 - last)
         if objective == "freshness":
             index = (1 - (1 + expected) * np.exp(-expected)) / known
@@ -86,9 +86,9 @@ def test_progress_rises_to_the_end_over_all_runs() -> None:
 
 def test_notices_are_worth_more_than_knowing_the_rates() -> None:
     rng = np.random.default_rng(6)
-    item, time = rng.integers(0, 100, 4000), np.sort(rng.uniform(0.0, 400.0, 4000))
-    history = ChangeHistory.of(100, item, time, 0.0, 400.0)
-    told = rng.random(4000) < 0.8
+    item, time = rng.integers(0, 100, 2000), np.sort(rng.uniform(0.0, 200.0, 2000))
+    history = ChangeHistory.of(100, item, time, 0.0, 200.0)
+    told = rng.random(2000) < 0.8
     notices = NoticeLog(item[told], time[told])
     start = replace(PolicyInput.of(100, 15.0), hour=None)
     without, _ = replay(history, ["adaptive", "uniform"], start, batch=10)
@@ -101,9 +101,9 @@ def test_notices_are_worth_more_than_knowing_the_rates() -> None:
 def test_each_objective_beats_uniform_on_its_own_metric(objective: str) -> None:
     rng = np.random.default_rng(7)
     rates = rng.gamma(0.5, 0.4, 200) + 1e-3
-    count = rng.poisson(rates * 300.0)
-    time = rng.uniform(0.0, 300.0, count.sum())
-    history = ChangeHistory.of(200, np.repeat(np.arange(200), count), time, 0.0, 300.0)
+    count = rng.poisson(rates * 150.0)
+    time = rng.uniform(0.0, 150.0, count.sum())
+    history = ChangeHistory.of(200, np.repeat(np.arange(200), count), time, 0.0, 150.0)
     start = replace(PolicyInput.of(200, 40.0), objective=objective, hour=None)
     adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
     own, other = (getattr(one.after.scores, objective) for one in (adaptive, uniform))
@@ -113,9 +113,9 @@ def test_each_objective_beats_uniform_on_its_own_metric(objective: str) -> None:
 
 def test_heavier_items_are_kept_fresher() -> None:
     rng = np.random.default_rng(8)
-    item, time = rng.integers(0, 60, 6000), rng.uniform(0.0, 300.0, 6000)
+    item, time = rng.integers(0, 60, 3000), rng.uniform(0.0, 150.0, 3000)
     weight = np.where(np.arange(60) < 30, 10.0, 1.0)
-    history = ChangeHistory.of(60, item, time, 0.0, 300.0, weights=weight)
+    history = ChangeHistory.of(60, item, time, 0.0, 150.0, weights=weight)
     start = replace(PolicyInput.of(60, 12.0, weights=weight), hour=None)
     adaptive, uniform = replay(history, ["adaptive", "uniform"], start, batch=10)
     assert adaptive.after.scores.freshness > uniform.after.scores.freshness + 0.05

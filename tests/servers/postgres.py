@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,9 +23,13 @@ from typing import Literal
 from urllib.parse import quote
 
 import psycopg
+from tests.servers import postgres_end
+from tests.servers.postgres_end import USERS, end_server
 
 _NOBODY = 65534
 _MAKE = ("--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "--username=postgres")
+# Dynamic shared memory in files of the data folder: it goes with them, also when the server is killed.
+_IN_FILES = "--set=dynamic_shared_memory_type=mmap"
 _ENTRY = "local all locked scram-sha-256\nlocal all all trust\n"
 _FAST = """
 fsync = off
@@ -35,20 +38,6 @@ shared_buffers = 32MB
 max_connections = 100
 deadlock_timeout = 50ms
 log_min_messages = fatal
-"""
-
-
-_USERS = "users"
-# Runs without the modules of the virtual environment, and so starts at once.
-_GUARD = f"""\
-import fcntl, os, shutil, subprocess, sys
-folder, program, user = sys.argv[1:]
-with open(folder + "/{_USERS}") as users:
-    fcntl.flock(users, fcntl.LOCK_EX)
-    if os.path.exists(folder + "/data/postmaster.pid"):
-        stop = [program, "-D", folder + "/data", "-w", "-m", "immediate", "stop"]
-        subprocess.run(stop, user=int(user) if user else None, cwd="/")
-    shutil.rmtree(folder, ignore_errors=True)
 """
 
 
@@ -64,7 +53,7 @@ class PostgresServer:
         self._data, self._programs = self.folder / "data", _programs()
         self._user = _NOBODY if os.geteuid() == 0 else None
         # Joining waits here while the last user or the guard removes the server.
-        self._users = (self.folder / _USERS).open("r" if folder else "w")
+        self._users = (self.folder / USERS).open("r" if folder else "w")
         fcntl.flock(self._users, fcntl.LOCK_SH)
         self._guard = 0
         if folder is None:
@@ -82,15 +71,14 @@ class PostgresServer:
     def _guarded(self) -> int:
         """Start the guard, which must outlive an interrupted or killed test run."""
         null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-        user = "" if self._user is None else str(self._user)
-        words = [sys.executable, "-S", "-E", "-c", _GUARD, str(self.folder), str(self._programs / "pg_ctl")]
-        return os.posix_spawn(sys.executable, [*words, user], os.environ, file_actions=null, setsid=True)
+        words = [sys.executable, "-S", "-E", postgres_end.__file__, str(self.folder)]
+        return os.posix_spawn(sys.executable, words, os.environ, file_actions=null, setsid=True)
 
     def _make(self, settings: str) -> None:
         if self._user is not None:
             os.chown(self.folder, _NOBODY, _NOBODY)
         try:
-            self._run("initdb", *_MAKE)
+            self._run("initdb", *_MAKE, _IN_FILES)
             with (self._data / "postgresql.conf").open("a") as file:
                 file.write(settings)
             (self._data / "pg_hba.conf").write_text(_ENTRY)
@@ -123,9 +111,7 @@ class PostgresServer:
             self._users.close()
             return
         try:
-            if self.is_running:
-                self.stop("immediate")
-            shutil.rmtree(self.folder, ignore_errors=True)
+            end_server(self.folder)
         finally:
             self._users.close()
             if self._guard:
@@ -136,7 +122,12 @@ class PostgresServer:
         # Output goes to a file: the server inherits it, and a pipe would stay open as long as it runs.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", user=self._user
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                user=self._user,
             )
             if done.returncode:
                 output.seek(0)

@@ -107,7 +107,7 @@ class Ended:
 class World:
     """Inputs for every command; ``of(command)`` is a folder with a copy of them."""
 
-    def __init__(self, folder: Path, url: str, rows: int) -> None:
+    def __init__(self, folder: Path, url: str, rows: int, pages: int) -> None:
         self.url, self._folder, self._inputs, self._given = url, folder, folder / "inputs", 0
         self._inputs.mkdir()
         random = Random(1)
@@ -117,10 +117,10 @@ class World:
         changes = (f"i{n % (rows // 200)},{n / 1000}" for n in range(rows // 5))
         self._write("history.csv", "item,time", changes)
         (self._inputs / "afresh.toml").write_text(_SETTINGS)
-        pages = [f"{url}/page/{n}" for n in range(rows // 50)]
+        urls = [f"{url}/page/{n}" for n in range(pages)]
         with open_engine(self._inputs) as engine:
-            engine.add([*pages, f"{url}/never"])
-            engine.observe(Reported(key, 1e9, content=f"copy of {key}".encode() * 20) for key in pages)
+            engine.add([*urls, f"{url}/never"])
+            engine.observe(Reported(key, 1e9, content=f"copy of {key}".encode() * 20) for key in urls)
 
     def _write(self, name: str, header: str, rows: Iterator[str]) -> None:
         (self._inputs / name).write_text("\n".join([header, *rows]) + "\n")
@@ -202,16 +202,16 @@ def _is_of(process: Path, folder: Path) -> bool:
 
 
 @contextmanager
-def world(folder: Path, *, rows: int = 60_000) -> Iterator[World]:
-    """Inputs of so many rows, and a site of which some pages never answer."""
+def world(folder: Path, *, rows: int = 60_000, pages: int = 1200) -> Iterator[World]:
+    """Inputs of so many rows, and a site of so many pages, of which some never answer."""
 
     async def never(_seen: Seen, answer: Answer) -> None:
         await answer.hang()
 
     routes = {"/robots.txt": page(b""), "/never": never, "/never.xml": never}
-    routes |= {f"/page/{n}": page(b"there") for n in range(rows // 50)}
+    routes |= {f"/page/{n}": page(b"there") for n in range(pages)}
     with served(routes) as site, _interruptible_children():
-        yield World(folder, site.url, rows)
+        yield World(folder, site.url, rows, pages)
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from afresh.stores.memory.store import MemoryStore
+from tests.stores.reference.store import ReferenceStore
+
 from afresh.stores.postgres.store import PostgresStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.items import NewItem
@@ -19,7 +21,7 @@ from afresh.values.outcome import NewCopy, Observation, Outcome
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to open a store that belongs to a folder; ``persistent`` ones can be opened again and backed up.
+    """A way to open a store that belongs to a folder; ``persistent`` ones can be opened again.
 
     ``server`` is the address of a database server, for those that need one.
     """
@@ -27,6 +29,7 @@ class Backend:
     name: str
     make: Callable[[Path, Retention, str], Store]
     persistent: bool = True
+    can_back_up: bool = True
     server: str = ""
 
     def open(self, folder: Path, retention: Retention) -> Store:
@@ -41,6 +44,12 @@ def schema_url(server: str, folder: Path) -> str:
 
 
 BACKENDS = (
+    Backend(
+        "reference",
+        lambda _, retention, __: ReferenceStore(retention=retention),
+        persistent=False,
+        can_back_up=False,
+    ),
     Backend("memory", lambda _, retention, __: MemoryStore(retention=retention), persistent=False),
     Backend("sqlite", lambda folder, retention, _: SqliteStore(folder / "store.db", retention=retention)),
     Backend(

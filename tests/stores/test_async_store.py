@@ -12,7 +12,7 @@ from tests.stores.backends import new_items
 
 from afresh.stores import store as contract
 from afresh.stores.async_store import AsyncStore, StoreCalls
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,

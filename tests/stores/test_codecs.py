@@ -33,7 +33,7 @@ def rows(columns: ObservationColumns) -> list[Observation]:
     ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(observations, max_size=6), max_size=6))
 def test_every_observation_of_every_run_comes_back(groups: list[list[Observation]]) -> None:
     runs = [append_observations(None, group) for group in groups]
@@ -48,7 +48,7 @@ def test_every_observation_of_every_run_comes_back(groups: list[list[Observation
     assert found == sorted(expected, key=lambda o: (o.item_id, o.time_s))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(observations, max_size=6), st.lists(observations, min_size=1, max_size=6))
 def test_appending_is_the_same_as_packing_at_once(
     before: list[Observation], after: list[Observation]

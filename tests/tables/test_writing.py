@@ -105,14 +105,14 @@ def test_float32_is_stored_and_spelt_as_float32(tmp_path: Path) -> None:
 def test_batches_follow_each_other(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"plan.{ending}"
     with TableWriter(path, {"item": "text", "f": "number"}) as writer:
-        for start in (0, 70_000, 140_000):
-            numbers = np.arange(start, start + 70_000, dtype=float)
+        for start in (0, 30_000, 60_000):
+            numbers = np.arange(start, start + 30_000, dtype=float)
             writer.write({"item": pa.array(numbers.astype(int)).cast(pa.string()), "f": numbers})
         assert not path.exists()
-    assert writer.rows == 210_000
+    assert writer.rows == 90_000
     table = read_table(path, [Column("item", "text"), Column("f", "number")], unique="item")
-    assert np.array_equal(table.numbers("f"), np.arange(210_000))
-    assert table.text("item")[209_999].as_py() == "209999"
+    assert np.array_equal(table.numbers("f"), np.arange(90_000))
+    assert table.text("item")[89_999].as_py() == "89999"
 
 
 def test_no_batch_at_all_is_a_table_without_rows(tmp_path: Path) -> None:

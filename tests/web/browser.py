@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 PATIENCE_MS = 60_000  # every wait is for a condition; the limit only says when to give up
@@ -28,9 +28,10 @@ FLAGS = [
     "--no-first-run",
     "--enable-logging",  # to the file of CHROME_LOG_FILE, read when the browser dies
 ]
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1240, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1240, "height": 900}
 _LOG_LINES = 40
+_NO_CHARTS, _SCRIPT = "window.Plotly = { react() {} };", "text/javascript"
 
 
 @contextmanager
@@ -76,15 +77,29 @@ class Ear:
 
 
 @contextmanager
-def page_of(browser: Browser, **options: Any) -> Iterator[tuple[Page, Ear]]:
-    """A new window, and its ear."""
-    context = browser.new_context(**({"viewport": DESK} | options))
+def page_of(
+    browser: Browser, viewport: ViewportSize = DESK, *, alone: bool = False, charts: bool = True
+) -> Iterator[tuple[Page, Ear]]:
+    """A new tab, and its ear.
+
+    Tabs share what the browser has cached. One that keeps settings or changes the clock is ``alone``, without
+    anything of others and without leaving anything to them. Without ``charts`` nothing is drawn: to load the
+    library and to draw takes two seconds of a core each time, for tests that look at something else.
+    """
+    context = browser.contexts[0] if browser.contexts and not alone else browser.new_context()
     page = context.new_page()
+    page.set_viewport_size(viewport)
     page.set_default_timeout(PATIENCE_MS)
+    if not charts:
+        page.route(
+            "**/static/plotly.js?*", lambda route: route.fulfill(body=_NO_CHARTS, content_type=_SCRIPT)
+        )
     try:
         yield page, Ear(page)
     finally:
-        context.close()
+        page.close()
+        if alone:
+            context.close()
 
 
 LOOKS = ("light", "dark", "phone")
@@ -95,7 +110,7 @@ def as_seen(page: Page, look: str) -> None:
     # Without motion: colours that are still changing would be judged by their contrast of that moment.
     page.emulate_media(color_scheme="dark" if look == "dark" else "light", reduced_motion="reduce")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark" if look == "dark" else "light")
-    page.set_viewport_size(PHONE if look == "phone" else DESK)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE if look == "phone" else DESK)
     page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -116,9 +131,12 @@ _RULES: dict[str, dict[str, Any]] = {
 
 def serious(page: Page, look: str) -> list[str]:
     """What axe-core holds against a page in one of the looks, from serious on."""
-    found = Axe().run(page, options={"resultTypes": ["violations"], **_RULES[look]}).response["violations"]
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(Axe().axe_script)
+    options = {"resultTypes": ["violations"], **_RULES[look]}
+    found = page.evaluate("(options) => axe.run(options)", options)
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:200]}"
-        for one in found
+        for one in found["violations"]
         if one["impact"] in ("serious", "critical")
     ]

@@ -12,18 +12,16 @@ from bisect import bisect_right
 import numpy as np
 
 from afresh.engine.app import make_engine
-from afresh.engine.scheduler.decide import DecidedPoll, Decision
-from afresh.engine.scheduler.learned_state import pack_learned
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.restore import start_scheduler
+from afresh.engine.scheduler.restore import pack_learned, start_scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.state_names import LEARNED, SHADOW_PRICE
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation
+from afresh.values.outcome import Observation, Outcome
 from afresh.web.dashboard_data import DashboardData
 
 _SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\n'
@@ -47,7 +45,7 @@ class QuickWorld:
         self._engine.add([f"https://a.example/{page}" for page in range(rates.size)])
         self.store, self._budget_per_s = self._engine.store, budget_per_s
         current = self._engine.current()
-        self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), 1e9)
+        self.scheduler = start_scheduler(self.store, current, self.store.plan.columns(), self)
         self._recorder = PollRecorder(LiveSettings(current), self.scheduler, PollCosts())
         self._refits = self.scheduler.refits
         self.web = DashboardData(self._engine, None)
@@ -91,13 +89,13 @@ class QuickWorld:
         if self.scheduler.refits != self._refits or self._now_s >= self._kept_s + _KEEP_S:
             self._keep()
 
-    def _decided(self, lease: Lease) -> DecidedPoll:
+    def _decided(self, lease: Lease) -> Outcome:
         row, now_s = int(self.scheduler.item_rows.rows([lease.item_id])[0]), self._now_s
         before_s, self._polled_s[row] = float(self._polled_s[row]), now_s
         elapsed_s = now_s - before_s if math.isfinite(before_s) else 0.0
         changed = elapsed_s > 0 and bool(self._upto(row, now_s) > self._upto(row, before_s))
         seen = Observation(lease.item_id, now_s, elapsed_s, changed=changed)
-        return DecidedPoll(lease, now_s, Decision(seen))
+        return Outcome(lease, now_s, due_s=-math.inf, observation=seen)
 
     def _upto(self, row: int, time_s: float) -> int:
         return bisect_right(self._changes[row], time_s)

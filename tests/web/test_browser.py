@@ -23,7 +23,7 @@ from tests.web.stage import Stage
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
+pytestmark = pytest.mark.waits(together="stage")
 
 DRAWN = {"/": ("freshness", "rates", "budget"), "/plan": ("budget", "cho")}
 TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
@@ -33,7 +33,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - innerWidth"
 def _quick_ticks() -> Iterator[None]:
     """Live updates look for something new at once: the tests wait for what they show, not for the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("afresh.web.live_updates.TICK_S", 0.05)
+        patch.setattr("afresh.web.live_updates.TICK_S", 0.2)
         yield
 
 
@@ -115,7 +115,7 @@ def test_what_is_new_shows_without_a_reload(browser: Browser, mirror: Mirror) ->
 
 
 def test_the_colours_can_be_switched_and_stay(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, ear):
+    with page_of(browser, alone=True) as (page, ear):
         open_page(page, mirror, "/items")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.locator("#theme").click()
@@ -195,7 +195,7 @@ def test_the_slider_says_what_another_budget_is_worth(browser: Browser, tmp_path
 
 
 def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror: Mirror) -> None:
-    with page_of(browser) as (page, ear):
+    with page_of(browser, charts=False) as (page, ear):
         page.goto(mirror.url(mirror.item(5)))
         page.locator("#weight").fill("3")
         page.get_by_role("button", name="Set", exact=True).click()
@@ -225,9 +225,8 @@ def test_an_action_asks_for_the_token_and_works_with_it(browser: Browser, mirror
 def test_the_budget_is_set_and_an_item_added_with_the_token(browser: Browser, tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine:
         filled(engine)
-        with dashboard(engine) as client, page_of(browser) as (page, ear):
+        with dashboard(engine) as client, page_of(browser, charts=False) as (page, ear):
             page.goto(client.address + "plan")
-            drawn(page, "budget")
             expect(page.locator("#then-absorbed")).to_be_empty()
             page.locator("#slider").focus()
             page.keyboard.press("End")
@@ -277,7 +276,7 @@ def test_items_are_searched_and_paged_and_the_token_can_be_refused(browser: Brow
 def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
     with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="5/s") as engine:
         engine.add(site.urls())
-        with dashboard(engine) as client, page_of(browser) as (page, ear):
+        with dashboard(engine) as client, page_of(browser, charts=False) as (page, ear):
             page.goto(client.address)
             state, banner = page.locator("#state"), page.locator("#banner")
             expect(state).to_have_attribute("data-state", "none")
@@ -293,9 +292,9 @@ def test_an_engine_that_stops_shows_and_so_does_its_return(browser: Browser, tmp
 
 def test_a_store_that_is_lost_shows_and_so_does_its_return(browser: Browser, tmp_path: Path) -> None:
     path, aside = tmp_path / "afresh.db", tmp_path / "aside.db"
-    with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="20/s") as engine:
+    with LivingSite([0.1] * 5) as site, engine_for(tmp_path, budget="5/s") as engine:
         engine.add(site.urls())
-        with Running(engine), dashboard(engine) as client, page_of(browser) as (page, ear):
+        with Running(engine), dashboard(engine) as client, page_of(browser, charts=False) as (page, ear):
             page.goto(client.address)
             state, banner = page.locator("#state"), page.locator("#banner")
             expect(state).to_have_attribute("data-state", "running")
@@ -338,7 +337,7 @@ def test_a_server_that_falls_silent_shows_and_so_does_its_return(browser: Browse
     command = [sys.executable, "-m", "afresh", "-C", str(tmp_path), "serve"]
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
-        page_of(browser) as (page, _),
+        page_of(browser, alone=True, charts=False) as (page, _),
     ):
         assert server.stderr is not None
         try:
@@ -360,7 +359,7 @@ def test_a_server_that_falls_silent_shows_and_so_does_its_return(browser: Browse
 
 
 def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, tmp_path: Path) -> None:
-    with engine_for(tmp_path) as engine, page_of(browser) as (page, _):
+    with engine_for(tmp_path) as engine, page_of(browser, charts=False) as (page, _):
         with Server(make_app(engine, TOKEN), listen("127.0.0.1", 0)) as server:
             address = server.address
             page.goto(address)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.servers.quick_afresh import QuickAfresh
 from tests.web.serving import TOKEN, Client
 
 from afresh.values.errors import UsageError
@@ -23,10 +22,11 @@ def test_listening_beyond_this_machine_needs_a_token() -> None:
 
 
 @pytest.mark.parametrize("command", [["serve"], ["run", "--web"]])
-def test_a_host_that_is_refused_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
+def test_a_host_that_is_refused_leaves_nothing_behind(
+    quick_afresh: QuickAfresh, tmp_path: Path, command: list[str]
+) -> None:
     (tmp_path / "afresh.toml").write_text("[web]\nhost = '0.0.0.0'\n[[source]]\nname = 'web'\n")
-    words = [sys.executable, "-m", "afresh", "-C", str(tmp_path), *command]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    found = quick_afresh.run("-C", str(tmp_path), *command)
     assert found.returncode == 2
     assert "needs a token" in found.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]

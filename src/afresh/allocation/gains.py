@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.objectives import Objective, objective_for
-from afresh.model.decay import Decay, decay_from
-from afresh.model.roots import TINY, solve_decreasing
+from afresh.model.decay import Decay, Geometric, decay_from
+from afresh.model.roots import JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError, UsageError
 
@@ -162,6 +162,15 @@ class DecayFreshness(_DecayGains):
     def marginal_at(self, interval: Float64s) -> Float64s:
         """Z(T) − T·z(T)."""
         return self.decay.gain(interval)
+
+    def frequency(self, price: ArrayLike) -> Float64s:
+        if not isinstance(self.decay, Geometric):
+            return _DecayGains.frequency(self, price)
+        every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
+        frequency = 1 / self.decay.shortest_interval(every)
+        # Rounding may make 1/f a little shorter than whole steps, which is one step less.
+        short = (frequency > 0) & (self.marginal(frequency) < every)
+        return np.where(short, frequency / JUST_ABOVE, frequency)
 
 
 class DecayAge(_DecayGains):

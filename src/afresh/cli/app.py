@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, observe
@@ -65,11 +66,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    directory: Annotated[
-        Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.")
-    ] = None,
+    directory: Annotated[Path | None, Option("-C", metavar="DIR", help="Run as if started in DIR.")] = None,
     version: Annotated[  # noqa: ARG001  # its callback does the work
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options that stand before the command, as in git."""

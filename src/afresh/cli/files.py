@@ -29,23 +29,16 @@ def check_files(
         raise UsageError("standard input (-) can be read as one file only: give the others by name")
     if as_json and output == _STREAM:
         raise UsageError("--json and -o - both want standard output: give -o a file")
+    read = {os.path.realpath(path) for path in given if path != _STREAM}
     for path in (output, picture):
-        if path is not None and path != _STREAM and any(_is_same(path, other) for other in given):
+        if path is not None and path != _STREAM and os.path.realpath(path) in read:
             raise UsageError(f"{path} is also an input: write to another file")
-    _check_writable(output, picture)
-
-
-def _is_same(one: str, other: str) -> bool:
-    return other != _STREAM and os.path.realpath(one) == os.path.realpath(other)
-
-
-def _check_writable(table: str | None, picture: str | None) -> None:
     from afresh.tables.atomic_output import check_writable
     from afresh.tables.formats import format_of
 
-    if table is not None and table != _STREAM:
-        format_of(table)
-        check_writable(table)
+    if output is not None and output != _STREAM:
+        format_of(output)
+        check_writable(output)
     if picture is not None:
         from afresh.plots.style import picture_format
 

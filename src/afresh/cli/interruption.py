@@ -71,7 +71,7 @@ class Interruption:
         self.number = 0  # of the first signal
         self.was_raised = False
         self._signals = 0
-        self._is_urgent = self._finished = self._owed = False
+        self._is_urgent = self._owed = self._was_asked = False
         self._held = 0
         self._stops: list[_Stop] = []
         self._saying = threading.Lock()
@@ -107,6 +107,7 @@ class Interruption:
             yield
         finally:
             self._stops.remove(stop)
+            self._was_asked |= stop.asked
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -132,21 +133,14 @@ class Interruption:
         error ``work`` ends with after it was interrupted is taken for a consequence of that.
         """
         error: BaseException | None = None
-        # A signal may come between any two steps of Python, also while the inner handler runs, so there are
-        # two. A third is not needed: only the first signal raises, a second one ends the process.
         try:
-            try:
-                self.install()
-                work()
-                self._finish()
-            except BaseException as raised:  # noqa: BLE001  # it is raised again below
-                error = raised
-                if not self._is_ended_by_signal(raised):
-                    self._finish()
-        except KeyboardInterrupt as raised:
+            self.install()
+            _perform(self.check, work)
+        except BaseException as raised:  # noqa: BLE001  # it is raised again below
             error = raised
         if self._is_ended_by_signal(error):
             self._end()
+        self._finish()
         if error is not None:
             raise error
 
@@ -154,16 +148,18 @@ class Interruption:
         """Whether a signal is the reason why the command ended, with ``error`` if it is not None."""
         if isinstance(error, KeyboardInterrupt) and not self.number:  # it came before the handlers were set
             self.number = signal.SIGINT
-        if error is None or isinstance(error, SystemExit):
-            # It ended by itself, perhaps because it was asked to. An exit code that is not 0 after an
-            # interruption is how a library has translated it.
-            failed = error is not None and bool(error.code)
-            return (failed and self.was_raised) or self._is_urgent
+        if error is None or (isinstance(error, SystemExit) and not error.code):
+            # It ended by itself, perhaps because it was asked to. If not, a library has swallowed the
+            # exception, and nobody knows what was left undone.
+            return (self.was_raised and not self._was_asked) or self._is_urgent
+        if isinstance(error, SystemExit):
+            # After an interruption: how a library has converted the exception.
+            return self.was_raised or self._is_urgent
         return bool(self.number)
 
     # What happens at a signal, in the main thread.
 
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         self.number = self.number or number
         self._signals += 1
         self._notify(number | _HANDLED)
@@ -173,14 +169,18 @@ class Interruption:
             self._is_urgent = True
         if self._stops:
             self._stops[-1].ask()
-        elif not self._finished:
-            self._raise_or_owe()
+        else:
+            self._raise_or_owe(frame)
 
-    def _receive_again(self, _number: int, _frame: FrameType | None) -> None:
-        if self.number and not self._finished and not self._stops:
-            self._raise_or_owe()
+    def _receive_again(self, _number: int, frame: FrameType | None) -> None:
+        if self.number and not self._stops:
+            self._raise_or_owe(frame)
 
-    def _raise_or_owe(self) -> None:
+    def _raise_or_owe(self, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not _perform.__code__:
+            frame = frame.f_back
+        if frame is None:  # the work has not begun, and will look first; or it has ended
+            return
         self.was_raised = True
         if self._held:
             self._owed = True
@@ -206,15 +206,12 @@ class Interruption:
 
     def _finish(self) -> None:
         """The command has ended by itself: what Python still does takes a moment, which nothing may spoil."""
-        _flush()  # here, where a reader that does not read can still be left by a signal
-        self._finished = True
         if self._tell >= 0:
             for number in SIGNALS:  # Python itself would put back the default, which kills
                 signal.signal(number, signal.SIG_IGN)
 
     def _end(self) -> NoReturn:
         """The command has been left in order."""
-        self._finished = True
         clear()
         self._say("at once " if self._is_urgent else "")
         _flush()
@@ -273,6 +270,15 @@ class Interruption:
         self._is_urgent = True
         stops[0].ask()
         return clock.elapsed_s() + _GIVING_UP_S
+
+
+def _perform(check: Callable[[], None], work: Callable[[], None]) -> None:
+    """Do ``work``. Signals raise exceptions in this call alone: elsewhere nothing would catch them."""
+    check()  # of signals that came before
+    try:
+        work()
+    finally:
+        _flush()  # here, where a reader that does not read can still be left by a signal
 
 
 def _flush() -> None:

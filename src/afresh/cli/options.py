@@ -10,49 +10,45 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 from afresh.values.errors import UsageError, one_of
 from afresh.values.objective_names import OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_duration
 
 ItemsFile: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
+    str, Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
 ]
 Unit: TypeAlias = Annotated[
-    str, typer.Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages.")
+    str, Option("--unit", metavar="s|m|h|d|w|y", help="Unit of rates, frequencies, intervals and ages.")
 ]
 Objective: TypeAlias = Annotated[
-    str, typer.Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}.")
+    str, Option("--objective", metavar="NAME", help=f"What to optimise: {OBJECTIVES_IN_WORDS}.")
 ]
 Order: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--order", metavar="NAME", help="fixed: even intervals. random: at random moments (memoryless)."
-    ),
+    Option("--order", metavar="NAME", help="fixed: even intervals. random: at random moments (memoryless)."),
 ]
 CapsFile: TypeAlias = Annotated[
     str | None,
-    typer.Option("--caps", metavar="FILE", help="The most that each group may spend: columns group, cap."),
+    Option("--caps", metavar="FILE", help="The most that each group may spend: columns group, cap."),
 ]
 ViewsFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--views", metavar="FILE", help="Plan views over base items: columns view, base."),
+    str | None, Option("--views", metavar="FILE", help="Plan views over base items: columns view, base.")
 ]
 Output: TypeAlias = Annotated[
-    str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given."),
+    str | None, Option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 ]
 Plot: TypeAlias = Annotated[
-    str | None, typer.Option("--plot", metavar="FILE", help="Draw a picture, as .png or .svg.")
+    str | None, Option("--plot", metavar="FILE", help="Draw a picture, as .png or .svg.")
 ]
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one summary object on standard output instead of the rows.")
+    bool, Option("--json", help="Print one summary object on standard output instead of the rows.")
 ]
 JsonSummary: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one summary object on standard output.")
+    bool, Option("--json", help="Print one summary object on standard output.")
 ]
-PrintJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+PrintJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
 SettingReaders: TypeAlias = Mapping[str, tuple[Callable[[str], float], float]]
 
 

@@ -35,10 +35,8 @@ def make_engine(
     new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
     """Return an engine over ``store``, or the store of the settings, with paths relative to ``folder``.
-
-    ``reading``: a store that may not be written will do, for questions. ``new_loop`` and ``new_fetcher``
-    take the place of the event loop and of the network, as ``clock`` takes that of the machine's clock.
-    """
+    ``reading``: a store that may not be written will do, for questions. ``new_loop`` and ``new_fetcher`` take
+    the place of the event loop and of the network, as ``clock`` takes that of the machine's clock."""
     rng = np.random.default_rng(seed)
     opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
     # Workers on several machines go by one clock, the store's.
@@ -48,10 +46,8 @@ def make_engine(
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """Return the store that the settings name; it is created if it does not exist.
-
-    ``reading``: one that may not be written is opened for reading alone.
-    """
+    """Return the store that the settings name; it is created if it does not exist. ``reading``: one that may
+    not be written is opened for reading alone."""
     retention = Retention(settings.store.versions, settings.store.observations)
     try:
         return open_store(settings.store.url, base=folder, retention=retention)
@@ -76,7 +72,6 @@ def open_engine(
 
 
 def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of a project folder."""
     path = folder / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")

@@ -14,18 +14,16 @@ import math
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from types import TracebackType
 
 import numpy as np
 
 from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
+    StopRequest,
     cancellable,
-    never_stop,
     new_fast_loop,
     run_coroutine,
 )
@@ -39,7 +37,6 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -55,7 +52,7 @@ from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.secrets import Resolver
-from afresh.stores.store import Store
+from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 from afresh.values.items import Item
@@ -76,28 +73,17 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemOperations, AbstractContextManager["Engine"]):
+class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and what can be done with them. Made by ``make_engine``.
-
-    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled.
-    """
+    ``on_stop`` says how work that takes long is asked to stop: a run drains, any other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
         self._given = given
-        self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[Callable[[], None]]] | None = (
-            None
-        )
-        self.on_stop: StopContext = never_stop
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the engine."""
-        self.close()
+        self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
+        self.on_stop: StopContext = lambda _ask, _limit_s: nullcontext()  # nobody asks for a stop
 
     def close(self) -> None:
-        """Close the store."""
         self.store.close()
 
     # Running.
@@ -111,19 +97,17 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
     ) -> RunProgress:
-        """Poll until stopped, for a time, or (``once``) everything that is due, once.
-
-        ``signals``: SIGTERM and SIGINT drain and stop it, for a caller that does not handle them itself.
-        SIGHUP takes the settings that ``reload`` returns.
-        """
+        """Poll until stopped, for a time, or (``once``) everything that is due, once. ``signals``: SIGTERM
+        and SIGINT drain and stop it, for a caller that does not handle them itself. SIGHUP takes the settings
+        that ``reload`` returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
-        def read_again(reload: Callable[[], Settings]) -> Settings:
-            self.settings = reload()
+        def read_again() -> Settings:
+            self.settings = reload() if reload is not None else self.settings
             return self._with_listings()
 
-        reloader = None if reload is None else Reloader(partial(read_again, reload))
+        reloader = None if reload is None else Reloader(read_again)
         work = self._run(for_s, once, report, reloader, signals)
         return run_coroutine(work, self._given.new_loop)
 
@@ -131,16 +115,12 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         """Run in a thread of its own until ``stop``."""
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
-        thread, stopper = (
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run"),
-            Future[Callable[[], None]](),
-        )
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")
+        stopper = Future[StopRequest]()
 
         def work() -> RunProgress:
             try:
-                return run_coroutine(
-                    self._run(math.inf, False, None, None, False, stopper), self._given.new_loop
-                )
+                return run_coroutine(self._run(stopper=stopper), self._given.new_loop)
             finally:
                 if not stopper.done():
                     stopper.set_result(lambda: None)
@@ -167,22 +147,20 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
         stop: StopSignal | None = None,
         settings: Settings | None = None,
     ) -> Run:
-        """Return a run that is ready to poll, for callers with an event loop of their own.
-
-        ``once``: a single round over what is due. ``only`` are the items that it holds, all by default.
-        """
+        """Return a run that is ready to poll, for callers with an event loop of their own. ``once``: a single
+        round over what is due. ``only`` are the items that it holds, all by default."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
 
     async def _run(
         self,
-        for_s: float,
-        once: bool,
-        report: Report | None,
-        reloader: Reloader | None,
-        signals: bool,
-        stopper: Future[Callable[[], None]] | None = None,
+        for_s: float = math.inf,
+        once: bool = False,
+        report: Report | None = None,
+        reloader: Reloader | None = None,
+        signals: bool = False,
+        stopper: Future[StopRequest] | None = None,
     ) -> RunProgress:
         stop, loop = StopSignal(), asyncio.get_running_loop()
 
@@ -247,14 +225,12 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
-        """Return the copy of an item, polled first if its last poll is older than ``max_age_s``.
-
-        Outside the windows of its source nothing is polled: it is the copy that there is.
-        """
+        """Return the copy of an item, polled first if its last poll is older than ``max_age_s``. Outside the
+        windows of its source nothing is polled: it is the copy that there is."""
         item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
-        if is_old and item.source not in closed_sources(self.settings, now_s):
+        if is_old and item.source not in self.settings.closed_sources(now_s):
 
             async def work() -> bool:
                 run = await self.open_run(only=[item.id])
@@ -277,15 +253,17 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
             settings = replace(settings, budget=settings.budget.of_items(items))
         return settings
 
+    def running_settings(self) -> Settings:
+        """Return the settings with the budget and the delays of the engine that runs, if one does."""
+        return as_running(self.store, self.current(), self.clock.now_s())
+
     def status(self) -> Status:
         """Return how the mirror does."""
-        now_s = self.clock.now_s()
-        return read_status(self.store, as_running(self.store, self.current(), now_s), now_s)
+        return read_status(self.store, self.running_settings(), self.clock.now_s())
 
     def why(self, key: str) -> Why:
         """Return why an item is polled as often as it is."""
-        now_s = self.clock.now_s()
-        return explain_key(self.store, as_running(self.store, self.current(), now_s), key, now_s)
+        return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Set another budget from now on, also for engines that run, until the settings change theirs."""
@@ -294,12 +272,10 @@ class Engine(ItemOperations, AbstractContextManager["Engine"]):
     # For those who fetch themselves.
 
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """Return the items due now, longest due first; with ``lease_s`` they are leased to the caller.
-
-        Those of sources outside their windows are not due.
-        """
+        """Return the items due now, longest due first; with ``lease_s`` they are leased to the caller. Those
+        of sources outside their windows are not due."""
         now_s = self.clock.now_s()
-        closed = closed_sources(self.settings, now_s)
+        closed = self.settings.closed_sources(now_s)
         if lease_s is not None and not closed:
             name = None if source is None else self._source_name(source)
             return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
@@ -324,7 +300,6 @@ def _get_item(store: Store, key: str) -> Item:
 
 
 async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, object, None]]) -> RunProgress:
-    """Run, with the pulse and the report beside it."""
     tasks = [asyncio.create_task(work) for work in beside]
     try:
         return await run.run(for_s=for_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -17,11 +17,6 @@ signal handler may ask."""
 
 CANCEL_S = 1.5
 """How many seconds cancelled work may take to end."""
-
-
-def never_stop(_ask: StopRequest, _limit_s: float) -> AbstractContextManager[object]:
-    """Return a context in which nobody asks for a stop."""
-    return nullcontext()
 
 
 def run_coroutine(work: Coroutine[Any, Any, T], new_loop: NewEventLoop) -> T:

@@ -7,12 +7,12 @@ past that carry neither only teach. A poll at a time at which one of its item is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.engine.scheduler.decide import DecidedPoll, Decision
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
@@ -25,7 +25,7 @@ from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
 from afresh.values.items import Item
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation, Refusal
+from afresh.values.outcome import Observation, Outcome
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
@@ -131,7 +131,6 @@ def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, i
 
 
 def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
-    """Store past polls as observations."""
     if not rows:
         return
     order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))
@@ -190,19 +189,20 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
     scheduler = restore_scheduler(store, settings, [store.plan.columns_of([item_id])], now_s)
     recorder = PollRecorder(LiveSettings(settings), scheduler, PollCosts())
     if row.content is None:
-        poll = DecidedPoll(lease, row.time_s, Decision(_observation(row, lease)))
+        # The program keeps its own copies, and says only whether one changed.
+        elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
+        seen = Observation(item_id, row.time_s, elapsed_s, bool(row.changed))
+        poll = Outcome(lease, row.time_s, due_s=-math.inf, observation=seen)
     else:
         fetched = _fetched(settings, row.content, row.media_type, lease)
         poll = recorder.decide(lease, fetched, row.time_s, audit=False)
     refusals = store.commit(recorder.complete([poll]))
-    return [f"{row.item}: {_describe_refusal(row, refusal)}" for refusal in refusals]
-
-
-def _describe_refusal(row: Reported, refusal: Refusal) -> str:
-    if refusal.reason == "removed" or row.lease is None:
-        return str(refusal)
     ends = "was never given out, has been given back, or ran out and went to another worker"
-    return f"lease {row.lease} does not hold: it {ends}"
+    lost = f"lease {row.lease} does not hold: it {ends}"
+    return [
+        f"{row.item}: {refusal if refusal.reason == 'removed' or row.lease is None else lost}"
+        for refusal in refusals
+    ]
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
@@ -230,12 +230,6 @@ def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float
     )
 
 
-def _observation(row: Reported, lease: Lease) -> Observation:
-    """Return the observation of a program that keeps its own copies, and says only whether one changed."""
-    elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
-    return Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
-
-
 def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
     """Return content from elsewhere, compared as the source itself would compare it."""
     table = settings.source(lease.source)
@@ -249,12 +243,5 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
         held_notes=lease.validators,
         near_duplicate=table.settings.near_duplicate,
     )
-    if not verdict.changed:
-        return Fetched("unchanged", normal_hash=verdict.normal_hash, validators=verdict.notes)
-    return Fetched(
-        "content",
-        content=content,
-        media_type=media_type,
-        normal_hash=verdict.normal_hash,
-        validators=verdict.notes,
-    )
+    # A poll made elsewhere cost nothing here; a lease that is known by its token alone lacks earlier notes.
+    return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.runner.listing_changes import LISTING_FIELDS, read_listings, save_listings
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.scheduler.reschedule import reschedule_changed
@@ -53,9 +52,7 @@ class ItemOperations(ABC):
         selector: str = "",
     ) -> int:
         """Register items (addresses, or what their source knows them by); return how many were new.
-
-        ``selector`` (CSS) says which part of their content counts, instead of the source's own.
-        """
+        ``selector`` (CSS) says which part of their content counts, instead of the source's own."""
         Recipe().for_item(selector)  # refuses what is no selector
         name = self._source_name(source)
         group = self._group_function(name)
@@ -85,18 +82,16 @@ class ItemOperations(ABC):
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register what ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; return how many are new.
-
         The documents are read now, within the budget, and again by every run, at their own pace. Those that
         cannot be read are not kept, and raise a ``ListingError`` after the others are taken in. Outside the
-        windows of the source they are left for a run to read.
-        """
+        windows of the source they are left for a run to read."""
         name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
                 group(url)  # refuses what is no address
-        opens_s = closed_sources(self.settings, self.clock.now_s()).get(name)
+        opens_s = self.settings.closed_sources(self.clock.now_s()).get(name)
         if opens_s is not None:
             save_listings(self.store, name, documents)
             words = f"outside its windows: a run reads what it lists from {format_moment(opens_s)} on"

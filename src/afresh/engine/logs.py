@@ -14,7 +14,6 @@ LOGGER = logging.getLogger("afresh.engine")
 
 
 def log_event(level: int, event: str, **fields: object) -> None:
-    """Log what happened, with its fields."""
     LOGGER.log(level, event, extra={"fields": fields})
 
 
@@ -22,7 +21,6 @@ class PlainLines(logging.Formatter):
     """``2026-11-15T22:10:51Z polled item=a kind=unchanged``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         words = [f"{name}={_shown(value)}" for name, value in getattr(record, "fields", {}).items()]
         return " ".join([_moment(record), level + record.getMessage(), *words])
@@ -32,7 +30,6 @@ class JsonLines(logging.Formatter):
     """The same as one JSON object for each line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
         head = {"time": _moment(record), "level": record.levelname.lower(), "event": record.getMessage()}
         return json.dumps(head | getattr(record, "fields", {}), ensure_ascii=False, default=str)
 

@@ -31,9 +31,8 @@ SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
 
 
 class Plugins(Mapping[str, T], Generic[T]):
-    """A table of our own objects and those of other packages, each loaded when it is first used.
-
-    ``has`` are the attributes that whatever comes from elsewhere must have.
+    """A table of our own objects and those of other packages, each loaded when it is first used. ``has`` are
+    the attributes that whatever comes from elsewhere must have.
 
     >>> Plugins("afresh.nothing", {"own": 1}, has=())["own"]
     1
@@ -70,7 +69,9 @@ class Plugins(Mapping[str, T], Generic[T]):
         return self._entries
 
     def _load(self, name: str, entries: list[EntryPoint]) -> T:
-        origins = sorted({_origin(entry) for entry in entries})
+        origins = sorted(
+            {f"{each.dist.name} {each.dist.version}" if each.dist else each.value for each in entries}
+        )
         if len(origins) > 1:
             both = " and ".join(origins)
             raise UsageError(f"{name!r} ({self._group}) comes from {both}: uninstall one of them")
@@ -85,17 +86,11 @@ class Plugins(Mapping[str, T], Generic[T]):
         return thing  # type: ignore[no-any-return]
 
 
-def _origin(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
-
-
 def source_kinds() -> Mapping[str, SourceKind[Any]]:
-    """Return every kind of source."""
     return Plugins(SOURCES_GROUP, BUILT_IN, has=("settings", "build", "group"))
 
 
 def estimators() -> Mapping[str, Estimator[Any]]:
-    """Return every estimator."""
     from afresh.rates.estimator import ESTIMATORS
 
     return Plugins(ESTIMATORS_GROUP, ESTIMATORS, has=("start", "update", "rate", "interval"))

@@ -11,12 +11,10 @@ from afresh.stores.store import Store
 
 
 class ThreadedStore(AsyncStore):
-    """An ``AsyncStore`` with a thread of its own, from its construction until ``close``.
-
-    ``sync`` is the store itself, for functions that make several calls: ``call_with_retry(lambda: …)`` runs
-    them in the same thread. A store that is locked, full or read-only is reported once, and each call waits
-    until the cause is gone; ``trouble`` says meanwhile what it is.
-    """
+    """An ``AsyncStore`` with a thread of its own, from its construction until ``close``. ``sync`` is the
+    store itself, for functions that make several calls: ``call_with_retry(lambda: …)`` runs them in the same
+    thread. A store that is locked, full or read-only is reported once, and each call waits until the cause is
+    gone; ``trouble`` says meanwhile what it is."""
 
     def __init__(self, store: Store) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-store")

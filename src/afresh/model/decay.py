@@ -21,18 +21,8 @@ from afresh.model.decays.rate_decays import Exponential, Linear, Weibull
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import UsageError, one_of
 
-__all__ = [
-    "DECAYS",
-    "Decay",
-    "Empirical",
-    "Exponential",
-    "Factory",
-    "Geometric",
-    "Linear",
-    "Lomax",
-    "Weibull",
-    "decay_from",
-]
+__all__ = ["DECAYS", "Decay", "Empirical", "Exponential", "Geometric", "Linear", "Lomax", "Weibull"]
+__all__ += ["Factory", "decay_from"]
 
 
 class Decay(Protocol):

@@ -13,16 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
+from afresh.money import interval_optima as optima
 from afresh.money.excess_income import frequency_of, income_at
-from afresh.money.interval_optima import (
-    any_optimum,
-    empirical_optimum,
-    exponential_optimum,
-    geometric_optimum,
-    linear_optimum,
-    lomax_optimum,
-    weibull_optimum,
-)
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
 from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.money.terms import IncomeTerms, IntervalOptimum, RefreshVerdict, describe_verdict, verdicts
@@ -155,19 +147,19 @@ def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
 
     match decay:
         case Exponential():
-            return exponential_optimum(per_item(decay.rate), terms)
+            return optima.exponential_optimum(per_item(decay.rate), terms)
         case Linear():
-            return linear_optimum(per_item(decay.rate), terms)
+            return optima.linear_optimum(per_item(decay.rate), terms)
         case Geometric():
-            return geometric_optimum(per_item(decay.p), per_item(decay.step), terms)
+            return optima.geometric_optimum(per_item(decay.p), per_item(decay.step), terms)
         case Empirical():
-            return empirical_optimum(decay, terms)
+            return optima.empirical_optimum(decay, terms)
         case Weibull():
-            return weibull_optimum(decay, terms)
+            return optima.weibull_optimum(decay, terms)
         case Lomax():
-            return lomax_optimum(decay, terms)
+            return optima.lomax_optimum(decay, terms)
         case _:
-            return any_optimum(decay, terms)
+            return optima.any_optimum(decay, terms)
 
 
 def _solve_in_bulks(items: PricedItems, labels: Iterable[Hashable], options: IncomeOptions) -> Incomes:

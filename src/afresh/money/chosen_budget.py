@@ -11,7 +11,7 @@ limit of requests acts as a price ν above their own, the one at which just so m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -52,16 +52,8 @@ class Prices:
         >>> Prices(request=0.5, byte=0.01).of(ResourceUse(bytes=[0, 100], update_bytes=200))
         (array([0.5, 1.5]), array([2., 2.]))
         """
-        named = {
-            "price per request": self.request,
-            "price per byte": self.byte,
-            "price per second": self.second,
-            "requests": use.requests,
-            "bytes": use.bytes,
-            "seconds": use.seconds,
-            "update_bytes": use.update_bytes,
-            "update_seconds": use.update_seconds,
-        }
+        named = {f"price per {field.name}": getattr(self, field.name) for field in fields(self)}
+        named |= {field.name: getattr(use, field.name) for field in fields(use)}
         columns = [np.asarray(nonnegative(name, given), dtype=np.float64) for name, given in named.items()]
         try:
             request, byte, second, requests, size, time, more, longer = np.broadcast_arrays(*columns)

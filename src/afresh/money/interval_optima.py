@@ -47,15 +47,7 @@ import numpy as np
 from afresh.model.curves import freshness_curve, phi
 from afresh.model.decay import Decay, Empirical, Lomax, Weibull
 from afresh.model.roots import HUGE, find_crossing, find_maximum
-from afresh.money.excess_income import (
-    change_probability,
-    cost_to_gain,
-    excess_income,
-    ratio_of,
-    time_range,
-    turning_term,
-    weibull_power,
-)
+from afresh.money import excess_income as income
 from afresh.money.terms import IncomeTerms, IntervalOptimum, just_before, make_optimum
 from afresh.values.arrays import Bools, Float64s
 
@@ -267,7 +259,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
         def rises(u: Float64s) -> Float64s:
             """(G·u + U·(k−1))/(U·k·v^k), v = λu: above 1 while H' > 0."""
             power = np.minimum(u / scale, _ALL_CHANGED) ** k
-            return ratio_of(terms.gain * u + terms.update * (k - 1), terms.update * k * power)
+            return income.ratio_of(terms.gain * u + terms.update * (k - 1), terms.update * k * power)
 
         peak = find_crossing(rises, low, high)
     found = _crossing(decay, terms, low, np.where(falls_due, peak, high), rate > 0)
@@ -300,20 +292,22 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     array([4.62])
     """
     shape = terms.gain.shape
-    first, high = time_range(decay, terms.gain.size)
+    first, high = income.time_range(decay, terms.gain.size)
     # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(first), where=terms.gain > 0)
     low = np.clip(least, first, high)
     changing = np.broadcast_to(decay.plateau() < 1, shape)
     worth = changing & (terms.gain > 0)
-    interval = find_maximum(lambda u: excess_income(decay, terms, u), low, high, per_decade=32)
-    at_once = (terms.check == 0) & (excess_income(decay, terms, low) >= excess_income(decay, terms, interval))
+    interval = find_maximum(lambda u: income.excess_income(decay, terms, u), low, high, per_decade=32)
+    at_once = (terms.check == 0) & (
+        income.excess_income(decay, terms, low) >= income.excess_income(decay, terms, interval)
+    )
     interval = np.where(at_once, 0.0, interval)
-    value = np.where(worth, excess_income(decay, terms, np.where(at_once, low, interval)), 0.0)
+    value = np.where(worth, income.excess_income(decay, terms, np.where(at_once, low, interval)), 0.0)
     freshness = decay.integral(low + interval) / (low + interval)
 
     def earned_per_cost(u: Float64s) -> Float64s:
-        paid = terms.check + terms.update * change_probability(decay, u)
+        paid = terms.check + terms.update * income.change_probability(decay, u)
         earned = decay.integral(u) - u * decay.plateau()
         return np.divide(earned, paid, out=np.full_like(paid, np.inf), where=paid > 0)
 
@@ -334,10 +328,10 @@ def _crossing(
     # a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(low), where=worth)
     low = np.minimum(np.maximum(low, least), high)
-    root = find_crossing(partial(cost_to_gain, decay, terms), low, high)
-    falling = (change_probability(decay, root) - turning_term(decay, root)) / root
+    root = find_crossing(partial(income.cost_to_gain, decay, terms), low, high)
+    falling = (income.change_probability(decay, root) - income.turning_term(decay, root)) / root
     value = terms.gain * decay.survival(root) - terms.update * falling
-    crosses = worth & (cost_to_gain(decay, terms, high) < 1)
+    crosses = worth & (income.cost_to_gain(decay, terms, high) < 1)
     interval = np.where((terms.check == 0) & (root <= low), 0.0, root)
     return interval, np.where(crosses, value, 0.0), decay.integral(root) / root
 
@@ -361,10 +355,10 @@ def _weibull_threshold(
 
     def cheaper_later(u: Float64s) -> Float64s:
         """(K+U(1−z))/(U·η·Z): above 1 where (K+U(1−z))/Z falls with u."""
-        hazard = np.asarray(decay.shape) * weibull_power(decay, u) / u
-        paid = terms.check + terms.update * change_probability(decay, u)
-        return ratio_of(paid, terms.update * hazard * decay.integral(u))
+        hazard = np.asarray(decay.shape) * income.weibull_power(decay, u) / u
+        paid = terms.check + terms.update * income.change_probability(decay, u)
+        return income.ratio_of(paid, terms.update * hazard * decay.integral(u))
 
     u = find_crossing(cheaper_later, low, high)
-    inner = (terms.check + terms.update * change_probability(decay, u)) / decay.integral(u)
+    inner = (terms.check + terms.update * income.change_probability(decay, u)) / decay.integral(u)
     return np.where(falls_due & (late < np.inf), np.minimum(inner, late), late)

@@ -25,13 +25,7 @@ from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
 from afresh.model.roots import find_crossing, narrow_maximum, solve_decreasing
 from afresh.money.best_interval import find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, by_group, cost_to_gain, excess_income, turning_term
-from afresh.money.priced_items import (
-    IncomeOptions,
-    PricedItems,
-    build_items,
-    check_positive,
-    size_factor,
-)
+from afresh.money.priced_items import IncomeOptions, PricedItems, build_items, check_positive, size_factor
 from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InfeasibleError, UsageError

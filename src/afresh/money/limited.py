@@ -13,7 +13,8 @@ price (items that become futile together), frequencies are interpolated between 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -55,12 +56,12 @@ def with_money(
     (0.3, array([0.165, 0.135]), 0.674)
     """
     items = build_items(rate, benefit, cost, **options)
+    check, update = items.terms.check, items.terms.update
 
     def dearer(price: float) -> IncomeTerms:
-        t = items.terms
-        return IncomeTerms(t.gain, t.stale, t.check * (1 + price), t.update * (1 + price))
+        return replace(items.terms, check=check * (1 + price), update=update * (1 + price))
 
-    return _limited(items, money, "money", dearer, lambda u: spend_at(items, u))
+    return _limited(items, money, "money", dearer, partial(spend_at, items))
 
 
 def with_refreshes(
@@ -77,8 +78,7 @@ def with_refreshes(
     items = build_items(rate, benefit, cost, **options)
 
     def dearer(price: float) -> IncomeTerms:
-        t = items.terms
-        return IncomeTerms(t.gain, t.stale, t.check + price, t.update)
+        return replace(items.terms, check=items.terms.check + price)
 
     return _limited(items, refreshes, "refreshes", dearer, frequency_of)
 

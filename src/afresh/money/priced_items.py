@@ -9,7 +9,7 @@ times what a function of n returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypedDict
 
 import numpy as np
@@ -73,8 +73,7 @@ class PricedItems:
 
     def with_terms(self, terms: IncomeTerms) -> PricedItems:
         """The same items at other costs, in double precision."""
-        fields = (self.groups, self.rate, self.benefit, self.cost, self.size)
-        return PricedItems(*fields, terms, self.shape, np.float64)
+        return replace(self, terms=terms, storage=np.float64)
 
 
 def build_items(
@@ -94,15 +93,10 @@ def build_items(
     >>> build_items([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
     array([2., 2.])
     """
-    named = {
-        "rate": nonnegative("rate", rate),
-        "benefit": nonnegative("benefit", benefit),
-        "cost": nonnegative("cost", cost),
-        "update_cost": nonnegative("update_cost", update_cost),
-        "stale_cost": nonnegative("stale_cost", stale_cost),
-        "size": check_positive("size", size),
-        along[0]: np.asarray(along[1]),
-    }
+    given = {"rate": rate, "benefit": benefit, "cost": cost}
+    given |= {"update_cost": update_cost, "stale_cost": stale_cost}
+    named = {name: nonnegative(name, values) for name, values in given.items()}
+    named |= {"size": check_positive("size", size), along[0]: np.asarray(along[1])}
     columns = [array for array in named.values() if array.ndim]
     names = np.array(decay, dtype=object) if isinstance(decay, Sequence | np.ndarray) else np.array(None)
     single = bool(columns) and all(array.dtype == np.float32 for array in columns)

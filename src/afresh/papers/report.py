@@ -166,6 +166,10 @@ class PaperFigure:
     ours_shows: str
     panels: tuple[Panel, ...]
 
+    @classmethod
+    def of(cls, name: str, title: str, paper_shows: str, ours_shows: str, *panels: Panel) -> PaperFigure:
+        return cls(name, title, paper_shows, ours_shows, panels)
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -174,6 +178,10 @@ class Section:
     title: str
     checks: tuple[Check, ...]
     note: str = ""
+
+    @classmethod
+    def of(cls, title: str, *checks: Check, note: str = "") -> Section:
+        return cls(title, checks, note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,10 @@ def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps betwee
     """Observed shares as dots and the model's line; empty bins have no place on a logarithmic axis."""
     middle = (gaps.edges[1:] + gaps.edges[:-1]) / 2
     seen = gaps.share > 0
-    return Panel(
-        title,
-        f"gap between changes, {UNIT_NAMES[unit]}s",
-        "share of gaps",
-        (
-            Series("Poisson model", middle, gaps.expected),
-            Series("observed", middle[seen], gaps.share[seen], "dots"),
-        ),
-        log_y=True,
-    )
+    model = Series("Poisson model", middle, gaps.expected)
+    observed = Series("observed", middle[seen], gaps.share[seen], "dots")
+    label = f"gap between changes, {UNIT_NAMES[unit]}s"
+    return Panel(title, label, "share of gaps", (model, observed), log_y=True)
 
 
 def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure:
@@ -54,21 +48,13 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
     observed = Series("observed", x, y)
     fits = [fit for fit in found.fits if np.isfinite(fit.aic)][:most]
     curves = [Series(fit.words, time, fit.decay.survival(time), "dashed") for fit in fits]
-    label, mid_life = f"time, {UNIT_NAMES[unit]}s", []
+    label, right = f"time, {UNIT_NAMES[unit]}s", "chance that the copy is right"
+    copies = [_curve("refreshed at any time, observed", found.since_refresh, time)]
     if np.isfinite(found.best.decay.total()):  # else a copy met in mid-life never goes wrong
-        mid_life.append(_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True))
+        copies.append(_curve(f"the same, {found.best.name}", found.best.since_refresh(), time, dashed=True))
+    copies.append(_curve("refresh restarts the lifetime", found.best.decay, time, dashed=True))
     lifetimes = Panel("How long a lifetime lasts", label, "share still going", (observed, *curves))
-    copies = Panel(
-        "How long a copy stays right",
-        label,
-        "chance that the copy is right",
-        (
-            _curve("refreshed at any time, observed", found.since_refresh, time),
-            *mid_life,
-            _curve("refresh restarts the lifetime", found.best.decay, time, dashed=True),
-        ),
-    )
-    return lifetimes, copies
+    return lifetimes, Panel("How long a copy stays right", label, right, tuple(copies))
 
 
 def decay_figure(found: DecayFits, unit: str = "d") -> Figure:

@@ -15,27 +15,14 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from afresh.plots.style import (
-    BLUE,
-    INK,
-    ORANGE,
-    SOFT,
-    VERMILION,
-    Side,
-    annotate,
-    new_figure,
-    plain,
-    plot_style,
-    spans_decades,
-    use_log,
-)
+from afresh.plots import style
 from afresh.values.arrays import Bools, Floats
 from afresh.values.units import UNIT_NAMES
 
 MOST_DOTS = 5000  # beyond it, dots hide each other: cells are coloured by how many they hold
 _MOST_DROPPED = 1500  # marks on the axis; more would be a solid bar anyhow
 _CELLS = 64
-_CROWD = LinearSegmentedColormap.from_list("crowd", ["#cfe3f1", BLUE, "#00304d"])
+_CROWD = LinearSegmentedColormap.from_list("crowd", ["#cfe3f1", style.BLUE, "#00304d"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +59,8 @@ def plan_figure(picture: PlanPicture) -> Figure:
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['changes of the item per day', 'budget per day']
     """
-    with plot_style():
-        figure, (left, right) = new_figure(2)
+    with style.plot_style():
+        figure, (left, right) = style.new_figure(2)
         _draw_items(figure, left, picture)
         _draw_budget(right, picture)
     return figure
@@ -94,10 +81,10 @@ def _draw_items(figure: Figure, axes: Axes, picture: PlanPicture) -> None:
         _draw_crowd(figure, axes, rate[kept], frequency[kept])
         _scale(axes, seen_rates, seen_frequencies)  # which the crowd has reset
     else:
-        style: dict[str, Any] = {"color": BLUE, "markeredgecolor": "white", "markeredgewidth": 0.5}
-        axes.plot(rate[kept], frequency[kept], "o", markersize=5.5, label="items kept", zorder=3, **style)
+        look: dict[str, Any] = {"color": style.BLUE, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        axes.plot(rate[kept], frequency[kept], "o", markersize=5.5, label="items kept", zorder=3, **look)
     if law[0].size:
-        axes.plot(*law, color=ORANGE, label="best for weight 1, cost 1", zorder=2.5)
+        axes.plot(*law, color=style.ORANGE, label="best for weight 1, cost 1", zorder=2.5)
     _draw_dropped(axes, dropped)
     one_law = not (rate[kept] > picture.cutoff).any() and not (dropped < picture.cutoff).any()
     _mark_cutoff(axes, picture.cutoff, per if one_law else f"{per} (at weight 1)")
@@ -110,7 +97,7 @@ def _law_between(picture: PlanPicture, rates: Floats) -> tuple[Floats, Floats]:
     """The part of the theoretical curve that lies among the items."""
     x, y = np.asarray(picture.law_rate, dtype=float), np.asarray(picture.law_frequency, dtype=float)
     inside = (x > 0) & (y > 0)
-    if rates.size and spans_decades(rates):
+    if rates.size and style.spans_decades(rates):
         inside &= (x >= rates.min()) & (x <= rates.max())
     elif rates.size:
         inside &= x <= rates.max()
@@ -119,13 +106,13 @@ def _law_between(picture: PlanPicture, rates: Floats) -> tuple[Floats, Floats]:
 
 def _scale(axes: Axes, rates: Floats, frequencies: Floats) -> None:
     """Set limits around what is shown, on logarithmic axes where it spans decades."""
-    sides: tuple[tuple[Side, Floats], ...] = (("x", rates), ("y", frequencies))
+    sides: tuple[tuple[style.Side, Floats], ...] = (("x", rates), ("y", frequencies))
     for side, values in sides:
-        if spans_decades(values):
+        if style.spans_decades(values):
             low, high = np.log10(values.min()), np.log10(values.max())
             room = 0.05 * (high - low)
             limits = (float(10 ** (low - 1.5 * room)), float(10 ** (high + room)))
-            use_log(axes, side, *limits)
+            style.use_log(axes, side, *limits)
             axes.set(**{f"{side}lim": limits})
         elif values.size:
             axes.set(**{f"{side}lim": (0, float(values.max()) * 1.08)})
@@ -148,7 +135,9 @@ def _draw_crowd(figure: Figure, axes: Axes, rate: Floats, frequency: Floats) -> 
         yscale=scales[1],  # type: ignore[arg-type]
         extent=(*extent[0], *extent[1]),
     )
-    bar = figure.colorbar(cells, ax=axes, shrink=0.55, aspect=18, pad=0.02, format=lambda x, _: plain(x))
+    bar = figure.colorbar(
+        cells, ax=axes, shrink=0.55, aspect=18, pad=0.02, format=lambda x, _: style.plain(x)
+    )
     bar.set_label("items kept")
     bar.outline.set_visible(False)
     bar.ax.minorticks_off()
@@ -158,33 +147,24 @@ def _draw_dropped(axes: Axes, rates: Floats) -> None:
     if not rates.size:
         return
     marks = np.sort(rates)[:: max(1, rates.size // _MOST_DROPPED)]
-    axes.plot(
-        marks,
-        np.full(marks.shape, 0.012),
-        "|",
-        color=VERMILION,
-        alpha=1.0 if marks.size < 100 else 0.3,
-        markersize=9,
-        markeredgewidth=1,
-        transform=axes.get_xaxis_transform(),
-        clip_on=False,
-        zorder=4,
-        label=f"{rates.size:,} dropped",
-    )
+    look: dict[str, Any] = {"color": style.VERMILION, "markersize": 9, "markeredgewidth": 1, "zorder": 4}
+    look |= {"alpha": 1.0 if marks.size < 100 else 0.3, "label": f"{rates.size:,} dropped"}
+    on_axis: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False}
+    axes.plot(marks, np.full(marks.shape, 0.012), "|", **look, **on_axis)
 
 
 def _mark_cutoff(axes: Axes, cutoff: float, per: str) -> None:
     low, high = axes.get_xlim()
     if not low < cutoff < high:
         return
-    axes.axvline(cutoff, color=VERMILION, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.axvline(cutoff, color=style.VERMILION, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     # The text goes to the roomier side, low down, where the curve of theory leaves space.
     place = axes.transLimits.transform(axes.transScale.transform((cutoff, axes.get_ylim()[1])))[0]
     rightward = place < 0.62
     offset, side = ((6, 0), "left") if rightward else ((-6, 0), "right")
-    style: dict[str, Any] = {"va": "bottom", "color": VERMILION, "fontsize": 8.5, "zorder": 5}
+    look: dict[str, Any] = {"va": "bottom", "color": style.VERMILION, "fontsize": 8.5, "zorder": 5}
     text = f"dropped above\n{cutoff:.3g} {per}"
-    annotate(axes, text, (cutoff, 0.06), offset, xycoords=axes.get_xaxis_transform(), ha=side, **style)
+    style.annotate(axes, text, (cutoff, 0.06), offset, xycoords=axes.get_xaxis_transform(), ha=side, **look)
 
 
 def _draw_budget(axes: Axes, picture: PlanPicture) -> None:
@@ -193,14 +173,14 @@ def _draw_budget(axes: Axes, picture: PlanPicture) -> None:
     axes.set_title("What the budget buys", pad=10)
     budgets = np.asarray(picture.budgets, dtype=float)
     shown = np.ones(budgets.shape, dtype=bool)
-    if spans_decades(budgets):
+    if style.spans_decades(budgets):
         shown = budgets > 0
-        use_log(axes, "x", float(budgets[shown].min()), float(budgets.max()))
-    axes.plot(budgets[shown], picture.freshness[shown], color=BLUE, label="best plan")
+        style.use_log(axes, "x", float(budgets[shown].min()), float(budgets.max()))
+    axes.plot(budgets[shown], picture.freshness[shown], color=style.BLUE, label="best plan")
     if picture.uniform.size:
-        axes.plot(budgets[shown], picture.uniform[shown], "--", color=SOFT, label="all equally often")
-    axes.plot([picture.budget], [picture.reached], "o", color=INK, markersize=7, zorder=4)
-    text = f"{picture.reached:.1%} fresh\nat {plain(float(f'{picture.budget:.3g}'))} {per}"
-    annotate(axes, text, (picture.budget, picture.reached), (9, -9), va="top", fontweight="bold")
+        axes.plot(budgets[shown], picture.uniform[shown], "--", color=style.SOFT, label="all equally often")
+    axes.plot([picture.budget], [picture.reached], "o", color=style.INK, markersize=7, zorder=4)
+    text = f"{picture.reached:.1%} fresh\nat {style.plain(float(f'{picture.budget:.3g}'))} {per}"
+    style.annotate(axes, text, (picture.budget, picture.reached), (9, -9), va="top", fontweight="bold")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.legend(loc="upper left", handlelength=1.8)

@@ -170,7 +170,9 @@ class Campaign:
         cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=self._learned is None)
         self._threshold = int(_REPLAN * self.wanted.sum())
         left = math.inf if self._quota is None else self._quota - self.requests
-        planned, requests = min(cover.requests, left), _cover_requests(cover, self._read)
+        planned = min(cover.requests, left)
+        pages_of = (ReadPage(query, int(self._read[query]) + 1) for query in cover.queries.tolist())
+        requests: tuple[ProbeRequest, ...] = (*pages_of, *map(LookUp, cover.look_ups.tolist()))
         bound = cover.bound if self._quota is None else float(self._values[self.wanted].sum())
         if left < cover.requests:
             pages_plan = self._best_pages(np.flatnonzero(~closed), int(left))
@@ -228,11 +230,6 @@ class Campaign:
 
 def _words(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(word for word in row if word >= 0)
-
-
-def _cover_requests(cover: Cover, read: Ints) -> tuple[ProbeRequest, ...]:
-    pages = (ReadPage(query, int(read[query]) + 1) for query in cover.queries.tolist())
-    return (*pages, *(LookUp(place) for place in cover.look_ups.tolist()))
 
 
 def _heap_entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:

@@ -97,7 +97,11 @@ def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) 
     codes = np.sort(np.concatenate(found))
     first = np.flatnonzero(np.diff(codes, prepend=-1))
     counts = np.diff(np.append(first, len(codes)))
-    return _decoded(codes[first[counts >= 2]], size, width)
+    shared = codes[first[counts >= 2]]
+    sets = np.empty((len(shared), size), dtype=np.int64)
+    for column in range(size - 1, -1, -1):
+        shared, sets[:, column] = np.divmod(shared, width)
+    return sets
 
 
 def _set_codes(sets: Ints, width: int) -> Ints:
@@ -105,13 +109,6 @@ def _set_codes(sets: Ints, width: int) -> Ints:
     for column in sets.T:
         codes = codes * width + column
     return codes
-
-
-def _decoded(codes: Ints, size: int, width: int) -> Ints:
-    sets = np.empty((len(codes), size), dtype=np.int64)
-    for column in range(size - 1, -1, -1):
-        codes, sets[:, column] = np.divmod(codes, width)
-    return sets
 
 
 def _padded(sets: Ints, width: int) -> Ints:

@@ -47,8 +47,7 @@ def greedy_probes(
 ) -> tuple[Probe, ...]:
     """The queries in the order chosen; ``values`` are w(r)·F(r;t), ``pool`` the paper's k.
 
-    >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.keyword_index import parse_keywords
+    >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> titles = {"title": ["web crawl", "web search", "deep web"]}
     >>> relation = index_relation(titles, [parse_keywords("title")])
     >>> probes = greedy_probes(relation, lambda sets: np.where(sets[:, -1] < 0, 100.0, 2.0), 10)

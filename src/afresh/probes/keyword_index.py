@@ -192,11 +192,8 @@ def _rows(
         scope = attribute.name if scoped else ""
         for row, text in zip(rows, texts[attribute.name], strict=True):
             for word in attribute.split(text):
-                place = (
-                    vocabulary.setdefault((scope, word), len(vocabulary))
-                    if grow
-                    else vocabulary.get((scope, word))
-                )
+                key = (scope, word)
+                place = vocabulary.setdefault(key, len(vocabulary)) if grow else vocabulary.get(key)
                 if place is not None:
                     row.append(place)
     return [sorted(set(row)) for row in rows]

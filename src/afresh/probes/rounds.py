@@ -55,8 +55,7 @@ class ProbeServer(Protocol):
 class IndexServer:
     """A server over records at hand: results stand in the order of the records.
 
-    >>> from afresh.probes.keyword_index import index_relation
-    >>> from afresh.probes.keyword_index import parse_keywords
+    >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> index = index_relation({"title": ["web crawl", "web", "web"]}, [parse_keywords("title")])
     >>> server = IndexServer(index, ["a", "b", "c"], page_size=2, limit=2)
     >>> server.page([0], 1), server.page([0], 2).keys, server.look_up("c").keys

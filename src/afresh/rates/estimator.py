@@ -27,23 +27,17 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from afresh.rates.estimators.gamma_filter import Counts, GammaFilter, LastModified
+from afresh.rates.estimators.gamma_filter import GammaFilter
 from afresh.rates.estimators.grid_integrals import map_parts
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.estimators.history_estimators import MaximumLikelihood, MomentMatching
 from afresh.rates.estimators.tally_estimators import LawOfLargeNumbers, LogFamily, Naive
 from afresh.rates.forgetting import choose_horizon, fade, poll_ages, weigh_by_age
-from afresh.rates.likelihood import rate_grid
+from afresh.rates.likelihood import count_evidence, rate_grid, stamp_evidence
 from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable, as_whole_numbers, polls_from_times
-from afresh.rates.priors.gamma_prior import (
-    GammaPrior,
-    fit_gamma,
-    fit_gamma_groups,
-    fit_gamma_table,
-    sample_items,
-    weak_prior,
-)
+from afresh.rates.priors import gamma_prior
+from afresh.rates.priors.gamma_prior import GammaPrior, fit_gamma, weak_prior
 from afresh.rates.priors.grid_prior import fit_static_share, static_log_odds
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import ArrayLike, Float64s, Ints
@@ -89,8 +83,8 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
         MomentMatching(),
         LawOfLargeNumbers(),
         GammaFilter(),
-        LastModified(),
-        Counts(),
+        GammaFilter("last-modified", stamp_evidence),
+        GammaFilter("counts", count_evidence),
         GridPosterior(),
     )
 }
@@ -159,9 +153,7 @@ def estimate_many(
 
     Items without an interval yet get the prior, learned from the others (of their group, where ``groups``
     gives a number from 0 per item). ``rate`` is the posterior mean or, given the mean ``interval`` at which a
-    plan is going to refresh, the rate to plan with (``planning_rate``). With few polls a mean is dominated by
-    the high rates that the item might have, and the plan would drop it; what counts is the probability that
-    a copy stays right.
+    plan is going to refresh, the rate to plan with (``planning_rate``).
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -258,7 +250,7 @@ def _by_grid(
 
 def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
     """A state with priors learned from a sample of the items, and which of these priors each item has."""
-    sample = sample_items(polls.items, groups)
+    sample = gamma_prior.sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
@@ -266,10 +258,10 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
     share, start = fit_static_share(table, state.quiet, rates, weak)
     static = static_log_odds(state.quiet, share)
     if groups is None:
-        fitted = fit_gamma_table(table, rates, weak, static=static, start=start)
+        fitted = gamma_prior.fit_gamma_table(table, rates, weak, static=static, start=start)
         return estimator.with_learned_priors(state, fitted, share), np.zeros(polls.items, dtype=np.int64)
     of_part = groups if sample is None else groups[sample]
-    by_group = fit_gamma_groups(table, rates, of_part, weak, static=static)
+    by_group = gamma_prior.fit_gamma_groups(table, rates, of_part, weak, static=static)
     own = GammaPrior(by_group.shape[of_part], by_group.rate[of_part])
     learned = estimator.with_learned_priors(state, own, share)
     of_group = np.zeros(by_group.shape.size, dtype=np.int64)
@@ -293,9 +285,8 @@ def find_regime(
 ) -> Regime:
     """The season and the horizon of forgetting that the polls support.
 
-    ``hour`` is the length of an hour in the unit of their times.
-
-    A given ``horizon`` (∞: none) is taken as it is, and so is a ``season`` of true or false.
+    ``hour`` is the length of an hour in the unit of their times. A given ``horizon`` (∞: none) is taken as it
+    is, and so is a ``season`` of true or false.
 
     >>> steady = polls_from_times(np.repeat([0, 1], 50), np.tile(np.arange(50.0), 2), np.arange(100) % 3 == 0)
     >>> found = find_regime(steady, hour=1 / 24)

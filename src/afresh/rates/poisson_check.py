@@ -86,10 +86,8 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
 def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
     """Item and time of the changes that are known well enough to judge.
 
-    These are the changes of items polled ``COARSE`` times as often as they change, and of items whose every
-    change has a credible stamp.
-
-    Seen through coarser polls, gaps are whole poll intervals, and perfect Poisson changes look regular.
+    These are the changes of items polled ``COARSE`` times as often as they change (seen through coarser polls
+    perfect Poisson changes look regular), and of items whose every change has a credible stamp.
     """
     if polls.end is None:
         raise InputError("polls without times cannot be judged")

@@ -15,7 +15,7 @@ that are polled at certain hours only. Else the flat profile is returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,11 +46,11 @@ class Season:
     profile: Float64s
     hour: float
     gain: float = 0.0
+    # Whether it is anything but flat: found once, since the policy asks at every poll.
+    is_supported: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def is_supported(self) -> bool:
-        """Whether it is anything but flat."""
-        return bool(np.any(self.profile != 1.0))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_supported", bool(np.any(self.profile != 1.0)))
 
     @property
     def strength(self) -> float:

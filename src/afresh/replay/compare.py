@@ -68,8 +68,8 @@ def replay(
     history's unit. ``progress`` is told which share of all runs is done.
 
     >>> rng = np.random.default_rng(1)
-    >>> item, time = rng.integers(0, 20, 400) // 4, rng.uniform(0.0, 1000.0, 400)
-    >>> history = ChangeHistory.of(20, item, time, 0.0, 1000.0)
+    >>> item, time = rng.integers(0, 20, 120) // 4, rng.uniform(0.0, 300.0, 120)
+    >>> history = ChangeHistory.of(20, item, time, 0.0, 300.0)
     >>> adaptive, uniform = replay(history, ["adaptive", "uniform"], PolicyInput.of(20, 2.0))
     >>> uniform.after.captured, bool(adaptive.after.captured > 0.3)
     (0.0, True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.transfer import TABLES, Counters, SqlTables
@@ -24,8 +23,7 @@ OnRows = Callable[[int, int], None]
 """Called with the number of rows copied and the number of all rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(NamedTuple):
     """``table`` is filled up to the key ``after``, the tables before it completely: ``done`` rows in all."""
 
     source: str
@@ -35,7 +33,7 @@ class _Progress:
     done: int
 
     def pack(self) -> bytes:
-        return json.dumps([self.source, self.fingerprint, self.table, self.after, self.done]).encode()
+        return json.dumps(self).encode()
 
     @classmethod
     def unpack(cls, data: bytes) -> _Progress:
@@ -56,7 +54,7 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
         for table in names[names.index(start.table) :]:
             while rows := source.rows(connection, table, after):
                 after, done = rows[-1][: TABLES[table].keys], done + len(rows)
-                progress = _Progress(start.source, start.fingerprint, table, after, done)
+                progress = start._replace(table=table, after=after, done=done)
                 target.load(table, rows, {PROGRESS: progress.pack()})
                 on_rows(done, total)
             after = None

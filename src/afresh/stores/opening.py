@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from afresh.stores.copying import PROGRESS, unfinished_copy_error
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import UsageError

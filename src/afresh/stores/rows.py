@@ -65,13 +65,16 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
 
 
 def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
-    """Return rows with the fields of ``PolicyColumns``, the belief last, as arrays; None becomes NaN."""
-    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 12
-    numbers = [np.array(column, dtype=kind) for column, kind in zip(columns, _POLICY_TYPES, strict=False)]
-    beliefs = columns[-1]
-    sizes = np.fromiter(map(len, beliefs), dtype=np.int64, count=len(beliefs))
-    fields: Row = (*numbers, sizes, b"".join(beliefs))
-    return PolicyColumns(*fields)
+    """Return rows with the fields of ``PolicyColumns``, the belief last, as arrays."""
+    return PolicyColumns(*arrays_and_beliefs(rows, _POLICY_TYPES))
+
+
+def arrays_and_beliefs(rows: Sequence[Row], types: Sequence[type]) -> Row:
+    """Return the numbers of rows as arrays of these types, where None becomes NaN, then the sizes of the
+    beliefs, which come last in a row, and all beliefs one after the other."""
+    *columns, beliefs = zip(*rows, strict=True) if rows else [()] * (len(types) + 1)
+    numbers: list[Any] = [np.array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
+    return (*numbers, np.fromiter(map(len, beliefs), np.int64, len(beliefs)), b"".join(beliefs))
 
 
 def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Observation]]]:
@@ -85,24 +88,10 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
         yield item_id, [_observation(row) for row in rows]
 
 
-def observation_columns(seen: Sequence[Observation]) -> ObservationColumns:
-    rows = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count, s.audit) for s in seen]
-    return _columns(rows)
-
-
-def audit_rows(seen: Sequence[Observation]) -> list[Row]:
-    """Return those observations that are audits as rows, as every database keeps them."""
-    return [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in seen if s.audit]
-
-
-def audit_columns(rows: Sequence[Row]) -> ObservationColumns:
-    return _columns([(*row, True) for row in rows])
-
-
-def _columns(rows: Sequence[Row]) -> ObservationColumns:
+def observation_columns(rows: Sequence[Row]) -> ObservationColumns:
+    """Return rows with the fields of ``Observation`` as arrays."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
-    arrays = (np.array(column, kind) for column, kind in zip(columns, _OBSERVATION_TYPES, strict=True))
-    fields: Row = tuple(arrays)
+    fields: Row = tuple(map(np.array, columns, _OBSERVATION_TYPES))
     return ObservationColumns(*fields)
 
 

@@ -69,7 +69,7 @@ class ReservationState:
 class SharedClock:
     """A clock that shows the store's time. Call ``measure`` again now and then, since clocks drift.
 
-    >>> from afresh.stores.memory.store import MemoryStore
+    >>> from afresh.stores.sqlite.memory_store import MemoryStore
     >>> from afresh.values.clock import SystemClock
     >>> shared = SharedClock(SystemClock(), MemoryStore().fleet)
     >>> shared.ahead_s

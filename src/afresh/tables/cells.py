@@ -50,7 +50,7 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
     _refuse_bytes(cells)
     if column.is_text:
         return _check_texts(column, cells)
-    if _is_text(cells.type):
+    if is_text(cells.type):
         cells = _blank_to_null(cells)
     if column.required and not column.if_set and cells.null_count:
         index = pc.index(pc.is_null(cells), True).as_py()
@@ -83,7 +83,7 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
     >>> both = pa.array(["1", ""]), np.array([True, False])
     >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
     """
-    known = _blank_to_null(cells) if _is_text(cells.type) else cells
+    known = _blank_to_null(cells) if is_text(cells.type) else cells
     if known.null_count:
         wrong = pc.is_null(known).to_numpy(zero_copy_only=False) & needed
         if wrong.any():
@@ -102,7 +102,7 @@ def _refuse_bytes(cells: pa.Array) -> None:
         raise BadCell(index, "is not UTF-8: save the file as UTF-8") from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -137,7 +137,7 @@ def _check_flags(column: Column, cells: pa.Array) -> Bools:
 def _cast_numbers(column: Column, cells: pa.Array) -> pa.Array:
     if pa.types.is_floating(cells.type):
         return cells if cells.type == pa.float32() else cells.cast(pa.float64())
-    return _cast_or_name_cell(column, cells, lambda part: part.cast(pa.float64(), safe=_is_text(part.type)))
+    return _cast_or_name_cell(column, cells, lambda part: part.cast(pa.float64(), safe=is_text(part.type)))
 
 
 def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
@@ -165,7 +165,7 @@ def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
     """Return Unix seconds from numbers, timestamps, dates or texts; texts of one form are cast at once."""
     if pa.types.is_temporal(cells.type):
         return _to_seconds(cells)
-    if not _is_text(cells.type):
+    if not is_text(cells.type):
         return cells.cast(pa.float64(), safe=False)
     for spelling in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:

@@ -44,11 +44,9 @@ class CsvReader:
         self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
         known = {column.name for column in columns}
         # The comma comes first, so it wins a tie.
-        self._separator = max(
-            _SEPARATORS, key=lambda each: len(known.intersection(_strip_names(headers[each])))
-        )
+        self._separator = max(_SEPARATORS, key=lambda each: len(known & set(map(str.strip, headers[each]))))
         self._raw_names = headers[self._separator]
-        self.names = _strip_names(self._raw_names)
+        self.names = [name.strip() for name in self._raw_names]
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
         """Yield batches of text cells under the names of ``wanted``, with the share of the file read."""
@@ -153,7 +151,3 @@ def _first_row(head: str, separator: str) -> list[str]:
         return next((row for row in rows if row), [])
     except csv.Error:
         return []
-
-
-def _strip_names(names: Sequence[str]) -> list[str]:
-    return [name.strip() for name in names]

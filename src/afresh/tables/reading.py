@@ -133,12 +133,12 @@ def scan_table(
         present = match_header(source.name, rows.names, columns)
         # Objects may bring a column later than in the first line; files with a header cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
-        hashes = KeyHashes() if unique else None
+        hashes: list[Ints] = []
         for batch in _check_batches(source, rows, columns, wanted, batch_rows):
-            if hashes is not None and unique is not None:
-                hashes.add(batch.text(unique))
+            if unique is not None:
+                hashes.append(hash_keys(batch.text(unique)))
             yield batch
-        if hashes is not None and unique is not None:
+        if unique is not None:
             _refuse_repeats(source, rows, next(c for c in columns if c.name == unique), hashes)
 
 
@@ -184,8 +184,8 @@ def _check_batches(
         yield table(empty, 1.0)
 
 
-def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: KeyHashes) -> None:
-    suspects = hashes.find_repeated()
+def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: list[Ints]) -> None:
+    suspects = find_repeated(hashes)
     if not suspects.size:
         return
     keys = (check_cells(key, cells.column(0)) for cells, _ in rows.batches([key]))
@@ -207,46 +207,33 @@ def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[
     return np.concatenate([numbers(batch, name) for batch in batches])
 
 
-class KeyHashes:
-    """The hashes of all keys so far.
+def hash_keys(keys: pa.Array) -> Ints:
+    # Python's own SipHash: 64 bits, keyed per process, so that no file can be built to collide.
+    return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))
 
-    >>> seen = KeyHashes()
-    >>> seen.add(pa.array(["a", "b"]))
-    >>> seen.add(pa.array(["c", "a"]))
-    >>> first_repeat([pa.array(["a", "b", "c", "a"])], seen.find_repeated())
+
+def find_repeated(parts: list[Ints]) -> Ints:
+    """Return the hashes that occur more than once, sorted, and empty the list: sorting needs its memory.
+
+    >>> batches = [pa.array(["a", "b"]), pa.array(["c", "a"])]
+    >>> first_repeat(batches, find_repeated([hash_keys(keys) for keys in batches]))
     ('a', 0, 3)
     """
-
-    def __init__(self) -> None:
-        self._parts: list[Ints] = []
-
-    def add(self, keys: pa.Array) -> None:
-        self._parts.append(_hashes(keys))
-
-    def find_repeated(self) -> Ints:
-        """Return the hashes that occur more than once, sorted, and forget all hashes."""
-        if not self._parts:
-            return np.empty(0, dtype=np.int64)
-        hashes = np.concatenate(self._parts)
-        self._parts.clear()
-        hashes.sort()
-        return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    hashes = np.concatenate(parts)
+    parts.clear()
+    hashes.sort()
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
 def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
-    """Return the first find_repeated key with both its rows (from 0); None if only hashes collided."""
+    """Return the first repeated key with both its rows (from 0); None if only hashes collided."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:
-        for index in np.flatnonzero(np.isin(_hashes(keys), suspects)):
+        for index in np.flatnonzero(np.isin(hash_keys(keys), suspects)):
             key, row = keys[int(index)].as_py(), start + int(index)
             if key in first:
                 return key, first[key], row
             first[key] = row
         start += len(keys)
     return None
-
-
-def _hashes(keys: pa.Array) -> Ints:
-    # Python's own SipHash: 64 bits, keyed per process, so that no file can be built to collide.
-    return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from afresh.tables.atomic_output import open_output
+from afresh.tables.cells import is_text
 from afresh.tables.columns import Kind
 from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
 
@@ -265,7 +266,7 @@ def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
 
 
 def _csv_cells(cells: pa.Array) -> pa.Array:
-    if not _is_text(cells):
+    if not is_text(cells.type):
         return cells.cast(pa.large_string())
     texts = cells.cast(pa.large_string())
     return _escape_matching(texts, _CSV_SPECIAL, lambda text: '"' + text.replace('"', '""') + '"')
@@ -273,7 +274,7 @@ def _csv_cells(cells: pa.Array) -> pa.Array:
 
 def _json_cells(cells: pa.Array) -> pa.Array:
     texts = cells.cast(pa.large_string())
-    if _is_text(cells):
+    if is_text(cells.type):
         # Escaping leaves the plain texts alone; their quotes are put around all at once.
         inner = _escape_matching(
             texts, _JSON_SPECIAL, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]
@@ -302,10 +303,6 @@ def _join(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
     bounds = pa.Array.from_buffers(pa.int64(), len(lines) + 1, [None, offsets], offset=lines.offset)
     first, last = bounds[0].as_py(), bounds[len(lines)].as_py()
     return bytes(data.slice(first, last - first))
-
-
-def _is_text(cells: pa.Array) -> bool:
-    return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
 
 
 def _scalar(text: str) -> pa.Scalar:

@@ -16,16 +16,12 @@ FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "fai
 
 ``content``    a copy that differs from ours, or the first one
 ``unchanged``  our copy is still right: the server said so, or the normalised content has the same hash
-``gone``       the source says that there is no such item (404, 410); patience decides whether it is dead
+``gone``       the source says that there is no such item (404, 410); several such answers end its polls
 ``refused``    we may not poll it: robots.txt, a private address, 401, 403, 451, a login page
 ``failed``     it did not work this time: time-outs, broken bodies, 429, 5xx; nothing is known of the item
 """
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-def _no_validators() -> Mapping[str, str]:
-    return _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ class Fetched:
     media_type: str = ""
     normal_hash: bytes | None = None
     comparable: bool = True
-    validators: Mapping[str, str] = field(default_factory=_no_validators)
+    validators: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     modified_s: float | None = None
     requests: int = 0
     bytes: int = 0

@@ -1,7 +1,7 @@
 """Listings: the items that a sitemap, a feed or a start page names, and what is new in them.
 
-One document makes one ``Listing``. Compared with what the same document named before, it gives births, deaths
-and notices (hints that an item changed).
+One document makes one ``Listing``. Compared with what the same document named before, it gives births
+(new items), deaths (items that are gone) and notices (hints that an item changed).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ListingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One document that was read. A ``complete`` document lists all items: what is missing from it has died.
+    """One document that was read. A ``complete`` document lists all items: what is missing from it is gone.
     ``again_after_s`` is how long the document asks not to be read again (a feed's ttl), ``problem`` what was
     wrong with it in words; the entries read before the problem are kept."""
 
@@ -61,8 +61,8 @@ def compare_listing(
 ) -> ListingChanges:
     """Compare the marks known ``before`` (key → mark) with what a document lists now.
 
-    A listing that is not complete (a feed, a document that broke off) kills nothing. An entry without a
-    mark can be born or die, but gives no notice.
+    A listing that is not complete (a feed, a document that broke off) shows no deaths. An entry without a
+    mark can be new or gone, but gives no notice.
 
     >>> compare_listing({"a": "1", "b": "1"}, [ListingEntry("b", "2"), ListingEntry("c", "1")], complete=True)
     ListingChanges(births=('c',), deaths=('a',), notices=('b',))

@@ -36,7 +36,6 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 
 
 def make_api(data: DashboardData) -> APIRouter:
-    """Return all routes of the API."""
     router = APIRouter(prefix="/api/v1", dependencies=[Depends(_refuse_unknown_parameters)])
     _add_overview(router, data)
     _add_items(router, data)

@@ -28,11 +28,8 @@ _DESCRIPTION = (
 
 
 def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """Make the application.
-
-    Without a ``token`` nothing can be changed. ``names`` are the host names that the application answers to,
-    beside addresses and ``localhost``.
-    """
+    """Make the application. Without a ``token`` nothing can be changed. ``names`` are the host names that the
+    application answers to, beside addresses and ``localhost``."""
     data = DashboardData(engine, token)
     live = LiveUpdates(data)
 
@@ -62,8 +59,6 @@ def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) ->
 
 
 def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> None:
-    """Add live updates, metrics, health and files, which are not part of the API's description."""
-
     @app.get("/live", include_in_schema=False)
     async def events(charts: bool = False) -> Response:
         if live.listeners >= MOST_LISTENERS:

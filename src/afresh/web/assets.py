@@ -51,7 +51,6 @@ def _asset_paths() -> dict[str, Path]:
 
 @cache
 def load_asset(name: str) -> Asset | None:
-    """Return a file by its name, or None if there is none."""
     path = _asset_paths().get(name)
     if path is None:
         return None
@@ -63,7 +62,6 @@ def load_asset(name: str) -> Asset | None:
 
 @cache
 def asset_url(name: str) -> str:
-    """Return the address of a file, with its version."""
     if name == "plotly.js":
         return f"/static/{name}?v={version('plotly')}"
     if name.startswith("swagger"):

@@ -9,11 +9,8 @@ from hashlib import blake2b
 
 from afresh.engine.engine import Engine
 from afresh.engine.ratelimit.budget_override import current_override
-from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_items
-from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
-from afresh.engine.reporting.pulse import as_running
-from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.values.clock import Clock
+from afresh.engine.reporting.item_snapshot import ItemEstimate, ItemSnapshot, estimate_items, take_snapshot
+from afresh.engine.settings.tables import BudgetTable
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
 from afresh.web.error_responses import RequestError
@@ -40,32 +37,21 @@ class _Plans:
     reports: dict[tuple[str, float], PlanOut] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
 class DashboardData:
     """Reads from one engine's store for all pages; ``token`` is None where nothing may be changed."""
 
-    engine: Engine
-    token: str | None = field(repr=False)
-    snapshots: SnapshotCache = field(init=False)
-    _plans: _Plans | None = field(init=False, default=None)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        """Make the cache that all pages share."""
-        self.snapshots = SnapshotCache(self.engine)
-
-    @property
-    def clock(self) -> Clock:
-        """The engine's clock, so that pages and engine agree about the time."""
-        return self.engine.clock
+    def __init__(self, engine: Engine, token: str | None) -> None:
+        self.engine, self.token = engine, token
+        self.clock = engine.clock  # so that pages and engine agree about the time
+        self.snapshots = SnapshotCache(engine)
+        self._plans: _Plans | None = None
+        self._lock = threading.Lock()
 
     def page_items(
         self, query: ItemQuery, limit: int, cursor: str | None
     ) -> tuple[ItemPage, list[ItemEstimate], float]:
-        """Return a page of items, their estimates, and the time of these.
-
-        A cursor begins with a hash of its query; the cursor of another query is refused.
-        """
+        """Return a page of items, their estimates, and the time of these. A cursor begins with a hash of its
+        query; the cursor of another query is refused."""
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
@@ -115,7 +101,6 @@ class DashboardData:
         return plan.model_copy(update={"now": report_present(status)})
 
     def compare_budget(self, objective: str, requests: float) -> OtherBudgetOut:
-        """Return what another budget, in requests per second, would give."""
         spent = self.snapshots.get().status.spent_last_hour
         with self._lock:
             model = self._current_plans().model
@@ -130,17 +115,13 @@ class DashboardData:
         """Return the budget that was set from here, else the running engine's, else the settings'."""
         engine = self.engine
         if current_override(engine.store, engine.settings) is None:
-            return self._running_settings(self.clock.now_s()).budget
+            return engine.running_settings().budget
         return engine.current().budget
-
-    def _running_settings(self, now_s: float) -> Settings:
-        """Return the settings, with the budget and the delays of the running engine if there is one."""
-        return as_running(self.engine.store, self.engine.current(), now_s)
 
     def _snapshot_items(self, items: Sequence[Item]) -> ItemSnapshot:
         """Read what is known about these items once, so that all parts of an answer agree."""
-        now_s = self.clock.now_s()
-        return take_snapshot(self.engine.store, self._running_settings(now_s), items, now_s)
+        engine = self.engine
+        return take_snapshot(engine.store, engine.running_settings(), items, self.clock.now_s())
 
     def _current_plans(self) -> _Plans:
         """Return the plans, from a new sample of the items after a minute."""

@@ -37,7 +37,6 @@ class RequestError(Exception):
 
 
 def error_response(status: int, message: str, hint: str = "") -> JSONResponse:
-    """Return the JSON response for an error."""
     body = {"code": error_code(status), "message": message, "hint": hint}
     headers = {"WWW-Authenticate": 'Bearer realm="afresh"'} if status == HTTPStatus.UNAUTHORIZED else None
     return JSONResponse({"error": body}, status, headers)
@@ -70,8 +69,6 @@ ErrorPage = Callable[[Request, RequestError], Response | None]
 
 
 def add_error_handlers(app: FastAPI, error_page: ErrorPage) -> None:
-    """Turn every exception of a route into a response."""
-
     def respond(request: Request, error: RequestError) -> Response:
         return error_page(request, error) or error_response(error.status, error.message, error.hint)
 

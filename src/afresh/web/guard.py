@@ -61,7 +61,6 @@ class RequestGuard:
         self._names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on with a limited body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -162,7 +161,6 @@ class _LimitedBody:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass on the next part of the answer."""
         if self.started or self.exceeded is None:
             self.started = True
             await self._send(message)

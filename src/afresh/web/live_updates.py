@@ -74,5 +74,4 @@ class LiveUpdates:
 
 
 def _newest_point_s(snapshot: StatusSnapshot) -> float | None:
-    """Return the time of the newest point of the course."""
     return float(snapshot.course[-1, 0]) if snapshot.course.size else None

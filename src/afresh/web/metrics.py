@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -23,10 +23,6 @@ class MetricsCollector(Collector):
 
     def __init__(self, data: DashboardData) -> None:
         self._data = data
-
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering the collector does not read the store."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics; while the store cannot be read, only those that say so."""
@@ -72,8 +68,7 @@ def _engine_counts(pulse: Pulse) -> Iterator[Metric]:
 
 
 def expose_metrics(data: DashboardData) -> bytes:
-    """Return all metrics in the text format of Prometheus."""
-    registry = CollectorRegistry(auto_describe=False)
+    registry = CollectorRegistry(auto_describe=False)  # registering must not read the store
     registry.register(MetricsCollector(data))
     return generate_latest(registry)
 

@@ -78,11 +78,9 @@ class Pages:
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:
-        """Render a page; ``menu_entry`` is the path of the menu entry that it belongs to.
-
-        The frame shows the state of ``snapshot``, from which the content was made, and times relative to
-        ``now_s``, which is the time of the snapshot unless the content is of another time.
-        """
+        """Render a page; ``menu_entry`` is the path of the menu entry that it belongs to. The frame shows the
+        state of ``snapshot``, from which the content was made, and times relative to ``now_s``, which is the
+        time of the snapshot unless the content is of another time."""
         try:
             snapshot = snapshot or self._data.snapshots.get()
             now = page_texts(snapshot)
@@ -113,7 +111,6 @@ class Pages:
 
 
 def make_pages(data: DashboardData, pages: Pages) -> APIRouter:
-    """Return the routes of all pages."""
     router = APIRouter(include_in_schema=False)
     _add_overview(router, data, pages)
     _add_items(router, data, pages)

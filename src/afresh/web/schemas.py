@@ -1,7 +1,7 @@
 """The JSON that the API takes and gives, which the pages show too.
 
 Times are Unix seconds, rates are per second, shares lie between 0 and 1. A number that is not known or not
-finite is null in JSON, and None here.
+finite is null in JSON, and None here. A value of the engine whose fields are all finite is given as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.ratelimit.fleet_member import WorkerStatus
+from afresh.engine.reporting.item_snapshot import PastPoll
+from afresh.engine.reporting.status import ItemProblem, SourceTrouble
+from afresh.engine.scheduler.earnings import SpendingPlan
+from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.items import Status as ItemStatus
+from afresh.values.outcome import Spent
 
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
 
@@ -40,15 +46,6 @@ class ShareOut(Model):
     n: int
 
 
-class SpentOut(Model):
-    """What was spent of the budget."""
-
-    requests: int
-    bytes: int
-    seconds: float
-    money: float
-
-
 class SeenOut(Model):
     """An item whose staleness is observed without polls, such as a materialised view."""
 
@@ -64,43 +61,6 @@ class SeenOut(Model):
     refreshed_s: Number
     next_s: Number
     problem: str
-
-
-class ChosenOut(Model):
-    """What the engine chose to spend, where copies earn money. No poll of a ``futile`` item ever pays."""
-
-    requests_per_s: float
-    money_per_s: float
-    income_per_s: float
-    futile: int
-    dropped: int
-    price: float
-
-
-class TroubleOut(Model):
-    """A source that cannot be listed or observed, and why."""
-
-    source: str
-    problem: str
-
-
-class WorkerOut(Model):
-    """An engine that polls for this store: when it was last seen, and how many groups it holds."""
-
-    name: str
-    host: str
-    started_s: float
-    seen_s: float
-    groups: int
-    plans: bool
-
-
-class FailingOut(Model):
-    """A reason for which items cannot be fetched, how many fail for it, and an example."""
-
-    words: str
-    items: int
-    example: str
 
 
 class StatusOut(Model):
@@ -121,16 +81,16 @@ class StatusOut(Model):
     age_s: Number
     budget_per_s: float
     absorbed_per_s: Number
-    spent_last_hour: SpentOut
+    spent_last_hour: Spent
     events: int
     notices: int
     file_bytes: int
     target: Number
     views: list[SeenOut]
-    money: ChosenOut | None
-    troubles: list[TroubleOut]
-    workers: list[WorkerOut]
-    problems: list[FailingOut] = []
+    money: SpendingPlan | None
+    troubles: list[SourceTrouble]
+    workers: list[WorkerStatus]
+    problems: list[ItemProblem] = []
 
 
 class ItemOut(Model):
@@ -167,15 +127,6 @@ class ItemsOut(Model):
     cursor: str | None
 
 
-class PollOut(Model):
-    """A poll that found out whether the item had changed."""
-
-    time_s: float
-    elapsed_s: float
-    changed: bool
-    audit: bool
-
-
 class VersionOut(Model):
     """A version of the copy."""
 
@@ -203,7 +154,7 @@ class ItemDetailOut(Model):
     reasons: list[str]
     threshold: Number
     curves: CurvesOut | None
-    polls: list[PollOut]
+    polls: list[PastPoll]
     versions: list[VersionOut]
 
 
@@ -277,9 +228,7 @@ class PlanNowOut(Model):
 
 class PlanOut(Model):
     """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
-
-    ``today`` is what today's budget gives in the long run, ``now`` the present state.
-    """
+    ``today`` is what today's budget gives in the long run, ``now`` the present state."""
 
     objective: str
     items: int
@@ -313,10 +262,8 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A host: how it is treated, what fails, and what is wrong with its validators.
-
-    ``failing`` counts failing items among 200 of the source; ``failing_of`` is their most common problem.
-    """
+    """A host: how it is treated, what fails, and what is wrong with its validators. ``failing`` counts
+    failing items among 200 of the source; ``failing_of`` is their most common problem."""
 
     name: str
     items: int
@@ -342,16 +289,6 @@ class QueryOut(Model):
     asked_s: float
 
 
-class ScaleOut(Model):
-    """How many times as many results the server has as the sample, by ``totals`` words of an attribute."""
-
-    attribute: str
-    totals: int
-    times: float
-    low: float
-    high: float
-
-
 class SearchOut(Model):
     """What a search source has reached: records seen, those found by queries, and the most useful queries."""
 
@@ -361,7 +298,7 @@ class SearchOut(Model):
     queries: int
     look_ups: int
     shown: list[QueryOut]
-    scales: list[ScaleOut]
+    scales: list[ScaleNote]
 
 
 class SourceOut(Model):
@@ -373,7 +310,7 @@ class SourceOut(Model):
     concurrency: int | None
     items: int
     by_status: dict[str, int]
-    spent: SpentOut
+    spent: Spent
     hosts: list[HostOut]
     more_hosts: int
     problem: str

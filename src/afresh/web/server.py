@@ -67,14 +67,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def address_of(listening: socket.socket) -> str:
-    """Return the address at which a browser finds a socket."""
-    host, port = listening.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):
-        host = "localhost"
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
 class _QuietServer(uvicorn.Server):
     """uvicorn's server, without its handling of signals, which belong to the caller."""
 
@@ -105,10 +97,12 @@ class Server:
     @property
     def address(self) -> str:
         """The address at which a browser finds the server."""
-        return address_of(self._listening)
+        host, port = self._listening.getsockname()[:2]
+        if host in ("0.0.0.0", "::"):
+            host = "localhost"
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     def run(self) -> None:
-        """Serve until ``stop`` is called."""
         self._server.run(sockets=[self._listening])
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.group_status import read_backoffs
-from afresh.engine.reporting.pulse import Course, Pulse, as_running, read_course, read_pulse
+from afresh.engine.reporting.pulse import Course, Pulse, read_course, read_pulse
 from afresh.engine.reporting.status import Status, read_status
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
@@ -30,12 +30,10 @@ _FAILING_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
-    """The status at one moment, with what the pages show beside it.
-
-    ``number`` grows with every snapshot and ``took_s`` is the time that reading it took. ``backoffs`` are the
-    hosts that are left alone for now, each with its source, the longest first. ``problem`` says why the store
-    could not be read; the other fields are then those of the last snapshot that could be read.
-    """
+    """The status at one moment, with what the pages show beside it. ``number`` grows with every snapshot and
+    ``took_s`` is the time that reading it took. ``backoffs`` are the hosts that are left alone for now, each
+    with its source, the longest first. ``problem`` says why the store could not be read; the other fields are
+    then those of the last snapshot that could be read."""
 
     number: int
     time_s: float
@@ -73,11 +71,9 @@ class SnapshotCache:
         self._expires_s = -math.inf
 
     def get(self, *, wait: bool = False) -> StatusSnapshot:
-        """Return the last snapshot, or a new one if it has expired.
-
-        With ``wait`` the caller rather waits for a new snapshot than gets one that expired long ago. Raises
-        ``StoreError`` as long as the store could never be read.
-        """
+        """Return the last snapshot, or a new one if it has expired. With ``wait`` the caller rather waits for
+        a new snapshot than gets one that expired long ago. Raises ``StoreError`` as long as the store could
+        never be read."""
         last = self._last
         if last is None:
             with self._lock:
@@ -96,7 +92,6 @@ class SnapshotCache:
         return last
 
     def expire(self) -> None:
-        """Make the next call read a new snapshot, because something was changed from here."""
         self._expires_s = -math.inf
 
     def _read_and_release(self) -> StatusSnapshot:
@@ -121,7 +116,6 @@ class SnapshotCache:
 
 
 def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
-    """Read a new snapshot from the store."""
     store, now_s = engine.store, engine.clock.now_s()
     most_failing = ItemQuery(status="active", sort="failures", descending=True)
     due = store.items.by_id(store.items.due(now_s, 1))
@@ -129,7 +123,7 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         number=number,
         time_s=now_s,
         took_s=0.0,
-        status=read_status(store, as_running(store, engine.current(), now_s), now_s),
+        status=read_status(store, engine.running_settings(), now_s),
         pulse=read_pulse(store),
         course=read_course(store),
         audits=store.observations.audits(now_s - _DAY_S),

@@ -109,7 +109,7 @@ def check(plan: Allocation, rates: Floats, weights: Floats, costs: Floats, budge
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(given_columns=columns, log_budget=st.floats(-3.5, 6))
 def test_optimal_for_any_items(
     engine: str, given_columns: tuple[list[float], list[float], list[float]], log_budget: float
@@ -283,11 +283,18 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
         allocate_large([1.0], 1.0, engine="numba")
 
 
-def test_where_no_cache_can_be_written_numba_compiles_anyway() -> None:
+# To compile all of it takes five seconds. The small case imports it all, which is where the cache is missed.
+WITHOUT_A_CACHE = [
+    "passes_numba._compile(lambda x: x)(0)",
+    "allocate_large.allocate_large([1.0, 2.0], 1.0, engine='numba').dropped",
+]
+
+
+@pytest.mark.parametrize("work", with_slow_cases(WITHOUT_A_CACHE, kept=1))
+def test_where_no_cache_can_be_written_numba_compiles_anyway(work: str) -> None:
     code = (
         "import numba.core.caching as caching; caching.CacheImpl._locator_classes = []\n"
-        "from afresh.allocation.large.allocate_large import allocate_large\n"
-        "print(allocate_large([1.0, 2.0], 1.0, engine='numba').dropped)"
+        f"from afresh.allocation.large import allocate_large, passes_numba\nprint({work})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"

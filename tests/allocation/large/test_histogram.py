@@ -51,7 +51,7 @@ def test_cutoff_with_items_at_the_edge() -> None:
     assert cutoff.multiplier == 0.5
 
 
-@settings(max_examples=20, deadline=None)
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 400), max_size=4))
 def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
     rates, weights, costs = items(seed, 400)

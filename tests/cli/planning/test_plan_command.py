@@ -212,7 +212,7 @@ def test_a_picture(afresh: Afresh, table_5: Path, tmp_path: Path, ending: str) -
 
 def test_many_items_are_drawn_from_a_sample(afresh: Afresh, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    rates = rng.gamma(0.5, 1.0, 50_000)
+    rates = rng.gamma(0.5, 1.0, 20_000)
     names = [f"i{n}" for n in range(rates.size)]
     groups = [f"g{n % 7}" for n in range(rates.size)]
     pq.write_table(pa.table({"item": names, "rate": rates, "group": groups}), tmp_path / "items.parquet")

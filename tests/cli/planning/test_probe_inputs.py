@@ -117,7 +117,7 @@ def test_a_wrong_path_or_template_is_said(afresh: Afresh, world: World) -> None:
 def test_a_much_larger_server_costs_hardly_more_than_look_ups(afresh: Afresh) -> None:
     """Title words alone, a server far larger than the relation: no word is worth asking for."""
     rng = np.random.default_rng(4)
-    titles = [" ".join(f"w{word}" for word in rng.zipf(1.3, size=6) % 300) for _ in range(20_000)]
+    titles = [" ".join(f"w{word}" for word in rng.zipf(1.3, size=6) % 300) for _ in range(8_000)]
     with sqlite3.connect("server.db") as database:
         database.execute("CREATE VIRTUAL TABLE papers USING fts5(id UNINDEXED, title)")
         database.executemany("INSERT INTO papers VALUES (?, ?)", enumerate(titles))

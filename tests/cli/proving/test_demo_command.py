@@ -32,6 +32,8 @@ from afresh.cli.proving.demo.screen import Screen
 from afresh.cli.proving.demo.site_scores import Score, captured, captured_at_equal_requests, scores, theory
 from afresh.values.errors import StoreError
 
+pytestmark = pytest.mark.waits
+
 RATES = cho_pages(1000, np.random.default_rng(1))
 
 
@@ -264,18 +266,19 @@ def test_no_line_but_the_verdict_breaks_on_eighty_columns() -> None:
 
 
 # The demo of a small site: a tenth of the pages is there in a tenth of the time.
+PAGES, FEW = 100, 30
 SMALL = """\
 from afresh.cli.proving.demo import comparison as demo_run
-demo_run.PAGES, demo_run.FASTEST_PER_S, demo_run._WARM = 100, 60.0, 20
+demo_run.PAGES, demo_run.FASTEST_PER_S, demo_run._WARM = {pages}, 60.0, {pages} // 5
 from afresh.cli.entry import main
 main()
 """
 
 
 @contextmanager
-def started(tmp_path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def started(tmp_path: Path, *options: str, pages: int = FEW) -> Iterator[subprocess.Popen[str]]:
     """A demo whose temporary files go below ``tmp_path``; settings of the environment are not for it."""
-    words = [sys.executable, "-c", SMALL, "demo", "--no-browser", *options]
+    words = [sys.executable, "-c", SMALL.format(pages=pages), "demo", "--no-browser", *options]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "AFRESH_BUDGET_REQUESTS": "1/d"}
     demo = subprocess.Popen(
         words,
@@ -306,7 +309,7 @@ def left_behind(tmp_path: Path) -> list[str]:
 
 
 def test_the_demo_runs_without_a_terminal_and_leaves_nothing(tmp_path: Path) -> None:
-    with started(tmp_path, "--for", "6s", "--json", "--seed", "5") as demo:
+    with started(tmp_path, "--for", "2s", "--json", "--seed", "5", pages=PAGES) as demo:
         out, err = demo.communicate(timeout=120)
         assert demo.returncode == 0, err
     found = json.loads(out)

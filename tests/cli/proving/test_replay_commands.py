@@ -45,31 +45,31 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def history() -> Line:
-    """Forty items, of which half never change and a quarter every other day, for a hundred days."""
+    """Forty items, of which half never change and a quarter every other day, for fifty days."""
     rng = np.random.default_rng(3)
     rates = np.repeat([0.0, 0.1, 0.5], [20, 10, 10])
     rows = [
         f"i{item},{time:.0f}"
         for item, rate in enumerate(rates)
-        for time in rng.uniform(1, 100 * DAY, rng.poisson(100 * rate))
+        for time in rng.uniform(1, 50 * DAY, rng.poisson(50 * rate))
     ]
     Path("c.csv").write_text("item,time\n" + "\n".join(rows) + "\n")
     Path("i.csv").write_text("item\n" + "\n".join(f"i{item}" for item in range(40)) + "\n")
-    return ("replay", "c.csv", "--items", "i.csv", "--start", 0, "--end", 100 * DAY, "--budget", "0.2/item/d")
+    return ("replay", "c.csv", "--items", "i.csv", "--start", 0, "--end", 50 * DAY, "--budget", "0.2/item/d")
 
 
 def test_one_object_per_policy_whole_and_after_the_warm_up(history: Line) -> None:
     out, said = run(*history, "--json")
     summary = json.loads(out)
     assert said == ""
-    assert (summary["items"], summary["unit"], summary["start"], summary["end"]) == (40, "d", 0, 100 * DAY)
+    assert (summary["items"], summary["unit"], summary["start"], summary["end"]) == (40, "d", 0, 50 * DAY)
     found = {one["policy"]: one for one in summary["policies"]}
     assert list(found) == ["adaptive", "uniform", "oracle"]
     for one in found.values():
         assert {"freshness", "age", "missed", "visits", "captured"} <= one.keys()
         assert one.keys() - one["after_warm_up"].keys() == {"policy", "budget", "after_warm_up"}
-        assert one["visits"] == 800  # 0.2 × 40 × 100: exactly the budget
-        assert one["after_warm_up"]["visits"] == pytest.approx(533, abs=1)
+        assert one["visits"] == 400  # 0.2 × 40 × 50: exactly the budget
+        assert one["after_warm_up"]["visits"] == pytest.approx(267, abs=1)
         assert one["freshness_low"] < one["freshness"] < one["freshness_high"]
         assert one["budget"] == pytest.approx(8)
     assert found["uniform"]["captured"] == 0
@@ -79,7 +79,7 @@ def test_one_object_per_policy_whole_and_after_the_warm_up(history: Line) -> Non
 
 def test_the_freshness_is_that_of_the_visits_written(history: Line) -> None:
     found = policies(*history, "--visits", "v.csv", "--policy", "uniform")["uniform"]
-    recorded = read_recorded("c.csv", "i.csv", 0, 100 * DAY)
+    recorded = read_recorded("c.csv", "i.csv", 0, 50 * DAY)
     with Path("v.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["policy", "item", "time", "changed"]
@@ -87,7 +87,7 @@ def test_the_freshness_is_that_of_the_visits_written(history: Line) -> None:
     item = np.array([place[row["item"]] for row in rows])
     time = np.array([float(row["time"]) for row in rows])
     spans = stale_spans(recorded.item, recorded.time, item, time, recorded.end)
-    edges = np.array([0, 100 * DAY / 3, 100 * DAY])
+    edges = np.array([0, 50 * DAY / 3, 50 * DAY])
     course = freshness_course(spans, edges, np.ones(40))
     assert found["after_warm_up"]["freshness"] == pytest.approx(course[1], abs=1e-9)
     assert found["freshness"] == pytest.approx(course @ [1 / 3, 2 / 3], abs=1e-9)
@@ -100,7 +100,7 @@ def test_the_freshness_is_that_of_the_visits_written(history: Line) -> None:
 def test_policies_spend_the_same_and_repeat_themselves(history: Line, policy: str) -> None:
     one, two = (policies(*history, "--policy", policy)[policy] for _ in range(2))
     assert one == two
-    assert one["visits"] == 800
+    assert one["visits"] == 400
 
 
 def test_a_table_for_people(history: Line) -> None:
@@ -138,7 +138,7 @@ def test_weights_decide_what_counts(history: Line) -> None:
 
 def test_costs_are_paid_from_the_budget(history: Line) -> None:
     Path("i.csv").write_text("item,cost\n" + "\n".join(f"i{item},2" for item in range(40)))
-    assert policies(*history, "--policy", "uniform")["uniform"]["visits"] == 400
+    assert policies(*history, "--policy", "uniform")["uniform"]["visits"] == 200
 
 
 def test_windows_confine_the_visits(history: Line) -> None:
@@ -150,7 +150,7 @@ def test_windows_confine_the_visits(history: Line) -> None:
         times = np.array([float(row["time"]) for row in csv.DictReader(file)])
     hour = times / 3600 % 24
     assert np.all((hour >= 22) | (hour <= 6 + 1e-6))
-    assert times.size == 3 * 800
+    assert times.size == 3 * 400
 
 
 def test_caps_hold(history: Line) -> None:
@@ -164,8 +164,8 @@ def test_caps_hold(history: Line) -> None:
     for name in ("adaptive", "uniform", "oracle"):
         polls = [row for row in rows if row["policy"] == name]
         capped = sum(int(row["item"][1:]) >= 30 for row in polls)
-        assert 0 < capped <= 0.5 * 100 + 1, name
-        assert len(polls) >= 750, name  # what the cap spares goes to the others
+        assert 0 < capped <= 0.5 * 50 + 1, name
+        assert len(polls) >= 375, name  # what the cap spares goes to the others
     assert found["oracle"]["captured"] == 1
     hourly = policies(*history, "--caps", "k.csv", "--unit", "h", "--policy", "uniform")["uniform"]
     free = policies(*history, "--policy", "uniform")["uniform"]
@@ -281,8 +281,8 @@ def test_what_is_no_history_is_refused_with_file_and_row(history: Line) -> None:
     with pytest.raises(OutputError, match="none"):
         run(*history, "--visits", "none/v.csv")
     with pytest.raises(InputError, match=r"c\.csv, row \d+ .*column time: .* before the start"):
-        run(*history, "--start", 90 * DAY)
-    Path("n.csv").write_text(f"item,time\ni1,3\ni2,{101 * DAY}\n")
+        run(*history, "--start", 40 * DAY)
+    Path("n.csv").write_text(f"item,time\ni1,3\ni2,{51 * DAY}\n")
     with pytest.raises(InputError, match=r"n\.csv, row 2 .*column time: .* after the end"):
         run(*history, "--notices", "n.csv")
     Path("n.csv").write_text("item,time\nx,3\n")

@@ -56,14 +56,14 @@ def test_infinity_is_null_in_json() -> None:
 
 def test_html_is_written(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
-    assert run("cho", "--html", str(target), "--json")[0] == 0
+    assert run("yang", "--html", str(target), "--json")[0] == 0
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_missing_folder_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="none"):
-        run("cho", "--html", str(tmp_path / "none" / "report.html"))
+        run("yang", "--html", str(tmp_path / "none" / "report.html"))
 
 
 def test_an_unknown_paper_is_refused() -> None:

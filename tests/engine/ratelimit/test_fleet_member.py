@@ -13,12 +13,11 @@ import pytest
 
 from afresh.engine.logs import LOGGER
 from afresh.engine.ratelimit.claims import TURN, Claims, TakenClaims
-from afresh.engine.ratelimit.fleet_member import FleetMember, list_workers
-from afresh.engine.ratelimit.steady_clock import SteadyClock
+from afresh.engine.ratelimit.fleet_member import FleetMember, SteadyClock, list_workers
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.store import PLANNER, group_claim
 from afresh.values.clock import SystemClock
 from afresh.values.stored import Worker
@@ -178,12 +177,14 @@ def test_everybody_gets_a_turn() -> None:
     on_claims(work)
 
 
-def members(*names: str) -> list[tuple[MemoryStore, FleetMember, ThreadedStore]]:
+def members(
+    *names: str, wakeup: asyncio.Event | None = None
+) -> list[tuple[MemoryStore, FleetMember, ThreadedStore]]:
     """Workers on one store."""
     store, clock, found = MemoryStore(), SystemClock(), []
     for _ in names:
         threaded = ThreadedStore(store)
-        member = FleetMember(threaded, clock, asyncio.Event(), claim_s=CLAIM_S, delay_s=1.0)
+        member = FleetMember(threaded, clock, wakeup or asyncio.Event(), claim_s=CLAIM_S, delay_s=1.0)
         found.append((store, member, threaded))
     return found
 
@@ -214,14 +215,15 @@ def test_one_is_elected_and_another_follows_when_it_leaves() -> None:
 
 def test_an_engine_without_a_host_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
-        (store, first, one), (_, second, two) = members("first", "second")
+        wakeup = asyncio.Event()
+        (store, first, one), (_, second, two) = members("first", "second", wakeup=wakeup)
         await first.join()
         await second.join()
         store.fleet.take([group_claim("a")], first.name, SystemClock().now_s(), CLAIM_S)
         claiming = asyncio.create_task(second.claims.run(_inherit_nothing))
         second.claims.ready_s("a", SystemClock().now_s())
         async with asyncio.timeout(10.0):
-            await second.claims.wait_for_decision()
+            await wakeup.wait()  # set when the claim is refused
         second.report_idleness()
         second.report_idleness()
         claiming.cancel()

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def fullest(starts: list[float], rate: float) -> float:
     return float(np.max(level - np.minimum.accumulate(level)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(RATES, ASKS, st.floats(0.01, 5.0))
 def test_no_window_holds_more_than_its_share(rate: float, gaps: list[float], length_s: float) -> None:
     worker, pace, now, starts = Worker(rate), ReservationState(), BEGIN, []
@@ -61,7 +62,7 @@ def test_no_window_holds_more_than_its_share(rate: float, gaps: list[float], len
     assert fullest(starts, rate) <= 1e-9 * len(starts)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(
     st.floats(0.01, 1e4),
     st.lists(
@@ -119,15 +120,15 @@ def test_idle_time_is_not_hoarded() -> None:
     assert starts[2] - starts[1] == pytest.approx(0.1)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(RATES, RATES)
 def test_a_lower_budget_counts_at_once(rate: float, other: float) -> None:
     slots = Slots(Limits(requests=rate)).with_window(RequestWindow(0.0, 1e6)).with_start(1000.0)
-    lower = slots.with_limits(Limits(requests=other))
+    lower = replace(slots, limits=Limits(requests=other))
     assert lower.ready_s(1000.0) >= min(1000.0 + (1 - 1e-12) / other, 1e6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 10_000)), min_size=2, max_size=40))
 def test_debts_are_paid_before_the_next_request(asks: list[tuple[float, int]]) -> None:
     limits = Limits(bytes=100.0)

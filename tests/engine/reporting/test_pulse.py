@@ -14,7 +14,7 @@ from afresh.engine.settings.overrides import SettingWithOrigin
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import COURSE
-from afresh.stores.memory.store import MemoryStore
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.errors import UsageError
 
 

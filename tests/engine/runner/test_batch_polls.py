@@ -32,7 +32,7 @@ RATE = 60.0
 def living_world(folder: Path, **given: Any) -> tuple[World, VirtualSearchSite]:
     """A relation and the site that has its records, in a time of their own."""
     time = VirtualTime()
-    world = make_world(folder, **{"lasts_s": 60.0, "begin_s": time.now_s()} | given)
+    world = make_world(folder, **{"count": 300, "own": 30, "lasts_s": 60.0, "begin_s": time.now_s()} | given)
     return world, VirtualSearchSite(world.papers, time.now_s, time=time)
 
 

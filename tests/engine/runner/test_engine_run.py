@@ -215,7 +215,7 @@ def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_pa
 def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: Path) -> None:
     async def work(first: Engine, second: Engine) -> int:
         run = await second.open_run()  # it knows of items never polled
-        claiming = asyncio.create_task(run.parts.member.claims.run(run.parts.sources.inherit))
+        claiming = asyncio.create_task(run.context.member.claims.run(run.context.sources.inherit))
         await run_through(first, once=True)
         async with asyncio.timeout(60):
             while not (chosen := run.dispatcher.choose(1)):  # first its host is claimed

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.engine.virtual_site import VirtualSite
 
-from afresh.engine.runner.hooks import Change, Hooks, find_hook_function
+from afresh.engine.runner.hooks import Change, Hooks
 from afresh.engine.threaded_store import ThreadedStore
+from afresh.sources.python.user_function import find_function
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
@@ -152,7 +153,7 @@ def test_a_command_that_fails_or_hangs_is_tried_again(store: Store, script: str)
 )
 def test_a_hook_that_is_none_is_refused_in_words(name: str) -> None:
     with pytest.raises(UsageError, match="on_change"):
-        find_hook_function(name)
+        find_function(name, "on_change")
 
 
 def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_bulk_is_planned_by_money_at_its_shared_cost(tmp_path: Path, table: sq
         folder.mkdir()
         (folder / "stock.db").write_bytes((tmp_path / "stock.db").read_bytes())
         with engine_of(folder, bulk=bulk, **prices) as engine:
-            engine.run(for_s=4)
+            engine.run(for_s=2)
             found[bulk] = engine.status().money
     alone, together = found[1], found[100]
     assert alone is not None

@@ -79,14 +79,14 @@ def test_a_source_that_is_gone_is_polled_no_more_and_one_that_is_new_is(tmp_path
             renamed = replace(table, settings=table.settings.model_copy(update={"name": "other"}))
             return replace(settings, sources=(renamed,))
 
-        words = site.time.run(reloaded(engine, change, lambda run: run.parts.sources.names() == ["other"]))
+        words = site.time.run(reloaded(engine, change, lambda run: run.context.sources.names() == ["other"]))
         assert words == ["source 'web' is gone", "source 'other' is new"]
 
 
 def test_wrong_settings_change_nothing(tmp_path: Path) -> None:
     async def run() -> None:
         opened = await engine.open_run(only=[])
-        before = opened.parts.sources.get("web")
+        before = opened.context.sources.get("web")
         table = opened.settings.sources[0]
 
         def broken(_settings: SourceSettings, _around: SourceContext) -> Shelf:
@@ -95,7 +95,7 @@ def test_wrong_settings_change_nothing(tmp_path: Path) -> None:
         kind = SourceKind(SourceSettings, broken)
         with pytest.raises(ValueError, match="no"):
             opened.reload(replace(opened.settings, sources=(replace(table, kind=kind),)))
-        assert opened.parts.sources.get("web") is before
+        assert opened.context.sources.get("web") is before
         await opened.close()
 
     with VirtualSite() as site, site.engine(tmp_path) as engine:

@@ -69,9 +69,9 @@ def test_the_claimed_interval_holds_the_truth() -> None:
     covered_share, error = [], []
     for seed in range(4):
         world = World(rates_of(seed), seed)
-        world.freshness(20.0)
+        world.freshness(10.0)
         for _ in range(12):
-            world.freshness(1.5)
+            world.freshness(1.0)
             claimed, truth = Forecast(world.policy).freshness(world.now_s), 1.0 - float(world.stale.mean())
             covered_share.append(claimed.low <= truth <= claimed.high)
             error.append(claimed.value - truth)

@@ -14,8 +14,8 @@ from afresh.allocation.objectives import OBJECTIVES
 from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
+from afresh.engine.scheduler.restore import pack_learned, unpack_learned
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.values.arrays import Float64s
 
@@ -89,7 +89,7 @@ def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
     assert rates[1] > rates[0] > rates[39]  # fewer polls without a change: less sure that it is slow
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(0, 3), st.integers(0, 2**32))
 def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

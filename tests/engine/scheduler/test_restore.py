@@ -12,8 +12,7 @@ from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.engine_run import Run
-from afresh.engine.scheduler.learned_state import read_learned_state
-from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.engine.scheduler.restore import restore_scheduler, unpack_learned
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import LEARNED
 from afresh.values.stored import Worker
@@ -34,7 +33,7 @@ def again(engine: Engine, now_s: float) -> Scheduler:
 def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).scheduler
+        before = ran(site, engine, 3.0).scheduler
         now_s = site.time.now_s() + 1.0
         after = again(engine, now_s)
         assert after.policy.poll_values(now_s) == pytest.approx(before.policy.poll_values(now_s), rel=1e-4)
@@ -52,9 +51,9 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
 def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_there(tmp_path: Path) -> None:
     with VirtualSite(RATES.tolist()) as site, site.engine(tmp_path, budget="60/s") as engine:
         engine.add(site.urls())
-        before = ran(site, engine, 5.0).scheduler
+        before = ran(site, engine, 3.0).scheduler
         engine.store.state.set({LEARNED: None})
-        assert read_learned_state(engine.store) is None
+        assert unpack_learned(engine.store.state.get(LEARNED)) is None
         after = again(engine, site.time.now_s())
         old, new = before.forecast.rates(), after.forecast.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.
@@ -81,7 +80,7 @@ def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
         for _ in range(2):
             with site.engine(tmp_path, budget="60/s") as engine:
                 engine.add(site.urls())
-                loop = ran(site, engine, 3.0)
+                loop = ran(site, engine, 2.0)
         rates = loop.scheduler.forecast.rates()
         medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
         assert medians[0] < medians[1] < medians[2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.engine.scheduler.test_picker import NOW, policy
 
-from afresh.engine.runner.settings_retry import retry_after_settings_change
+from afresh.engine.runner.source_set import retry_after_settings_change
 from afresh.engine.scheduler.audits import draw, may_audit
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.row_policy import RowPolicy

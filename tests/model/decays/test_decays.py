@@ -107,6 +107,25 @@ def test_geometric(p: float, step: float, steps: int, part: float) -> None:
         check(Geometric(p, step), t, (z, integral, moment), 2e-12)
 
 
+@settings(deadline=None)
+@given(
+    p=st.one_of(st.floats(-6, 0).map(lambda e: 10.0**e), st.sampled_from([0.04, 1.0])),
+    step=decades,
+    share=st.floats(-12, -1e-3).map(lambda e: 10.0**e),
+)
+def test_one_step_less_than_the_shortest_interval_gains_too_little(
+    p: float, step: float, share: float
+) -> None:
+    decay = Geometric(p, step)
+    wanted = share * decay.total()
+    found = decay.shortest_interval(wanted)
+    # Half a step on either side: the same whole steps, and one less.
+    assert decay.gain(found + step / 2) >= wanted
+    assert decay.gain(found - step / 2) < wanted
+    assert decay.shortest_interval(decay.total()) == np.inf
+    assert Geometric(0.0, step).shortest_interval(wanted) == np.inf
+
+
 def test_a_weibull_of_shape_one_is_exponential_and_a_steep_lomax_nearly() -> None:
     t = np.geomspace(1e-6, 20, 50)
     for name in ("survival", "integral", "gain", "loss", "age_gain"):

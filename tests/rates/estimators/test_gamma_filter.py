@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.rates.estimators.gamma_filter import FEW, Counts, GammaFilter, LastModified, belief_after_change
+from afresh.rates.estimators.gamma_filter import FEW, GammaFilter, belief_after_change
+from afresh.rates.likelihood import PollEvidence, bit_evidence, count_evidence, stamp_evidence
 from afresh.rates.poll_table import PollTable, polls_from_intervals
 from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
 
@@ -54,11 +57,11 @@ def random_polls(items: int, rng: np.random.Generator, *, told: bool) -> PollTab
 
 
 @pytest.mark.parametrize("horizon", [np.inf, 3.0])
-@pytest.mark.parametrize("kind", [GammaFilter, LastModified, Counts])
-def test_all_at_once_equals_one_by_one(kind: type[GammaFilter], horizon: float) -> None:
+@pytest.mark.parametrize("evidence", [bit_evidence, stamp_evidence, count_evidence])
+def test_all_at_once_equals_one_by_one(evidence: Callable[[PollTable], PollEvidence], horizon: float) -> None:
     items = 3 * FEW
-    polls = random_polls(items, np.random.default_rng(0), told=kind is not GammaFilter)
-    estimator = kind(horizon)
+    polls = random_polls(items, np.random.default_rng(0), told=evidence is not bit_evidence)
+    estimator = GammaFilter(evidence=evidence, horizon=horizon)
     rng = np.random.default_rng(1)
     prior = GammaPrior(rng.gamma(2.0, 1.0, items), rng.gamma(2.0, 1.0, items))
     together = estimator.update(estimator.start(prior, items), polls)
@@ -77,7 +80,7 @@ def test_exact_evidence_is_the_conjugate_update() -> None:
     polls = polls_from_intervals(
         [2.0, 3.0, 5.0], [True, False, True], item=[0, 0, 0], since=[0.5, np.nan, 1.5]
     )
-    stamped = LastModified()
+    stamped = GammaFilter("last-modified", stamp_evidence)
     state = stamped.update(stamped.start(GammaPrior.of(0.5, 1.0), 1), polls)
     assert (state.shape[0], state.rate[0]) == (2.5, 1.0 + 0.5 + 3.0 + 1.5)
 

@@ -79,7 +79,7 @@ def test_a_view_over_one_whose_refresh_was_not_seen_is_stale() -> None:
     assert is_stale("v3", seen, state_after("v3", seen, {}))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["r", "s", "p1", "v1", "v2", "v3"]), max_size=30))
 def test_staleness_is_that_of_the_content(events: list[str]) -> None:
     """Each table has a version; a view's content is the versions it was made from, directly or copied."""

@@ -14,8 +14,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from tests.stores.backends import schema_url
+from tests.stores.reference.store import ReferenceStore
 
-from afresh.stores.memory.store import MemoryStore
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
@@ -37,20 +37,20 @@ class Agreement(RuleBasedStateMachine):
         """Two empty stores."""
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.memory = MemoryStore(retention=RETENTION)
+        self.reference = ReferenceStore(retention=RETENTION)
         self.other = make(Path(self.folder.name))
         self.now_s = 1000.0
         self.leases: list[tuple[Lease, Lease]] = []
 
     def both(self, call: Callable[..., Any], *given: Any) -> Any:
         """What both answer."""
-        expected, got = call(self.memory, *given), call(self.other, *given)
+        expected, got = call(self.reference, *given), call(self.other, *given)
         assert got == expected
         return got
 
     def lend(self, call: Callable[[Store], list[Lease]]) -> None:
         """The same leases of both; their tokens are each store's own business."""
-        expected, got = call(self.memory), call(self.other)
+        expected, got = call(self.reference), call(self.other)
         assert [replace(lease, token=0) for lease in got] == [replace(lease, token=0) for lease in expected]
         self.leases += zip(expected, got, strict=True)
 
@@ -261,7 +261,7 @@ def compare(make: Callable[[Path], Store], **chosen: Any) -> None:
 def test_sqlite_agrees() -> None:
     compare(
         lambda folder: SqliteStore(folder / "store.db", retention=RETENTION),
-        max_examples=25,
+        max_examples=12,
         stateful_step_count=30,
     )
 
@@ -269,7 +269,7 @@ def test_sqlite_agrees() -> None:
 def test_postgresql_agrees(postgres_url: str) -> None:
     compare(
         lambda folder: PostgresStore(schema_url(postgres_url, folder), retention=RETENTION),
-        max_examples=8,
+        max_examples=6,
         stateful_step_count=20,
         phases=[Phase.generate],  # every example makes a schema: no thousands for the shortest failure
     )

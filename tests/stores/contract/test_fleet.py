@@ -164,7 +164,7 @@ def test_workers_that_reserve_at_once_get_windows_apart(store: Store) -> None:
         assert after.first_s - before.until_s == pytest.approx(0.1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     asked=st.lists(
         st.tuples(

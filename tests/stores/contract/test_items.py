@@ -233,8 +233,8 @@ def test_edits_tell_engines_what_users_changed(store: Store) -> None:
 
 
 def test_edits_say_when_the_list_was_cut(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for backend in ("memory", "sqlite", "postgres"):
-        monkeypatch.setattr(f"afresh.stores.{backend}.stored_items.EDITS_KEPT", 3)
+    for backend in ("tests.stores.reference", "afresh.stores.sqlite", "afresh.stores.postgres"):
+        monkeypatch.setattr(f"{backend}.stored_items.EDITS_KEPT", 3)
     store.items.add(new_items(1), 0.0)
     for weight in range(5):
         store.items.change(["k0"], ItemChange(weight=float(weight)))

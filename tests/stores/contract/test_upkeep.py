@@ -41,7 +41,7 @@ def test_a_backup_is_a_store(backend: Backend, store: Store, tmp_path: Path) -> 
     store.items.add(new_items(3), 0.0)
     poll(store, "k0", 1.0, new_copy=copy_of(b"kept"))
     target = tmp_path / "backup.db"
-    if not backend.persistent:
+    if not backend.can_back_up:
         with pytest.raises(StoreError, match="no file to copy"):
             store.upkeep.backup(target)
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.slow_cases import with_slow_cases
 from tests.stores.backends import new_items
 
 from afresh.stores.sqlite.store import SqliteStore
@@ -86,7 +87,7 @@ def parse(line: str) -> tuple[str, float]:
     return key, float(time)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", with_slow_cases(range(4), kept=2))
 def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:

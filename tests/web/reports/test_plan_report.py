@@ -89,6 +89,18 @@ def test_what_is_said_of_a_budget_is_said_again_when_it_is_set(tmp_path: Path, o
                 assert now["age_s"] == status["age_s"]
 
 
+@pytest.mark.parametrize("objective", ["freshness", "age"])
+def test_huge_weights_beside_small_ones_are_planned_for(tmp_path: Path, objective: str) -> None:
+    with engine_of(tmp_path) as engine:
+        filled(engine)
+        engine.add([f"https://huge.example/{number}" for number in range(3)], weight=1e308)
+        engine.add(["https://tiny.example/"], weight=1e-300)
+        with dashboard(engine) as web:
+            found = web.get(f"/api/v1/plan?objective={objective}").json()
+            assert 0 <= found["today"]["freshness"] <= 1
+            assert found["sample"] > 100
+
+
 def test_what_a_budget_is_worth_in_money(tmp_path: Path) -> None:
     more = 'benefit = "0.02/s"\nstale_cost = "0.01/s"\n'
     with engine_of(tmp_path, more) as engine:

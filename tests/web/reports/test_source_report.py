@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import pytest
 from markupsafe import escape
-from tests.engine.living import CLOCK
 from tests.engine.warehouse import OF_A
 from tests.stores.backends import poll
 from tests.web.lying_hosts import BROKEN, CONSTANT, FUTURE, NOISY, SLOW
@@ -19,7 +18,7 @@ from tests.web.stage import Stage
 
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 
-pytestmark = pytest.mark.xdist_group("browser")  # test_browser.py looks at the same stage
+pytestmark = pytest.mark.waits(together="stage")  # test_browser.py looks at it too
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_how_a_host_is_treated(stage: Stage) -> None:
     assert broken["robots"] == "no robots.txt"
     assert "503" in broken["problem"]
     assert broken["failures"] >= 1
-    assert broken["rests_until_s"] > CLOCK.now_s() + 300
+    assert broken["rests_until_s"] > stage.now_s + 300
     assert stage.host(NOISY)["delay_s"] == 0.0
 
 
@@ -51,7 +50,7 @@ def test_views_say_how_stale_how_often_how_dear_and_what_is_next(stage: Stage) -
     assert set(views) == {"public.of_a", "public.of_b", "public.of_both"}
     view = views[OF_A]
     assert view["state"] == "fresh"
-    assert view["refreshed_s"] > CLOCK.now_s() - 300
+    assert view["refreshed_s"] > stage.now_s - 300
     assert 0 < view["cost_s"] < 10
     assert 0 <= view["low_per_s"] <= view["rate_per_s"] <= view["high_per_s"]
     assert view["next_s"] is not None

@@ -118,22 +118,18 @@ class _Run:
         """One pass: writes the plan with this cut-off, and adds it up in short parts, hence accurately."""
 
         def one(start: int, stop: int) -> list[PlanSums]:
-            step = self.passes.PART
-            bounds = [(first, min(first + step, stop)) for first in range(start, stop, step)]
-            return [
-                self.passes.write_plan(
-                    self.columns.part(*b), cutoff, scale, self.out[slice(*b)], with_age=with_age
-                )
-                for b in bounds
-            ]
+            sums = []
+            for first in range(start, stop, self.passes.PART):
+                rows = slice(first, min(first + self.passes.PART, stop))
+                items, out = self.columns[rows], self.out[rows]
+                sums.append(self.passes.write_plan(items, cutoff, scale, out, with_age=with_age))
+            return sums
 
         sums = [part for parts in self._run_on_threads(one, 4 * self.workers) for part in parts]
-        return PlanSums(
-            spend=math.fsum(part.spend for part in sums),
-            value=math.fsum(part.value for part in sums),
-            age=math.fsum(part.age for part in sums),
-            dropped=sum(part.dropped for part in sums),
+        spend, value, age = (
+            math.fsum(getattr(part, name) for part in sums) for name in ("spend", "value", "age")
         )
+        return PlanSums(spend, value, age, sum(part.dropped for part in sums))
 
     def _run_on_threads(self, job: Callable[[int, int], _T], jobs: int) -> list[_T]:
         """``job(start, stop)`` on the threads, for about ``jobs`` stretches that cover all items."""

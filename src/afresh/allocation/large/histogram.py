@@ -18,15 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from afresh.allocation.large import item_columns
 from afresh.allocation.large.cutoff import Cutoff
-from afresh.allocation.large.item_columns import (
-    WHOLE,
-    ItemColumns,
-    PriceWindow,
-    add_items,
-    double_to_bits,
-    find_candidates,
-)
+from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PriceWindow
 from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -72,13 +66,13 @@ class Histogram:
         for start in range(0, columns.size, _CHUNK):
             part = columns.part(start, start + _CHUNK)
             if window is not WHOLE:
-                part = part[find_candidates(part, window)]
+                part = part[item_columns.find_candidates(part, window)]
             zeros = part.count_zeros()
             if any(zeros):
                 static, unweighted = static + zeros[0], unweighted + zeros[1]
                 static_weight += float(np.sum(part.weight() * (part.rates == 0)))
                 part = part[np.flatnonzero((part.rates > 0) & np.greater(part.weight(), 0))]
-            add_items(table, part.prices(), part.weight(), window)
+            item_columns.add_items(table, part.prices(), part.weight(), window)
         return Histogram.from_table(table, window, static, unweighted, static_weight)
 
     @staticmethod
@@ -209,7 +203,7 @@ class Histogram:
     def window(self, edge: float, budget: float) -> PriceWindow | None:
         """Where a closer look at the items would tell the spend apart; None if all is resolved."""
         low, high = self.start, self.start + (1 << self.shift)
-        place = double_to_bits(edge)
+        place = item_columns.double_to_bits(edge)
         close = np.flatnonzero((low - (1 << self.shift) <= place) & (place < high + (1 << self.shift)))
         middle, half = self._stretches()
         vague = (half > 0) | (np.abs(middle - edge) < _TOO_CLOSE * edge)

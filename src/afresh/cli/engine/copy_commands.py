@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.engine.project import AllowPrivate, SetOptions, open_project, private_overrides
 from afresh.cli.options import PrintJson, read_duration
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def get(
-    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    key: Annotated[str, Argument(metavar="URL", help="The item.")],
     max_age: Annotated[
-        str | None, typer.Option("--max-age", metavar="1h", help="Poll it first if the last poll is older.")
+        str | None, Option(metavar="1h", help="Poll it first if the last poll is older.")
     ] = None,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="An older version; -1 is the one before.")
+        int | None, Option(metavar="N", help="An older version; -1 is the one before.")
     ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what changed since the version before.")] = False,
+    diff: Annotated[bool, Option("--diff", help="Show what changed since the version before.")] = False,
     allow_private: AllowPrivate = False,
     sets: SetOptions = None,
     as_json: PrintJson = False,
@@ -73,11 +74,10 @@ def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> No
 
 def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
     """Return why an item is not polled: its source is closed, or its last poll failed; else an empty text."""
-    from afresh.engine.ratelimit.source_windows import closed_sources
 
     if item is None:
         return ""
-    opens_s = closed_sources(engine.settings, now_s).get(item.source)
+    opens_s = engine.settings.closed_sources(now_s).get(item.source)
     if opens_s is None:
         return item.problem
     return f"its source is outside its windows until {format_moment(opens_s)}"
@@ -102,10 +102,10 @@ def _print_diff(key: str, before: bytes, after: bytes) -> None:
 
 def export(
     kind: Annotated[
-        str, typer.Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
+        str, Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
     ] = "jsonl",
     output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
+        str | None, Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
     ] = None,
 ) -> None:
     """Write every copy: item, polled, changed, content."""

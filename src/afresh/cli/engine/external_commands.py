@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.files import read_lines
@@ -24,13 +25,9 @@ if TYPE_CHECKING:
 
 
 def due(
-    k: Annotated[int, typer.Option("--k", metavar="N", help="How many at most.", min=1)] = 100,
-    lease: Annotated[
-        str | None, typer.Option("--lease", metavar="10m", help="Lend them to you for so long.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
-    ] = None,
+    k: Annotated[int, Option(metavar="N", help="How many at most.", min=1)] = 100,
+    lease: Annotated[str | None, Option(metavar="10m", help="Lend them to you for so long.")] = None,
+    source: Annotated[str | None, Option(metavar="NAME", help="Only of this source.")] = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -51,7 +48,7 @@ def due(
 
 def observe(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
+        str, Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
     ] = "-",
     sets: SetOptions = None,
     as_json: PrintJson = False,

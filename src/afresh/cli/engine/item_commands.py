@@ -8,14 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from typer import Argument, Option
 
-from afresh.cli.engine.project import (
-    AllowPrivate,
-    SetOptions,
-    is_private_allowed,
-    open_project,
-    private_overrides,
-)
+from afresh.cli.engine import project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json
@@ -26,46 +21,42 @@ if TYPE_CHECKING:
     from afresh.values.items import ItemChange
 
 Keys: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="URL…", help="Addresses, or keys of a source.")
+    list[str] | None, Argument(metavar="URL…", help="Addresses, or keys of a source.")
 ]
 KeysFile: TypeAlias = Annotated[
-    str | None, typer.Option("--file", metavar="FILE", help="An item a line; - is standard input.")
+    str | None, Option("--file", metavar="FILE", help="An item a line; - is standard input.")
 ]
 MinInterval: TypeAlias = Annotated[
-    str | None, typer.Option("--min-interval", metavar="1h", help="Never poll more often than this.")
+    str | None, Option("--min-interval", metavar="1h", help="Never poll more often than this.")
 ]
 MaxInterval: TypeAlias = Annotated[
-    str | None, typer.Option("--max-interval", metavar="7d", help="Poll at least this often.")
+    str | None, Option("--max-interval", metavar="7d", help="Poll at least this often.")
+]
+Listings: TypeAlias = Annotated[
+    list[str] | None, Option(metavar="URL", help="Add all that it lists, now and later.")
 ]
 Selector: TypeAlias = Annotated[
     str | None,
-    typer.Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
+    Option("--selector", metavar="CSS", help="Only this part of the page counts, for these items."),
 ]
 
 
 def add(
     keys: Keys = None,
     file: KeysFile = None,
-    sitemap: Annotated[
-        list[str] | None,
-        typer.Option("--sitemap", metavar="URL", help="Add all that it lists, now and later."),
-    ] = None,
-    feed: Annotated[
-        list[str] | None, typer.Option("--feed", metavar="URL", help="Add all that it lists, now and later.")
-    ] = None,
+    sitemap: Listings = None,
+    feed: Listings = None,
     discover: Annotated[
-        list[str] | None, typer.Option("--discover", metavar="URL", help="Find sitemaps and feeds of a site.")
+        list[str] | None, Option(metavar="URL", help="Find sitemaps and feeds of a site.")
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Their source; by default the first.")
-    ] = None,
-    weight: Annotated[float, typer.Option("--weight", metavar="W", help="Importance.")] = 1.0,
-    cost: Annotated[float, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = 1.0,
+    source: Annotated[str | None, Option(metavar="NAME", help="Their source; by default the first.")] = None,
+    weight: Annotated[float, Option(metavar="W", help="Importance.")] = 1.0,
+    cost: Annotated[float, Option(metavar="C", help="Cost of one poll.")] = 1.0,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
     selector: Selector = None,
-    allow_private: AllowPrivate = False,
-    sets: SetOptions = None,
+    allow_private: project.AllowPrivate = False,
+    sets: project.SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Register items; those already known are left as they are."""
@@ -74,7 +65,7 @@ def add(
     if not (keys or file or listings):
         raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed or --discover")
     change = _item_change(weight, cost, min_interval, max_interval)
-    with open_project(sets, private_overrides(allow_private)) as engine:
+    with project.open_project(sets, project.private_overrides(allow_private)) as engine:
         new = engine.add(
             _read_keys(keys, file),
             source=source,
@@ -96,7 +87,7 @@ def add(
     typer.echo(f"{new:,} new, {format_count(total, 'item')} in all", err=True)
     if failed is not None:
         raise failed
-    if allow_private and not is_private_allowed():
+    if allow_private and not project.is_private_allowed():
         typer.echo("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml", err=True)
 
 
@@ -105,23 +96,22 @@ def remove(keys: Keys = None, file: KeysFile = None) -> None:
     wanted = list(dict.fromkeys(_read_keys(keys, file)))
     if not wanted:
         raise UsageError("nothing to remove: give URLs or --file")
-    with open_project() as engine:
+    with project.open_project() as engine:
         unknown = engine.remove(wanted)
-    _refuse_unknown(unknown, wanted)
-    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} removed", err=True)
+    _report_done("removed", wanted, unknown)
 
 
 def set_items(
     keys: Keys = None,
     file: KeysFile = None,
-    weight: Annotated[float | None, typer.Option("--weight", metavar="W", help="Importance.")] = None,
-    cost: Annotated[float | None, typer.Option("--cost", metavar="C", help="Cost of one poll.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help="Importance.")] = None,
+    cost: Annotated[float | None, Option(metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
     max_interval: MaxInterval = None,
     selector: Selector = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Poll no more until resumed.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Poll what was paused, gone or refused.")] = False,
-    poll_now: Annotated[bool, typer.Option("--poll-now", help="Poll as soon as may be.")] = False,
+    pause: Annotated[bool, Option("--pause", help="Poll no more until resumed.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Poll what was paused, gone or refused.")] = False,
+    poll_now: Annotated[bool, Option("--poll-now", help="Poll as soon as may be.")] = False,
 ) -> None:
     """Change how items are treated; a running engine follows within a second."""
     from afresh.sources.change_detection import Recipe
@@ -143,10 +133,9 @@ def set_items(
         raise UsageError("nothing to set: give URLs or --file")
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
-    with open_project() as engine, _naming_options():
+    with project.open_project() as engine, _naming_options():
         unknown = engine.set(wanted, change)
-    _refuse_unknown(unknown, wanted)
-    typer.echo(f"{format_count(len(wanted) - len(unknown), 'item')} changed", err=True)
+    _report_done("changed", wanted, unknown)
 
 
 def _item_change(
@@ -181,9 +170,11 @@ def _read_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
         yield from (line for _, line in read_lines(file, "an item"))
 
 
-def _refuse_unknown(unknown: tuple[str, ...], wanted: list[str]) -> None:
+def _report_done(verb: str, wanted: list[str], unknown: tuple[str, ...]) -> None:
+    """Say how many items were removed or changed; fail if some of those wanted are unknown."""
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         are = "is" if len(unknown) == 1 else "are"
         rest = "nothing was done" if len(unknown) == len(wanted) else "the others were done"
         raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; {rest}")
+    typer.echo(f"{format_count(len(wanted), 'item')} {verb}", err=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
+from typer import Option
 
 from afresh.cli.interruption import INTERRUPTION
 from afresh.values.errors import UsageError
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 CLEAR_LINE = "\r\x1b[K"
 SetOptions: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as budget.requests=2/s."),
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="A setting, such as budget.requests=2/s.")
 ]
 AllowPrivate: TypeAlias = Annotated[
-    bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    bool, Option("--allow-private", help="Allow private and loopback addresses.")
 ]
 
 

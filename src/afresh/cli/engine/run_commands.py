@@ -15,17 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from afresh.cli.engine.project import (
-    CLEAR_LINE,
-    AllowPrivate,
-    SetOptions,
-    open_project,
-    private_overrides,
-    read_overrides,
-    set_up_logs,
-    source_overrides,
-)
+from afresh.cli.engine import project
 from afresh.cli.engine.settings_commands import check_source
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
@@ -45,29 +37,20 @@ _REPORTS_PER_MINUTE = 120
 
 
 def run(
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="1/s", help="Requests per time, all counted.")
-    ] = None,
-    for_time: Annotated[
-        str | None, typer.Option("--for", metavar="10m", help="Stop after this time.")
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Poll what is due, once, then stop (for cron).")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be polled first.")] = False,
+    budget: Annotated[str | None, Option(metavar="1/s", help="Requests per time, all counted.")] = None,
+    for_time: Annotated[str | None, Option("--for", metavar="10m", help="Stop after this time.")] = None,
+    once: Annotated[bool, Option("--once", help="Poll what is due, once, then stop (for cron).")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be polled first.")] = False,
     host_delay: Annotated[
-        str | None, typer.Option("--host-delay", metavar="1s", help="Least time between requests to a host.")
+        str | None, Option(metavar="1s", help="Least time between requests to a host.")
     ] = None,
     host_concurrency: Annotated[
-        int | None,
-        typer.Option("--host-concurrency", metavar="N", min=1, help="Requests to one host at once."),
+        int | None, Option(metavar="N", min=1, help="Requests to one host at once.")
     ] = None,
-    web: Annotated[bool, typer.Option("--web", help="Serve the dashboard and the API too.")] = False,
-    allow_private: AllowPrivate = False,
-    sets: SetOptions = None,
-    log: Annotated[
-        str, typer.Option("--log", metavar="plain|json|debug", help="How to log on standard error.")
-    ] = "plain",
+    web: Annotated[bool, Option("--web", help="Serve the dashboard and the API too.")] = False,
+    allow_private: project.AllowPrivate = False,
+    sets: project.SetOptions = None,
+    log: Annotated[str, Option(metavar="plain|json|debug", help="How to log on standard error.")] = "plain",
     as_json: PrintJson = False,
 ) -> None:
     """Poll until stopped: SIGTERM drains, SIGHUP reads the settings again."""
@@ -75,7 +58,7 @@ def run(
 
     one_of("kind of log", log, ("plain", "json", "debug"))
     at_once = None if host_concurrency is None else str(host_concurrency)
-    more = private_overrides(allow_private) | source_overrides(
+    more = project.private_overrides(allow_private) | project.source_overrides(
         {"delay": ("--host-delay", host_delay), "concurrency": ("--host-concurrency", at_once)}
     )
     if budget is not None:
@@ -83,8 +66,8 @@ def run(
     for_s = read_duration("--for", for_time, math.inf)
     if web:
         _check_web(sets, more)
-    with open_project(sets, more, reading=dry_run) as engine:
-        set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
+    with project.open_project(sets, more, reading=dry_run) as engine:
+        project.set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:
             _print_first_due(engine, as_json)
             return
@@ -96,26 +79,23 @@ def run(
                 for_s=for_s,
                 once=once,
                 report=_draw_progress if sys.stderr.isatty() else _log_each_minute(),
-                reload=_SettingsReader(read_overrides(sets, more)),
+                reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
 
 
 def serve(
     host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="NAME", help="Where to listen; by default this machine alone."),
+        str | None, Option(metavar="NAME", help="Where to listen; by default this machine alone.")
     ] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", metavar="N", help="Which port; 0 takes any that is free.")
-    ] = None,
-    sets: SetOptions = None,
+    port: Annotated[int | None, Option(metavar="N", help="Which port; 0 takes any that is free.")] = None,
+    sets: project.SetOptions = None,
 ) -> None:
     """Show the copies in a browser, and answer the API, until stopped."""
     given = {"web.host": host, "web.port": None if port is None else str(port)}
     more = {key: value for key, value in given.items() if value is not None}
     _check_web(sets, more)
-    with open_project(sets, more, reading=True) as engine:
+    with project.open_project(sets, more, reading=True) as engine:
         server = _make_server(engine)
         with INTERRUPTION.stopping_by(server.stop):
             typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
@@ -129,7 +109,7 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
     from afresh.web.server import check_reach
     from afresh.web.token import find_token
 
-    web = read_folder(Path(), read_overrides(sets, more)).web
+    web = read_folder(Path(), project.read_overrides(sets, more)).web
     check_reach(web.host, find_token(web.token, Path(), os.environ.get))
 
 
@@ -188,7 +168,6 @@ def _read_file_alone() -> Settings | None:
 def _log_start(engine: Engine) -> None:
     """Log what will be done, and whether the delays between requests to a host allow the budget at all."""
     from afresh.engine.logs import log_event
-    from afresh.engine.ratelimit.source_windows import closed_sources
     from afresh.engine.reporting.group_status import group_statuses
 
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
@@ -199,7 +178,7 @@ def _log_start(engine: Engine) -> None:
     if groups and taken < asked:
         problem = "the hosts' delays let through less than the budget: the rest stays unspent"
         log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
-    closed = closed_sources(engine.settings, now_s)
+    closed = engine.settings.closed_sources(now_s)
     if closed and len(closed) == len(engine.settings.sources):
         until = format_moment(min(closed.values()))
         log_event(
@@ -246,7 +225,7 @@ def _draw_progress(progress: RunProgress) -> None:
         f"{progress.failures:,} failed  {progress.in_flight} under way  "
         f"freshness {progress.freshness:.3f}  {progress.trouble}"
     )
-    sys.stderr.write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
+    sys.stderr.write(project.CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
     sys.stderr.flush()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to make; by default this one.")
-    ] = Path(),
+    folder: Annotated[Path, Argument(metavar="DIR", help="Folder to make; by default this one.")] = Path(),
 ) -> None:
     """Make a project: a commented afresh.toml, an empty store, and a token for the dashboard."""
     from afresh.engine.app import init_folder
@@ -37,7 +36,7 @@ def init(
 
 
 def config(
-    action: Annotated[str, typer.Argument(metavar="check", help="What to do.")],
+    action: Annotated[str, Argument(metavar="check", help="What to do.")],
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -54,7 +53,9 @@ def config(
     if as_json:
         print_json({"settings": settings_as_dict(settings), "problems": problems})
     elif not problems:
-        print_summary("afresh.toml is right", [("budget", _describe_budget(settings)), *found])
+        each = " for each item" if settings.budget.each_item else ""
+        budget = f"{format_number(settings.budget.requests)}/s in requests{each}"
+        print_summary("afresh.toml is right", [("budget", budget), *found])
     for problem in problems:
         print_error(problem)
     if problems:
@@ -75,11 +76,6 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
         except AfreshError as error:
             problems.append(f"{name}: {error}")
     return found, problems
-
-
-def _describe_budget(settings: Settings) -> str:
-    each = " for each item" if settings.budget.each_item else ""
-    return f"{format_number(settings.budget.requests)}/s in requests{each}"
 
 
 def _check_store(settings: Settings) -> str:
@@ -122,10 +118,10 @@ def check_source(table: SourceTable) -> str:
 
 def _check_hook(hook: tuple[str, ...] | str | None) -> str:
     """Return whom a source tells of changes; refuse a program or function that does not exist."""
-    from afresh.engine.runner.hooks import find_hook_function
+    from afresh.sources.python.user_function import find_function
 
     if isinstance(hook, str):
-        find_hook_function(hook)
+        find_function(hook, "on_change")
     elif hook is not None and shutil.which(hook[0]) is None:
         raise UsageError(f"on_change: there is no program {hook[0]!r}")
     return "" if hook is None else f", tells {hook if isinstance(hook, str) else hook[0]} of changes"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.options import PrintJson
@@ -16,13 +16,13 @@ from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
-    from afresh.engine.reporting.search_status import SearchStatus
-    from afresh.engine.reporting.status import Status
+    from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
     from afresh.engine.reporting.why import Why
     from afresh.engine.scheduler.audits import ShareEstimate
 
 _VIEWS_SHOWN = 20
+_NO_DELAY = "whatever the budget is: no delay between requests is set"
 _BEFORE_ALL = 1e300  # the poll value of items that are polled before all that are ranked
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
@@ -38,7 +38,7 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
 
 
 def why(
-    key: Annotated[str, typer.Argument(metavar="URL", help="The item.")],
+    key: Annotated[str, Argument(metavar="URL", help="The item.")],
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -55,7 +55,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     """Return the rows of ``afresh status``; the settings say a budget of ``set_per_s`` requests a second."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
-    copied, none = found.copies > 0, "no copies yet"
+    copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
     rows = [
         ("engine", _describe_run(found)),
         ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),
@@ -66,7 +66,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("dropped", f"{format_count(found.dropped, 'item')}, not worth a poll at this budget"),
         ("budget", _describe_budget(found, set_per_s)),
         *_other_limits(found),
-        ("hosts can take", _describe_host_limit(found)),
+        ("hosts can take", _NO_DELAY if math.isinf(limit_per_s) else f"{format_number(limit_per_s)}/s"),
         ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
     ]
     for group in found.groups:
@@ -137,12 +137,6 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
         for name, limit, used, words in parts
         if math.isfinite(limit)
     ]
-
-
-def _describe_host_limit(found: Status) -> str:
-    if math.isinf(found.absorbed_per_s):
-        return "whatever the budget is: no delay between requests is set"
-    return f"{format_number(found.absorbed_per_s)}/s"
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.engine.project import open_project
 from afresh.cli.options import PrintJson
@@ -24,13 +25,13 @@ _ARGUMENTS = {"check": 0, "vacuum": 0, "sizes": 0, "backup": 1, "copy": 2}
 
 
 def store(
-    action: Annotated[str, typer.Argument(metavar="check|vacuum|backup|copy|sizes", help="What to do.")],
+    action: Annotated[str, Argument(metavar="check|vacuum|backup|copy|sizes", help="What to do.")],
     first: Annotated[
-        str | None, typer.Argument(metavar="FILE|FROM", help="Where the backup goes; the store to copy.")
+        str | None, Argument(metavar="FILE|FROM", help="Where the backup goes; the store to copy.")
     ] = None,
-    second: Annotated[str | None, typer.Argument(metavar="TO", help="copy: the store to make.")] = None,
+    second: Annotated[str | None, Argument(metavar="TO", help="copy: the store to make.")] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", help="check: hash only so many contents.", min=0)
+        int | None, Option(metavar="N", help="check: hash only so many contents.", min=0)
     ] = None,
     as_json: PrintJson = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile
@@ -27,29 +27,20 @@ _COLUMNS: dict[str, Kind] = {
 def budget(
     items: ItemsFile,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="0.8|6h", help="A number is a freshness, a duration an age."),
+        str | None, Option(metavar="0.8|6h", help="A number is a freshness, a duration an age.")
     ] = None,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Print what each of a range of budgets gives.")
-    ] = False,
+    curve: Annotated[bool, Option("--curve", help="Print what each of a range of budgets gives.")] = False,
     unit: Unit = "d",
     objective: Annotated[
         str | None,
-        typer.Option(
-            "--objective",
-            metavar="NAME",
-            help="What the plan optimises; what the target is about if not given.",
-        ),
+        Option(metavar="NAME", help="What the plan optimises; what the target is about if not given."),
     ] = None,
     order: Order = "fixed",
     caps: CapsFile = None,
     views: ViewsFile = None,
     output: Output = None,
     as_json: AsJson = False,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw the curve, as .png or .svg.")
-    ] = None,
+    plot: Annotated[str | None, Option(metavar="FILE", help="Draw the curve, as .png or .svg.")] = None,
 ) -> None:
     """Find the least budget that reaches a target, or the whole curve from budget to freshness.
 

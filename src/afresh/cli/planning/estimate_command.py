@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, Output, Plot, Unit, with_option_groups
@@ -14,9 +14,6 @@ from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.units import parse_duration, unit_seconds
-
-if TYPE_CHECKING:
-    from afresh.rates.decay_fit import DecayFits
 
 COHORTS = (
     Column("group", "text", required=True),
@@ -42,37 +39,33 @@ class EstimateOptions:
     """The options of ``afresh estimate``."""
 
     polls: Annotated[
-        str | None,
-        typer.Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input."),
+        str | None, Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input.")
     ] = None
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="Which estimator; by default grid.")] = (
-        None
-    )
-    level: Annotated[float, typer.Option(help="Probability that low and high hold the rate.")] = 0.9
+    method: Annotated[str | None, Option(metavar="NAME", help="Which estimator; by default grid.")] = None
+    level: Annotated[float, Option(help="Probability that low and high hold the rate.")] = 0.9
     interval: Annotated[
-        str | None, typer.Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
+        str | None, Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
     ] = None
     drift: Annotated[
-        str, typer.Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
+        str, Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
     ] = "auto"
-    season: Annotated[
-        str, typer.Option(metavar="auto|off|on", help="Whether the hours of the week differ.")
-    ] = "auto"
+    season: Annotated[str, Option(metavar="auto|off|on", help="Whether the hours of the week differ.")] = (
+        "auto"
+    )
     group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS."),
+        str | None, Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS.")
     ] = None
-    views: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Add rates of views: columns view, base.")
-    ] = None
+    views: Annotated[str | None, Option(metavar="FILE", help="Add rates of views: columns view, base.")] = (
+        None
+    )
     check_poisson: Annotated[
-        bool, typer.Option("--check-poisson", help="Say whether the changes look Poisson.")
+        bool, Option("--check-poisson", help="Say whether the changes look Poisson.")
     ] = False
     cohorts: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
+        str | None, Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
     ] = None
     lifetimes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
+        str | None, Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
     ] = None
     unit: Unit = "d"
     output: Output = None
@@ -186,6 +179,7 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
     from afresh.plots.estimate_plots import decay_figure
     from afresh.rates.decay_fit import fit_decays
     from afresh.tables.reading import read_table
+    from afresh.tables.writing import write_table
 
     table = read_table(path, LIFETIMES)
     ended = table.flags("ended")
@@ -195,7 +189,13 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
         )
     found = fit_decays(table.numbers("lifetime"), ended)
     if options.target is not None:
-        _write_fits(options.target, found)
+        numbers = ("rate", "aic", "log_likelihood", "relative_error")
+        write_table(
+            options.target,
+            {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
+            {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
+            | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
+        )
     if options.plot is not None:
         write_picture(options.plot, decay_figure(found, options.unit))
     best = found.best
@@ -205,15 +205,3 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
     else:
         rows = [("best", found.sentence), ("mind", _FROM_CHANGE_TO_CHANGE)]
         print_summary("decay functions fitted to lifetimes", rows)
-
-
-def _write_fits(target: str, found: DecayFits) -> None:
-    from afresh.tables.writing import write_table
-
-    numbers = ("rate", "aic", "log_likelihood", "relative_error")
-    write_table(
-        target,
-        {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
-        {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
-        | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
-    )

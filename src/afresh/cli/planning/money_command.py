@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from typer import Option
 
 from afresh.cli.files import check_files, choose_output
 from afresh.cli.options import AsJson, ItemsFile, Output, Unit
@@ -14,8 +14,6 @@ from afresh.values.errors import UsageError
 from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from afresh.money.best_interval import Incomes
     from afresh.tables.reading import CheckedTable
 
@@ -36,30 +34,19 @@ _DEFAULTS = {"update_cost": 0.0, "stale_cost": 0.0, "size": 1.0}
 
 def money(
     items: ItemsFile,
-    benefit: Annotated[
-        float | None, typer.Option("--benefit", help="Benefit per record and unit of time while right.")
-    ] = None,
-    cost: Annotated[float | None, typer.Option("--cost", help="Cost of one refresh.")] = None,
-    update_cost: Annotated[
-        float | None, typer.Option("--update-cost", help="Further cost per record found changed.")
-    ] = None,
-    stale_cost: Annotated[
-        float | None, typer.Option("--stale-cost", help="Cost per record and unit of time while wrong.")
-    ] = None,
+    benefit: Annotated[float | None, Option(help="Benefit per record and unit of time while right.")] = None,
+    cost: Annotated[float | None, Option(help="Cost of one refresh.")] = None,
+    update_cost: Annotated[float | None, Option(help="Further cost per record found changed.")] = None,
+    stale_cost: Annotated[float | None, Option(help="Cost per record and unit of time while wrong.")] = None,
     decay: Annotated[
-        str,
-        typer.Option("--decay", metavar="NAME", help="exponential, linear, geometric, weibull:K or lomax:A."),
+        str, Option(metavar="NAME", help="exponential, linear, geometric, weibull:K or lomax:A.")
     ] = "exponential",
-    size: Annotated[float | None, typer.Option("--size", help="Records refreshed together.")] = None,
+    size: Annotated[float | None, Option(help="Records refreshed together.")] = None,
     cost_of_size: Annotated[
-        str,
-        typer.Option(
-            "--cost-of-size", metavar="NAME", help="Cost grows with size: constant, sqrt or linear."
-        ),
+        str, Option(metavar="NAME", help="Cost grows with size: constant, sqrt or linear.")
     ] = "constant",
     interval: Annotated[
-        str | None,
-        typer.Option("--interval", metavar="6h", help="Ask which benefit makes this interval the best."),
+        str | None, Option(metavar="6h", help="Ask which benefit makes this interval the best.")
     ] = None,
     unit: Unit = "d",
     output: Output = None,
@@ -134,6 +121,7 @@ def _find_intervals(
     import numpy as np
 
     from afresh.money.best_interval import best_intervals
+    from afresh.money.record_bulks import bulk_members
     from afresh.tables.writing import write_table
 
     bulk = table.text("bulk").to_pylist() if "bulk" in table else None
@@ -147,7 +135,9 @@ def _find_intervals(
         kinds = {"item": TEXT, **dict.fromkeys(numbers, NUMBER), "status": TEXT}
         write_table(target, kinds, {"item": table.text("item"), **columns, "status": status})
     income, futile = float(found.net_income.sum()), int(found.futile.sum())
-    refreshes = float(np.sum(found.frequency)) if bulk is None else _count_refreshes(bulk, found)
+    # A bulk is refreshed as one: its first row counts for all.
+    first = slice(None) if bulk is None else np.unique(bulk_members(bulk), return_index=True)[1]
+    refreshes = float(found.frequency[first].sum())
     per = f"per {UNIT_NAMES[unit]}"
     rows = [
         ("items", f"{table.rows:,}, of which {futile:,} are futile"),
@@ -166,16 +156,6 @@ def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
         if cost[row] != cost[before]:
             problem = f"is {cost[row]:g}, but {cost[before]:g} in row {before + 1} of the same bulk {label!r}"
             raise table.fault(row, "cost", f"{problem}: one refresh of a bulk has one cost")
-
-
-def _count_refreshes(bulk: Iterable[str], found: Incomes) -> float:
-    """Return the refreshes per unit of time, counting each bulk once."""
-    import numpy as np
-
-    from afresh.money.record_bulks import bulk_members
-
-    _, first = np.unique(bulk_members(bulk), return_index=True)
-    return float(found.frequency[first].sum())
 
 
 def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
@@ -23,14 +23,12 @@ _NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
 
 def plan(
     items: ItemsFile,
-    budget: Annotated[
-        str, typer.Option("--budget", metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")
-    ],
+    budget: Annotated[str, Option(metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")],
     unit: Unit = "d",
     objective: Objective = "freshness",
     order: Order = "fixed",
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="optimal, or to compare: uniform, proportional.")
+        str, Option(metavar="NAME", help="optimal, or to compare: uniform, proportional.")
     ] = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
@@ -65,16 +63,12 @@ def plan(
 
             write_picture(plot, plan_figure(plan_picture(given, result, total, unit, policy, chosen)))
         if as_json:
-            print_json(_summary(result, total, given.count) | {"unit": unit})
+            names = ("spend", "freshness", "age", "multiplier", "gap")
+            achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
+            print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
             rows = plan_rows(given, result, dropped, total, unit, chosen)
             print_summary(plan_title(policy, objective, order), rows)
-
-
-def _summary(result: Allocation, total: float, count: int) -> dict[str, Any]:
-    names = ("spend", "freshness", "age", "multiplier", "gap")
-    achieved = {name: getattr(result, name) for name in names}
-    return {"budget": total, **achieved, "items": count, "dropped": result.dropped}
 
 
 def _write(
@@ -99,16 +93,8 @@ def _write(
             frequency = np.asarray(result.frequency[part], dtype=np.float64)
             with np.errstate(divide="ignore", over="ignore"):
                 interval = 1 / frequency
-            writer.write(
-                {
-                    "item": names,
-                    "frequency": frequency,
-                    "interval": interval,
-                    "freshness": detail.freshness,
-                    "age": detail.age,
-                    "marginal": detail.marginal,
-                    "status": statuses.take(pa.array(detail.status)),
-                }
-            )
+            columns = {"frequency": frequency, "interval": interval, "freshness": detail.freshness}
+            columns |= {"age": detail.age, "marginal": detail.marginal}
+            writer.write({"item": names, **columns, "status": statuses.take(pa.array(detail.status))})
             start = part.stop
             progress.reach(start)

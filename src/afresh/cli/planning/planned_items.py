@@ -41,13 +41,8 @@ GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
 VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
 # Column of the file → argument of ``allocate``.
-_ARGUMENTS = {
-    "weight": "weights",
-    "cost": "costs",
-    "update_cost": "update_costs",
-    "min_frequency": "lower",
-    "max_frequency": "upper",
-}
+_ARGUMENTS = {"weight": "weights", "cost": "costs", "update_cost": "update_costs"}
+_ARGUMENTS |= {"min_frequency": "lower", "max_frequency": "upper"}
 
 
 @dataclass(frozen=True, slots=True)

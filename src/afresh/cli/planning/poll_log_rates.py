@@ -58,7 +58,10 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     names, groups = log.names, log.groups
     polls = _poll_table(log, unit_s)
     del log  # as large as the polls themselves
-    regime = _find_regime(polls, estimator.name, options, unit_s)
+    horizon = None if options.fading_s is None else options.fading_s / unit_s
+    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # the others cannot forget
+        horizon = math.inf
+    regime = find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
     found = estimate_polls(
         regime.season.apply_to(polls) if regime.season.is_supported else polls,
         method=estimator,
@@ -74,7 +77,10 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
         found = with_planning_rates(found, options.plan_interval_s / unit_s, options.level)
     judged = changes_to_judge(polls) if options.check_poisson else None
     # Drawn before anything is written, so that a failure leaves nothing half done.
-    picture = None if options.plot is None else _draw(options.plot, found, judged, options.unit)
+    picture = None
+    if options.plot is not None:
+        figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(*judged, options.unit)
+        picture = render_picture(options.plot, figure)
     if options.target is not None:
         _write(options.target, names, found, _plan_columns(options, unit_s))
     if picture is not None:
@@ -109,14 +115,6 @@ def _poll_table(log: PollLog, unit_s: float) -> PollTable:
         count=log.count,
         reached=log.reached,
     )
-
-
-def _find_regime(polls: PollTable, method: str, options: EstimateOptions, unit_s: float) -> Regime:
-    """Return season and drift as the options say, or as the log shows; some methods cannot forget."""
-    horizon = None if options.fading_s is None else options.fading_s / unit_s
-    if horizon is None and method not in POSTERIOR_METHODS:
-        horizon = math.inf
-    return find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
 
 
 def _with_views(
@@ -202,10 +200,6 @@ def _regime_rows(regime: Regime, unit: str) -> list[tuple[str, str]]:
 def _hour_name(profile: Float64s, hour: int) -> str:
     day, clock = divmod(hour, 24)
     return f"{format_number(float(profile[hour]))} × the mean ({_DAYS[day]} {clock:02d}:00 UTC)"
-
-
-def _draw(plot: str, found: RateEstimates, judged: tuple[Ints, Float64s] | None, unit: str) -> bytes:
-    return render_picture(plot, _rates_figure(found, unit) if judged is None else _gaps_figure(*judged, unit))
 
 
 def _rates_figure(found: RateEstimates, unit: str) -> Figure:

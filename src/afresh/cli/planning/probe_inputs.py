@@ -13,20 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
-from afresh.probes.keyword_index import (
-    KeywordAttribute,
-    KeywordIndex,
-    index_corpus,
-    index_relation,
-    parse_keywords,
-)
+from afresh.probes import keyword_index
+from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, parse_keywords
 from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer, make_server
+from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s
@@ -70,7 +66,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
     numbers = [name for name in columns if name is not None]
     table = _read(options.relation, key, attributes, numbers)
     on_read(0.1)
-    own = index_relation(_texts(table, attributes), attributes, scoped=scoped)
+    own = keyword_index.index_relation(_texts(table, attributes), attributes, scoped=scoped)
     if table.rows and not own.keywords:
         names = ", ".join(attribute.name for attribute in attributes)
         raise InputError(f"no record has a keyword in {names}: name a column with words", path=table.path)
@@ -78,13 +74,13 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
     if not options.is_live:
         remote = _read(options.server, key, attributes, [], unique=False)
         on_read(0.4)
-        indexed = index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
+        indexed = keyword_index.index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
         server_keys = remote.text(key).to_pylist()
     on_read(0.7)
     sample = None
     if options.proxy is not None:
         like = _read(options.proxy, None, attributes, [], unique=False)
-        sample = index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
+        sample = keyword_index.index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
     on_read(1.0)
     values = _values(table, columns)
     return ProbeWorld(table.text(key).to_pylist(), own, values, server_keys, indexed, sample, bool(numbers))
@@ -259,7 +255,7 @@ class LiveServer:
 
 def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
     """Return the keys of the records; a record that is on a page twice counts once."""
-    distinct: list[SearchRecord] = []
+    distinct: list[KeyedRecord] = []
     for record in found.records:
         if record not in distinct:
             distinct.append(record)

@@ -46,7 +46,9 @@ def plan_and_ask(
 
     ``on_step`` is called with the number of records that are covered.
     """
-    totals = _choose_totals(world)
+    totals: ExactTotals | LearnedTotals = LearnedTotals(world.relation, world.proxy or world.relation)
+    if world.server is not None and world.proxy is None:
+        totals = ExactTotals(world.server)
     indexed = world.server or world.relation
     asked = live or IndexServer(indexed, world.server_keys, options.page_size, options.limit)
     if options.method == "auto":
@@ -58,13 +60,6 @@ def plan_and_ask(
         campaign = _make_campaign(world, options, totals, None if options.quota is None else len(steps))
     summary = _summary(world, options, steps, campaign, is_known=isinstance(totals, ExactTotals))
     return ProbeOutcome(_rows(world, steps), summary, tuple(accumulate(step.new for step in steps)))
-
-
-def _choose_totals(world: ProbeWorld) -> ExactTotals | LearnedTotals:
-    """Return exact totals where the server's records are known and no proxy is given."""
-    if world.server is not None and world.proxy is None:
-        return ExactTotals(world.server)
-    return LearnedTotals(world.relation, world.proxy or world.relation)
 
 
 def _make_campaign(
@@ -106,6 +101,8 @@ def _summary(
     is_known: bool,
 ) -> dict[str, Any]:
     done = sum(step.new for step in steps)
+    # The bound is the least number of requests, or the most that the quota could bring.
+    bound_of = "requests" if options.quota is None else "weight" if world.weighed else "records"
     return {
         "requests": len(steps),
         "covered": done,
@@ -113,7 +110,7 @@ def _summary(
         "coverage_ratio": done / world.tuples if world.tuples else 1.0,
         "speedup_ratio": done / len(steps) if steps else 0.0,
         "bound": campaign.bound,
-        "bound_of": _bound_unit(world, options),
+        "bound_of": bound_of,
         "totals": "known" if is_known else "estimated",
         "planned": campaign.planned_requests,
         "look_ups": sum(not step.keywords for step in steps),
@@ -125,13 +122,6 @@ def _summary(
         "method": options.method,
         "quota": options.quota,
     }
-
-
-def _bound_unit(world: ProbeWorld, options: ProbeOptions) -> str:
-    """Return the unit of the bound: the least requests, or the most that the quota could bring."""
-    if options.quota is None:
-        return "requests"
-    return "weight" if world.weighed else "records"
 
 
 def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import AsJson, Output, Plot, with_option_groups
@@ -33,46 +33,44 @@ class ServerOptions:
 
     relation: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="RELATION",
             help="Local records: CSV, Parquet or JSONL, also .gz or .zst; or a table: FILE.db#TABLE of "
             "SQLite, postgresql://…#TABLE.",
         ),
     ]
-    key: Annotated[str, typer.Option(metavar="COLUMN", help="The column that identifies a record.")]
+    key: Annotated[str, Option(metavar="COLUMN", help="The column that identifies a record.")]
     keywords: Annotated[
         list[str],
-        typer.Option(
+        Option(
             metavar="COLUMN[:SEP]",
             help="A column of keywords: words, or with :SEP whole values split by SEP. May repeat.",
         ),
     ]
     server: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="FILE|URL",
             help="The server's records, with the same columns, to ask; or where to ask: a web address with "
             "{query} and {page}, sqlite:PATH, postgresql://…",
         ),
     ]
-    page_size: Annotated[int, typer.Option(min=1, metavar="N", help="Results on a page.")] = 10
+    page_size: Annotated[int, Option(min=1, metavar="N", help="Results on a page.")] = 10
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Most results that the server gives for a query.")
+        int | None, Option(min=1, metavar="K", help="Most results that the server gives for a query.")
     ] = None
-    look_up: Annotated[
-        str, typer.Option(metavar="URL", help="Live: the address of one record, with {key}.")
-    ] = ""
-    total: Annotated[str, typer.Option(metavar="PATH", help="Live: where the total is, in JSON.")] = "total"
-    rows: Annotated[str, typer.Option(metavar="PATH", help="Live: where the results are.")] = "results"
-    key_path: Annotated[str, typer.Option(metavar="PATH", help="Live: where the key is in a result.")] = ""
-    first_page: Annotated[int, typer.Option(min=0, metavar="N", help="Live: the number of page one.")] = 1
+    look_up: Annotated[str, Option(metavar="URL", help="Live: the address of one record, with {key}.")] = ""
+    total: Annotated[str, Option(metavar="PATH", help="Live: where the total is, in JSON.")] = "total"
+    rows: Annotated[str, Option(metavar="PATH", help="Live: where the results are.")] = "results"
+    key_path: Annotated[str, Option(metavar="PATH", help="Live: where the key is in a result.")] = ""
+    first_page: Annotated[int, Option(min=0, metavar="N", help="Live: the number of page one.")] = 1
     term: Annotated[
-        str, typer.Option(metavar="TEXT", help="Live: how a keyword is written, of {attribute} and {text}.")
+        str, Option(metavar="TEXT", help="Live: how a keyword is written, of {attribute} and {text}.")
     ] = ""
-    table: Annotated[str, typer.Option(metavar="NAME", help="Live: the table to search in a database.")] = ""
-    delay: Annotated[str, typer.Option(metavar="TIME", help="Live: least time between requests.")] = "1s"
+    table: Annotated[str, Option(metavar="NAME", help="Live: the table to search in a database.")] = ""
+    delay: Annotated[str, Option(metavar="TIME", help="Live: least time between requests.")] = "1s"
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Live: allow private and loopback addresses.")
+        bool, Option("--allow-private", help="Live: allow private and loopback addresses.")
     ] = False
 
 
@@ -81,37 +79,37 @@ class ProbeOptions(ServerOptions):
     """All options of ``afresh probes``."""
 
     any_attribute: Annotated[
-        bool, typer.Option("--any-attribute", help="The server finds a keyword in any of the columns.")
+        bool, Option("--any-attribute", help="The server finds a keyword in any of the columns.")
     ] = False
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="auto|1|2",
             help="auto: fewest requests. The paper's greedy: 1 reads all pages, 2 the first.",
         ),
     ] = "auto"
     pool: Annotated[
-        int, typer.Option(min=1, metavar="K", help="Frequent keywords the paper's greedy chooses from.")
+        int, Option(min=1, metavar="K", help="Frequent keywords the paper's greedy chooses from.")
     ] = 10
     quota: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Stop after N requests (methods 1, 2: queries).")
+        int | None, Option(min=1, metavar="N", help="Stop after N requests (methods 1, 2: queries).")
     ] = None
     until_covered: Annotated[
-        bool, typer.Option("--until-covered", help="Ask until every record is covered (the default).")
+        bool, Option("--until-covered", help="Ask until every record is covered (the default).")
     ] = False
     proxy: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Records like the server's: totals are then estimated from them."),
+        Option(metavar="FILE", help="Records like the server's: totals are then estimated from them."),
     ] = None
     weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Importance of each record; 1 if not given.")
+        str | None, Option(metavar="COLUMN", help="Importance of each record; 1 if not given.")
     ] = None
     rate: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Changes per time of each record, with --elapsed.")
+        str | None, Option(metavar="COLUMN", help="Changes per time of each record, with --elapsed.")
     ] = None
-    elapsed: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Time since each record was refreshed.")
-    ] = None
+    elapsed: Annotated[str | None, Option(metavar="COLUMN", help="Time since each record was refreshed.")] = (
+        None
+    )
     output: Output = None
     as_json: AsJson = False
     plot: Plot = None
@@ -150,14 +148,10 @@ def probes(options: ProbeOptions) -> None:
         outcome = plan_and_ask(world, options, progress.reach, live)
     _show(outcome, options)
     if live is not None and live.trouble:
-        _fail(live.trouble, outcome.summary["requests"])
-
-
-def _fail(trouble: str, requests: int) -> None:
-    if not requests:
-        raise InputError(f"the server gave nothing: {trouble}")
-    words = f"after {format_count(requests, 'request')} the server stopped: {trouble.rstrip('.')}"
-    raise InputError(f"{words}; what came before is kept")
+        if not (requests := outcome.summary["requests"]):
+            raise InputError(f"the server gave nothing: {live.trouble}")
+        words = f"after {format_count(requests, 'request')} the server stopped: {live.trouble.rstrip('.')}"
+        raise InputError(f"{words}; what came before is kept")
 
 
 def _show(outcome: ProbeOutcome, options: ProbeOptions) -> None:

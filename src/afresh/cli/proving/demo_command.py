@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import print_json
@@ -14,12 +14,11 @@ from afresh.values.units import parse_duration
 
 def demo(
     for_time: Annotated[
-        str | None,
-        typer.Option("--for", metavar="30s", help="How long to watch, instead of 750 days of the site."),
+        str | None, Option("--for", metavar="30s", help="How long to watch, instead of 750 days of the site.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Which pages change when.", min=0)] = 1,
+    seed: Annotated[int, Option(metavar="N", help="Which pages change when.", min=0)] = 1,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address of the dashboard, but do not open it.")
+        bool, Option("--no-browser", help="Print the address of the dashboard, but do not open it.")
     ] = False,
     as_json: PrintJson = False,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.options import JsonSummary, parse_moment
 from afresh.cli.progress import ProgressBar
@@ -24,23 +25,19 @@ def histories() -> None:
 
 @history.command("git")
 def history_git(
-    repository: Annotated[Path, typer.Argument(metavar="REPO", help="A git repository, bare or not.")],
+    repository: Annotated[Path, Argument(metavar="REPO", help="A git repository, bare or not.")],
     name: Annotated[
-        str,
-        typer.Option("-o", "--output", metavar="NAME", help="Writes NAME.changes.csv and NAME.items.csv."),
+        str, Option("-o", "--output", metavar="NAME", help="Writes NAME.changes.csv and NAME.items.csv.")
     ],
     paths: Annotated[
-        list[str] | None,
-        typer.Option("--paths", metavar="'docs/**'", help="Only paths that match; may be given again."),
+        list[str] | None, Option(metavar="'docs/**'", help="Only paths that match; may be given again.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--start", metavar="TIME", help="By default the time of the first commit.")
+        str | None, Option(metavar="TIME", help="By default the time of the first commit.")
     ] = None,
-    end: Annotated[
-        str | None, typer.Option("--end", metavar="TIME", help="By default the time of the last commit.")
-    ] = None,
+    end: Annotated[str | None, Option(metavar="TIME", help="By default the time of the last commit.")] = None,
     follow_renames: Annotated[
-        bool, typer.Option("--follow-renames", help="A file that moves stays the same item.")
+        bool, Option("--follow-renames", help="A file that moves stays the same item.")
     ] = False,
     as_json: JsonSummary = False,
 ) -> None:

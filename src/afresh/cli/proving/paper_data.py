@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from afresh.papers.cho.cho_figures import ChangeLog
 from afresh.papers.yang.probe_experiments import SearchRecords
@@ -15,7 +16,10 @@ CHANGES = (
     Column("item", "text", required=True, what="what changed"),
     Column("time", "time", required=True, what="when"),
 )
-_RECORD_COLUMNS = {"papers": ("title", "authors"), "movies": ("title", "director", "cast")}
+_RECORD_COLUMNS: dict[Literal["papers", "movies"], tuple[str, ...]] = {
+    "papers": ("title", "authors"),
+    "movies": ("title", "director", "cast"),
+}
 
 
 def read_histories(folder: Path) -> list[ChangeLog]:
@@ -36,19 +40,15 @@ def read_histories(folder: Path) -> list[ChangeLog]:
 
 def read_records(folder: Path) -> list[SearchRecords]:
     """Read every file of records in ``folder``: papers*.csv and movies*.csv, also compressed."""
-    return [*_read_records(folder, "papers"), *_read_records(folder, "movies")]
-
-
-def _read_records(folder: Path, kind: str) -> list[SearchRecords]:
     found = []
-    for path in _find_files(folder, f"{kind}*.*"):
-        table = read_table(path, [Column(name, "text") for name in _RECORD_COLUMNS[kind]])
-        for name in _RECORD_COLUMNS[kind]:
-            if name not in table:
-                raise InputError(f"has no column {name}", path=str(path))
-        texts = {name: table.text(name).to_pylist() for name in _RECORD_COLUMNS[kind]}
-        name, _, _ = path.name.partition(".")
-        found.append(SearchRecords(name, "papers" if kind == "papers" else "movies", texts))
+    for kind, columns in _RECORD_COLUMNS.items():
+        for path in _find_files(folder, f"{kind}*.*"):
+            table = read_table(path, [Column(name, "text") for name in columns])
+            for name in columns:
+                if name not in table:
+                    raise InputError(f"has no column {name}", path=str(path))
+            texts = {name: table.text(name).to_pylist() for name in columns}
+            found.append(SearchRecords(path.name.partition(".")[0], kind, texts))
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from afresh.cli.summary import print_json
 from afresh.papers.registry import ON_HISTORIES, ON_RECORDS, PAPERS
@@ -24,21 +25,19 @@ _COLOURS = {"agrees": "green", "differs": "yellow", "unexplained": "bold red"}
 
 def reproduce(
     papers: Annotated[
-        list[str] | None, typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named.")
+        list[str] | None, Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}; all if none is named.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report with every figure to FILE.")
+        Path | None, Option(metavar="FILE", help="Write a report with every figure to FILE.")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Histories, NAME.changes.csv, and records, papers*.csv, movies*.csv, for figures.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one object on stdout instead of tables.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one object on stdout instead of tables.")] = False,
 ) -> None:
     """Recompute the papers' tables and figures, beside what they print.
 
@@ -79,24 +78,23 @@ def _summary(report: Report) -> dict[str, object]:
     from afresh.papers.report import CheckVerdict
 
     checks = [
-        {"section": section.title} | _fields(check) for section in report.sections for check in section.checks
+        {
+            "section": section.title,
+            "name": check.name,
+            "printed": check.printed_text,
+            "recomputed": check.recomputed,
+            "unit": check.unit,
+            "verdict": check.verdict.value,
+            "reason": check.reason,
+        }
+        for section in report.sections
+        for check in section.checks
     ]
     counts = {verdict.value: report.count(verdict) for verdict in CheckVerdict}
     figures = [figure.name for figure in report.figures]
     return (
         {"paper": report.key, "citation": report.citation} | counts | {"figures": figures, "checks": checks}
     )
-
-
-def _fields(check: Check) -> dict[str, object]:
-    return {
-        "name": check.name,
-        "printed": check.printed_text,
-        "recomputed": check.recomputed,
-        "unit": check.unit,
-        "verdict": check.verdict.value,
-        "reason": check.reason,
-    }
 
 
 def _print_tables(reports: Sequence[Report]) -> None:

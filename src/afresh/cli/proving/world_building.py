@@ -41,14 +41,6 @@ class WorldItems:
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RateDistribution:
-    """A distribution of rates: its settings, and the function that draws rates per unit of time."""
-
-    settings: SettingReaders
-    draw: Callable[..., Float64s]
-
-
 def _numbers(**defaults: float) -> SettingReaders:
     return {name: (parse_number, default) for name, default in defaults.items()}
 
@@ -58,10 +50,11 @@ _SETTINGS: dict[str, SettingReaders] = {
     "--drift": {"sd": (parse_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)},
     "--mass-edits": {"rate": (parse_rate, 2 / UNIT_SECONDS["y"]), **_numbers(share=0.5, size=20)},
 }
-DISTRIBUTIONS: dict[str, RateDistribution] = {
-    "cho": RateDistribution(_numbers(), cho_rates),
-    "gamma": RateDistribution(_numbers(mean=0.1, cv=1.5), gamma_rates),
-    "power": RateDistribution(_numbers(low=0.001, high=10.0, exponent=1.5), power_law_rates),
+# By name: the settings of a distribution of rates, and the function that draws rates per unit of time.
+DISTRIBUTIONS: dict[str, tuple[SettingReaders, Callable[..., Float64s]]] = {
+    "cho": (_numbers(), cho_rates),
+    "gamma": (_numbers(mean=0.1, cv=1.5), gamma_rates),
+    "power": (_numbers(low=0.001, high=10.0, exponent=1.5), power_law_rates),
 }
 
 
@@ -75,21 +68,18 @@ def make_items(
         count = ITEMS_DEFAULT if items is None else items
         if count < 1:
             raise UsageError(f"--items is {count}: must be 1 or more")
-        kind = DISTRIBUTIONS[name]
-        drawn = kind.draw(count, rng, **parse_settings(f"--rates {name}", text, kind.settings))
+        settings, draw = DISTRIBUTIONS[name]
+        drawn = draw(count, rng, **parse_settings(f"--rates {name}", text, settings))
         return _name_items(drawn / (_DAY_S if name == "cho" else unit_s), group_size)
-    if not _is_file(rates):
+    # A name with a dot or a slash is a file that is missing, any other a misspelt distribution.
+    looks_like_file = "=" not in rates and ("." in rates or "/" in rates)
+    if not (rates == "-" or Path(rates).exists() or looks_like_file):
         known = ", ".join(DISTRIBUTIONS)
         hint = did_you_mean(name, DISTRIBUTIONS)
         raise UsageError(f"--rates {rates!r} is neither one of {known} nor a file such as items.csv{hint}")
     if items is not None:
         raise UsageError("--items says how many to draw: a file of rates has its own items")
     return _read_items(rates, unit_s, group_size)
-
-
-def _is_file(rates: str) -> bool:
-    """Return whether the text names a file rather than a misspelt distribution."""
-    return rates == "-" or Path(rates).exists() or ("=" not in rates and ("." in rates or "/" in rates))
 
 
 def _name_items(rates_per_s: Float64s, group_size: int | None) -> WorldItems:

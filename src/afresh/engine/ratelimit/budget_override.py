@@ -25,7 +25,6 @@ class BudgetOverride:
 
 
 def read_override(store: Store) -> BudgetOverride | None:
-    """Return the override that was set last; None without one."""
     packed = store.state.get(BUDGET_OVERRIDE)
     return BudgetOverride(**json.loads(packed)) if packed else None
 
@@ -51,7 +50,6 @@ def current_override(store: Store, settings: Settings) -> BudgetOverride | None:
 
 
 def apply_override(store: Store, settings: Settings) -> Settings:
-    """Return the settings with the budget of the override, if there is one."""
     found = current_override(store, settings)
     if found is None:
         return settings

@@ -24,9 +24,7 @@ from afresh.values.clock import Clock
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
     """Claims that were taken until ``until_s``, without requests before ``open_s``; in elapsed seconds.
-
-    ``others``: another worker may have held them a moment ago.
-    """
+    ``others``: another worker may have held them a moment ago."""
 
     names: Sequence[str]
     until_s: float
@@ -70,7 +68,8 @@ class Claims:
 
     def __contains__(self, group: object) -> bool:
         """Return whether this worker holds the claim of this group."""
-        return isinstance(group, str) and self._is_ours(group)
+        held = self._held.get(group) if isinstance(group, str) else None
+        return held is not None and self._clock.elapsed_s() < held.until_s
 
     @property
     def waits_for_others(self) -> bool:
@@ -84,7 +83,7 @@ class Claims:
 
     def is_elsewhere(self, group: str) -> bool:
         """Return whether another worker held this group a moment ago, or may hold it now."""
-        return not self._is_ours(group) and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
+        return group not in self and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
         """Return when polls of a group may start, in Unix seconds; claim it if nobody is known to hold it."""
@@ -102,7 +101,7 @@ class Claims:
     async def wait_until_open(self, group: str) -> None:
         """Wait until requests to this group may start."""
         while not self.is_open(group):
-            if self._is_ours(group):
+            if group in self:
                 await asyncio.sleep(self._held[group].open_s - self._clock.elapsed_s())
                 continue
             wait_s = self._retry_at_s.get(group, -math.inf) - self._clock.elapsed_s()
@@ -114,10 +113,6 @@ class Claims:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), _AGAIN_S)
         self._held[group].used_s = self._clock.elapsed_s()
-
-    async def wait_for_decision(self) -> None:
-        """Wait until the claims that were asked for are taken or refused."""
-        await self._news.wait()
 
     async def run(self, inherit: Inherit) -> None:
         """Take the claims that are asked for, until cancelled."""
@@ -131,19 +126,14 @@ class Claims:
                 await inherit([group for group in groups if group_claim(group) in names])
             now_s = self._clock.elapsed_s()
             for group in groups:
-                if group_claim(group) in names:
-                    self._retry_at_s.pop(group, None)
-                    self._record_claim(group, taken, now_s)
-                else:
+                if group_claim(group) not in names:
                     self._retry_at_s[group] = now_s + _AGAIN_S
+                    continue
+                self._retry_at_s.pop(group, None)
+                held = self._held.setdefault(group, _Held(taken.until_s, taken.open_s, now_s, now_s))
+                held.until_s = taken.until_s  # one that was asked for twice is renewed
             self._news.set()
             self._wakeup.set()
-
-    def _record_claim(self, group: str, taken: TakenClaims, now_s: float) -> None:
-        if group in self._held:  # asked for twice: renewed
-            self._held[group].until_s = taken.until_s
-        else:
-            self._held[group] = _Held(taken.until_s, taken.open_s, now_s, now_s)
 
     def record_renewal(self, names: Sequence[str], begun_s: float) -> None:
         """Record that these claims were renewed at ``begun_s``; all others are lost."""
@@ -157,9 +147,7 @@ class Claims:
 
     def release_idle(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
         """Release claims that are not needed any more, or that others should have; return their names.
-
-        ``share``: how many groups are a fair share, infinite where nobody else is there.
-        """
+        ``share``: how many groups are a fair share, infinite where nobody else is there."""
         now_s, names = self._clock.elapsed_s(), []
         self._close(share, now_s)
         for group, held in list(self._held.items()):
@@ -179,10 +167,6 @@ class Claims:
         for place, held in enumerate(longest):
             turn = 1.0 if place < excess else TURN if place == 0 else math.inf
             held.closing = share < math.inf and now_s - held.since_s > turn * self._duration_s
-
-    def _is_ours(self, group: str) -> bool:
-        held = self._held.get(group)
-        return held is not None and self._clock.elapsed_s() < held.until_s
 
     def _request_claim(self, group: str) -> None:
         self._wanted[group] = None

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.claims import Claims, TakenClaims
-from afresh.engine.ratelimit.steady_clock import SteadyClock
 from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
@@ -30,6 +29,27 @@ BEATS, LONGEST_BEAT_S = 4.0, 2.0
 
 FORGOTTEN = 100.0  # lengths of a claim after which a worker that never left is forgotten
 _MEASURE_S = 60.0
+_CLOCK_STEP_S = 1.0  # smaller steps back of a clock are corrections, and followed
+
+
+class SteadyClock:
+    """The time of day of all workers. It follows a clock forward, and back only by small steps: no window or
+    claim lies far ahead of it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset_s = clock.now_s() - clock.elapsed_s()
+
+    def now_s(self) -> float:
+        return self.pair()[0]
+
+    def pair(self) -> tuple[float, float]:
+        """Return the Unix seconds and the elapsed seconds of this moment."""
+        elapsed_s = self._clock.elapsed_s()
+        offset_s = self._clock.now_s() - elapsed_s
+        if offset_s > self._offset_s - _CLOCK_STEP_S:
+            self._offset_s = offset_s
+        return elapsed_s + self._offset_s, elapsed_s
 
 
 class FleetMember:
@@ -42,24 +62,18 @@ class FleetMember:
         self._store, self._clock, self._claim_s = store, clock, claim_s
         self._delay_s, self.time = delay_s, SteadyClock(clock)
         self._worker = this_worker(clock, self.time.now_s())
+        self.name = self._worker.name
         self.claims = Claims(clock, claim_s, self.take_claims, wakeup)
         self._others_count, self._planner_until_s = 0, -math.inf
         self._removed_s = -math.inf
         self._measured_s, self._is_idle = clock.elapsed_s(), False
 
     @property
-    def name(self) -> str:
-        """The name of this worker."""
-        return self._worker.name
-
-    @property
     def is_alone(self) -> bool:
-        """Whether there is no other worker."""
         return self._others_count == 0
 
     @property
     def is_planner(self) -> bool:
-        """Whether this worker plans for all."""
         return self._clock.elapsed_s() < self._planner_until_s
 
     async def join(self) -> None:
@@ -133,7 +147,6 @@ class FleetMember:
         return [worker for worker in self._store.sync.fleet.workers(since_s) if worker.name != self.name]
 
     async def take_claims(self, names: Sequence[str]) -> TakenClaims:
-        """Claim what is free of these names."""
         return await self._store.call_with_retry(lambda: self._take_claims(names))
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:

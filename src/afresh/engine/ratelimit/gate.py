@@ -10,9 +10,13 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
+from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
+from afresh.engine.state_names import CAPPED_STARTS
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
@@ -26,33 +30,54 @@ _LONGEST_SLEEP_S = 0.5  # the budget may be raised meanwhile
 
 
 class RequestReservations(Protocol):
-    """The request starts of all workers, which the store hands out; a call returns once it is stored."""
+    """The request starts of all workers, which the store hands out; see ``SharedReservations``."""
+
+    @property
+    def is_alone(self) -> bool: ...
+    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]: ...
+    async def owe(self, owed_s: float) -> None: ...
+    async def capped_s(self, group: str) -> float: ...
+    async def keep_capped(self, group: str, began_s: float) -> None: ...
+
+
+class SharedReservations:
+    """The request starts of all workers in a store; a call returns once it is stored, however long the store
+    cannot be written. ``is_alone``: there is no other worker."""
+
+    def __init__(self, store: ThreadedStore, member: FleetMember) -> None:
+        self._store, self._member, self._time = store, member, member.time
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other worker."""
+        return self._member.is_alone
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
         """Return the next window, and what turns its times into elapsed seconds of this process."""
 
+        def work() -> tuple[RequestWindow, float]:
+            now_s, elapsed_s = self._time.pair()
+            return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
+
+        return await self._store.call_with_retry(work)
+
     async def owe(self, owed_s: float) -> None:
         """Let no window of any worker begin before this debt is paid."""
+        await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
 
     async def capped_s(self, group: str) -> float:
         """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
+        kept = await self._store.state.get(CAPPED_STARTS + group)
+        return float(kept) if kept else -math.inf
 
     async def keep_capped(self, group: str, began_s: float) -> None:
-        """Record that a request to a capped group starts then."""
+        await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})
 
 
 class GroupClaims(Protocol):
-    """Tells which groups this worker alone may ask."""
+    """Tells which groups this worker alone may ask; see ``Claims``."""
 
-    def is_open(self, group: str) -> bool:
-        """Return whether requests to this group may start now."""
-
-    async def wait_until_open(self, group: str) -> None:
-        """Wait until they may."""
+    def is_open(self, group: str) -> bool: ...
+    async def wait_until_open(self, group: str) -> None: ...
 
 
 class Gate:
@@ -115,10 +140,9 @@ class Gate:
         self._used += 1
         self.requests += 1
         ahead_s = max(_AHEAD_S, 2 * self._took_s)
-        wanted = (
-            self._reservations.is_alone or self.waiting > 1
-        )  # this one has its turn, others may wait behind it
-        if wanted and self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
+        # This request has its turn already: others wait only where there is more than one.
+        is_wanted = self._reservations.is_alone or self.waiting > 1
+        if is_wanted and self._slots.limits.spacing_s < ahead_s and self._slots.until_s() - now_s < ahead_s:
             self._start_reserving()  # so that the next window is there when this one ends
 
     def ready_s(self, group: str) -> float:
@@ -143,11 +167,9 @@ class Gate:
                 return
 
     def _window(self) -> tuple[int, float]:
-        """Return how many requests to reserve, and the slack for those that start late.
-
-        Where other workers wait for their windows: for those that wait here or, as long as all is used, for
-        some more; and with little slack, unless too little made a window be missed.
-        """
+        """Return how many requests to reserve, and the slack for those that start late. Where other workers
+        wait for their windows: for those that wait here or, as long as all is used, for some more; and with
+        little slack, unless too little made a window be missed."""
         limits, used = self._slots.limits, self._used
         few, slack_s = window_size(limits, SHORTEST_WINDOW_S)
         many, _ = window_size(limits, WINDOW_S)
@@ -216,8 +238,7 @@ class Gate:
             await self._reservations.owe(owed_s)
 
     def set_limits(self, limits: Limits, caps: Mapping[str, float] | None = None) -> None:
-        """Keep another budget from now on."""
-        self._slots, self._caps = self._slots.with_limits(limits), dict(caps or {})
+        self._slots, self._caps = replace(self._slots, limits=limits), dict(caps or {})
 
     async def close(self) -> None:
         """Tell the store what is owed; no request may be under way."""

@@ -59,7 +59,6 @@ class Limits:
 
 
 def budget_limits(budget: BudgetTable) -> Limits:
-    """Return the budget of the settings as limits per second."""
     return Limits(
         budget.requests,
         *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
@@ -126,7 +125,6 @@ class Slots:
         return replace(self, windows=(*self.windows, window))
 
     def with_start(self, now_s: float) -> Slots:
-        """Return the slots after a request started."""
         windows = self.windows
         if windows and windows[0].until_s < now_s:
             windows = tuple(window for window in windows if window.until_s >= now_s)
@@ -135,7 +133,3 @@ class Slots:
     def with_debt(self, now_s: float, owed_s: float) -> Slots:
         """Return the slots with one more debt, which is paid after those before it."""
         return replace(self, debt_s=max(self.debt_s, now_s) + owed_s) if owed_s > 0 else self
-
-    def with_limits(self, limits: Limits) -> Slots:
-        """Return the slots with the same past and other limits."""
-        return replace(self, limits=limits)

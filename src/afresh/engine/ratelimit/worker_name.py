@@ -19,7 +19,6 @@ _UNKNOWN = "?"
 
 
 def this_worker(clock: Clock, now_s: float) -> Worker:
-    """Return this process as a worker, with a new name for every run."""
     host = socket.gethostname()
     moment = int(clock.elapsed_s() * 1e6) % 16**6
     return Worker(f"{host}:{os.getpid()}:{_kernel()}:{moment:06x}", host, now_s, now_s)

@@ -10,35 +10,27 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from afresh.engine.scheduler.restore import read_items
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output
 from afresh.values.errors import OutputError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import Copy
 
-_PAGE = 500
 _LONGEST_NAME = 120
 
 
 def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
     """Yield every item that has a copy, with its newest one."""
-    cursor: str | None = None
-    while True:
-        page = store.items.page(ItemQuery(), _PAGE, cursor)
-        for item in page.items:
-            copy = store.copies.get(item.id)
-            if copy is not None:
-                yield item, copy
-        cursor = page.cursor
-        if cursor is None:
-            return
+    for item in read_items(store, ItemQuery()):
+        copy = store.copies.get(item.id)
+        if copy is not None:
+            yield item, copy
 
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
     """Write a line for each item: ``item, polled, changed, media_type, version, content``; return how many.
-
-    Content that is not UTF-8 is in ``content_base64`` instead.
-    """
+    Content that is not UTF-8 is in ``content_base64`` instead."""
     number = 0
     for item, copy in read_copies(store):
         line: dict[str, object] = {"item": item.key, **_described(item, copy)}
@@ -52,17 +44,15 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
 
 
 def write_folder(store: Store, folder: Path) -> int:
-    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many.
-
-    A line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``.
-    """
+    """Write a file for each item, named by its key, and ``index.jsonl`` that lists them; return how many. A
+    line there has ``item, file`` and, as in ``write_jsonl``, ``polled, changed, media_type, version``."""
     number = 0
-    with _in_words(folder):
+    with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with open_output(folder / "index.jsonl") as index:
         for item, copy in read_copies(store):
             name = file_name(item.key, item.id)
-            with _in_words(folder / name):
+            with _translate_errors(folder / name):
                 (folder / name).write_bytes(copy.content)
             index.write(_line({"item": item.key, "file": name, **_described(item, copy)}))
             number += 1
@@ -70,7 +60,7 @@ def write_folder(store: Store, folder: Path) -> int:
 
 
 @contextmanager
-def _in_words(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

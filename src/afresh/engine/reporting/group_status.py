@@ -6,12 +6,12 @@ careful of them, the host's own Crawl-delay and its cap allow.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
-from afresh.engine.ratelimit.backoffs import unpack_backoffs
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
@@ -24,9 +24,7 @@ from afresh.values.items import ItemCount
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
     """One politeness group: its sources and items, and the most requests per second that it can take.
-
-    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not.
-    """
+    ``rests_until_s`` and ``why`` (in words) where it is left alone; −∞ and nothing where it is not."""
 
     source: str
     group: str
@@ -51,16 +49,26 @@ def group_statuses(
     groups = []
     for group, sources in found.items():
         most_per_s = min(_most_per_s(settings, source, group, asked_s.get(group, 0.0)) for source in sources)
-        one = GroupStatus(", ".join(sorted(sources)), group, sum(sources.values()), most_per_s)
-        groups.append(_resting(one, rests.get(group)))
+        found_group = GroupStatus(", ".join(sorted(sources)), group, sum(sources.values()), most_per_s)
+        rest = rests.get(group)
+        if rest is not None:
+            why = rest.why or "asked to be left alone"
+            found_group = replace(found_group, rests_until_s=rest.until_s, why=why)
+        groups.append(found_group)
     return groups
 
 
-def _resting(group: GroupStatus, rest: GroupBackoff | None) -> GroupStatus:
-    if rest is None:
-        return group
-    why = rest.why or "asked to be left alone"
-    return GroupStatus(group.source, group.group, group.items, group.most_per_s, rest.until_s, why)
+def pack_backoffs(backoffs: Iterable[GroupBackoff]) -> bytes:
+    return json.dumps([astuple(each) for each in backoffs]).encode()
+
+
+def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
+    """Return the back-offs that the store keeps.
+
+    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
+    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
+    """
+    return tuple(GroupBackoff(*each) for each in json.loads(packed)) if packed else ()
 
 
 def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
@@ -86,7 +94,6 @@ def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
 
 
 def _most_per_s(settings: Settings, source: str, group: str, asked_s: float) -> float:
-    """Return the most requests per second that delay and cap of a group allow."""
     table = settings.source(source)
     if table is None:
         return 0.0

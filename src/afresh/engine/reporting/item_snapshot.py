@@ -8,42 +8,75 @@ computed from that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.own_rates import NO_POLLS, ItemPolls, own_rates, read_polls
+from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
+from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.stores.store import Store
 from afresh.values.items import Item
-from afresh.values.stored import PolicyColumns
+from afresh.values.stored import ObservationColumns, PolicyColumns
 
 _LOADED_WHOLE = 5000  # this number of items is restored in some hundredths of a second
 RateInterval = tuple[float, float, float]
 """The median of a rate per second, and the lower and upper end of its 90 % interval."""
 
+_RATE_LEVEL, _POLLS_SHOWN = 0.9, 10
+_NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
+NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll that observed something."""
+
+    time_s: float
+    elapsed_s: float
+    changed: bool
+    audit: bool
+
 
 @dataclass(frozen=True, slots=True)
 class ItemSnapshot:
     """What was known of ``items`` at ``time_s``, under the ``settings`` of the engine that runs.
-
-    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by
-    item id; ``seen`` is by key, for the items whose staleness is observed without polls.
-    """
+    ``scheduler`` holds these items and those they are weighed against. ``rates`` and ``polls`` are by item
+    id; ``seen`` is by key, for the items whose staleness is observed without polls."""
 
     time_s: float
     settings: Settings
     items: tuple[Item, ...]
     scheduler: Scheduler
     rates: Mapping[int, RateInterval]
-    polls: Mapping[int, ItemPolls]
+    polls: Mapping[int, ObservationColumns]
     seen: Mapping[str, WatchedItem]
 
-    def polls_of(self, item: Item) -> ItemPolls:
-        """Return the polls of one of the items."""
+    def polls_of(self, item: Item) -> ObservationColumns:
         return self.polls.get(item.id, NO_POLLS)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEstimate:
+    """The estimates for one item. Rates are per second, with their 90 % interval. ``fresh`` is the
+    probability that the copy is still right; ``poll_value`` is what a poll gains now. ``plan`` is one word:
+    ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no poll
+    of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if it is
+    not active. For an item whose staleness is observed without polls it is the observed state: ``fresh``,
+    ``stale``, ``left alone`` or ``unknown``."""
+
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    interval_s: float
+    fresh: float
+    poll_value: float
+    plan: str
 
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
@@ -51,23 +84,112 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
+    rates = own_rates(polls, scheduler, wanted, now_s)
+    seen = {one.item: one for one in watched_items(store, scheduler, now_s)}
+    for item in items:
+        observed = seen.get(item.key)
+        if observed is not None and observed.rate_per_s >= 0:
+            rates[item.id] = observed.rate_per_s, observed.low_per_s, observed.high_per_s
     return ItemSnapshot(
         time_s=now_s,
         settings=settings,
         items=tuple(items),
         scheduler=scheduler,
-        rates=own_rates(polls, scheduler, wanted, now_s),
+        rates=rates,
         polls=polls,
-        seen={one.item: one for one in watched_items(store, scheduler, now_s)},
+        seen=seen,
     )
 
 
-def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
-    """Return these items, and the others that influence what a poll of them is worth.
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
+    """Return the polls of each of these items that observed something; an item without any is left out."""
+    found: dict[int, ObservationColumns] = {}
+    for batch in store.observations.read(ids):
+        for item_id in np.unique(batch.item_id).tolist():
+            its = batch.item_id == item_id
+            found[item_id] = ObservationColumns(*(getattr(batch, each.name)[its] for each in fields(batch)))
+    return found
 
-    That depends a little on all items, such as on the mean time between polls. So where there are not very
-    many, all are loaded: then no page says anything else than another that shows other items beside this one.
-    """
+
+def own_rates(
+    polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
+) -> dict[int, RateInterval]:
+    """Return by item the median of its rate and its 90 % interval (``rate_belief``)."""
+    ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
+    found = {}
+    for item_id in ids:
+        row, its = item_rows.row(item_id), polls.get(item_id, NO_POLLS)
+        compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
+        guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
+        found[item_id] = rate_interval(
+            ranking.adaptive.belief,
+            its.elapsed_s[compared],
+            its.changed[compared],
+            np.maximum(now_s - its.time_s[compared], 0.0),
+            level=_RATE_LEVEL,
+            of_items=ranking.total_items,
+            guess=guess,
+            guess_shape=GUESS_SHAPE,
+            guess_doubt=GUESS_DOUBT,
+        )
+    return found
+
+
+def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
+    """Return these items, and the others that influence what a poll of them is worth. That depends a little
+    on all items, such as on the mean time between polls. So where there are not very many, all are loaded:
+    then no page says anything else than another that shows other items beside this one."""
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
         return store.plan.columns()
     return [store.plan.columns_of(items_compared_with(store, settings, items))]
+
+
+def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
+    policy, now_s = snapshot.scheduler.policy, snapshot.time_s
+    fresh, poll_value = snapshot.scheduler.forecast.fresh(now_s), policy.poll_values(now_s)
+    every = np.arange(policy.item_rows.size)
+    intervals_s, futile = policy.intervals_s(every), policy.is_futile(every)
+    estimates = []
+    for item in snapshot.items:
+        row = policy.item_rows.row(item.id)
+        if row is None:  # The item was removed after the page of items was read.
+            estimates.append(ItemEstimate(*(math.nan,) * 6, plan="removed"))
+            continue
+        interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
+        plan = "futile" if futile[row] and item.polled_s is not None else _plan_word(item, interval_s)
+        if seen is not None:  # what is observed replaces what is estimated from polls
+            plan, interval_s = seen.state, math.inf if seen.state == "left alone" else interval_s
+        if is_chosen_by_source(snapshot.settings, item):
+            plan = "kept" if plan == "dropped" else plan
+            mean_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
+            interval_s = mean_s if math.isfinite(mean_s) else math.nan
+        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(poll_value[row]))
+        estimates.append(ItemEstimate(*numbers, plan=plan))
+    return estimates
+
+
+def _plan_word(item: Item, interval_s: float) -> str:
+    """Say in one word what becomes of an item at this budget; an item without a next poll is dropped."""
+    if item.status != "active":
+        return item.status
+    if item.polled_s is None:
+        return "new"
+    if item.weight == 0:
+        return "unweighted"
+    return "kept" if math.isfinite(interval_s) else "dropped"
+
+
+def is_chosen_by_source(settings: Settings, item: Item) -> bool:
+    """Return whether the source of an item chooses which records to request together."""
+    table = settings.source(item.source)
+    return table is not None and table.settings.kind == "search"
+
+
+def last_polls(polls: ObservationColumns, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
+    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
+    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
+
+
+def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
+    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
+    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf

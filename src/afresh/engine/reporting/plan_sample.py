@@ -18,12 +18,9 @@ from afresh.values.arrays import Float64s, Ints
 
 @dataclass(frozen=True, slots=True)
 class RatePosteriors:
-    """The engine's belief about the change rates of some items.
-
-    Row i of ``mass`` is a probability distribution on row i of ``rates``, which are changes per second.
-    ``ladder`` holds the rates before what is known about single items moves them, and ``prior`` the belief
-    about an item that was never polled.
-    """
+    """The engine's belief about the change rates of some items. Row i of ``mass`` is a probability
+    distribution on row i of ``rates``, which are changes per second. ``ladder`` holds the rates before what
+    is known about single items moves them, and ``prior`` the belief about an item that was never polled."""
 
     ladder: Float64s
     prior: Float64s
@@ -66,7 +63,6 @@ class Stakes:
     poll_cost: Float64s
 
     def cost_per_s(self, frequency: Float64s) -> float:
-        """Return what these polls per second cost per second."""
         return float(frequency @ self.poll_cost)
 
     def income_per_s(self, fresh: Float64s, frequency: Float64s) -> float:
@@ -82,13 +78,11 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True)
 class PlanSample:
-    """Active items with a weight; each of them stands for ``scale`` items of the store.
-
-    ``weight`` is the weight that was set, ``value_per_cost`` the weight (or money at stake) per cost by which
-    items are ranked, ``cost`` the part of the budget that a poll takes. ``interval_s`` is the time between
-    polls as things are now; it lies between ``min_interval_s`` and ``max_interval_s``. ``active`` counts the
-    active items of the store. ``stakes`` is None unless a source says what a right copy earns.
-    """
+    """Active items with a weight; each of them stands for ``scale`` items of the store. ``weight`` is the
+    weight that was set, ``value_per_cost`` the weight (or money at stake) per cost by which items are ranked,
+    ``cost`` the part of the budget that a poll takes. ``interval_s`` is the time between polls as things are
+    now; it lies between ``min_interval_s`` and ``max_interval_s``. ``active`` counts the active items of the
+    store. ``stakes`` is None unless a source says what a right copy earns."""
 
     ids: Ints
     posteriors: RatePosteriors
@@ -102,9 +96,21 @@ class PlanSample:
     scale: float = 1.0
     stakes: Stakes | None = None
 
+    @property
+    def weight_share(self) -> Float64s:
+        """The share of each item in the weight of the sample."""
+        relative = self.weight / self.weight.max(initial=0.0)  # the sum of huge weights would overflow
+        return np.asarray(relative / relative.sum())
+
+    def mean_age_s(self, frequency: Float64s) -> float:
+        """Return the weighted mean of the copies' expected ages at these polls per second."""
+        share = self.weight_share
+        # Beside a huge weight a share may be 0; times the endless age of a dropped item that is undefined.
+        return float(share[share > 0] @ self.posteriors.mean_age_s(frequency)[share > 0])
+
     def freshness_with_known_rates(self, objective: str, budget: float) -> float:
         """Return the freshness of the best plan at a budget if each item's rate were known exactly."""
-        mass, share = self.posteriors.mass, self.weight / self.weight.sum()
+        mass, share = self.posteriors.mass, self.weight_share
         items = mass.sum(axis=0)
         used = items > 1e-9 * len(mass)
         rates = (mass * self.posteriors.rates).sum(axis=0)[used] / items[used]
@@ -127,7 +133,7 @@ def take_plan_sample(
         rows = np.sort(rng.choice(rows, most, replace=False))
     return PlanSample(
         ids=item_rows.ids[rows],
-        posteriors=RatePosteriors(*forecast.rate_prior(), *forecast.rate_distribution(rows)),
+        posteriors=RatePosteriors(*forecast.rate_distribution(rows)),
         weight=item_rows.weight[rows],
         value_per_cost=item_rows.ranked_weight(rows) / item_rows.ranked_cost(rows),
         cost=item_rows.cost[rows],

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.settings.tables import Settings, SourceTable
+from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import COURSE, PULSE
 from afresh.stores.store import Store
 
@@ -28,10 +28,8 @@ Course = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """The last sign of life. ``stopped``: the run ended in order; ``trouble``: what delays it, in words.
-
     ``budget_per_s`` is the budget in requests that it keeps, ``delays`` the seconds between requests to a
-    host, by source, whatever the settings of others say.
-    """
+    host, by source, whatever the settings of others say."""
 
     time_s: float
     started_s: float
@@ -47,7 +45,6 @@ class Pulse:
     delays: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return the pulse as the store keeps it."""
         return json.dumps(asdict(self)).encode()
 
     def state(self, now_s: float) -> str:
@@ -62,7 +59,6 @@ class Pulse:
 
 
 def read_pulse(store: Store) -> Pulse | None:
-    """Return the last sign of life; None if there never was one."""
     packed = store.state.get(PULSE)
     return Pulse(**json.loads(packed)) if packed else None
 
@@ -73,21 +69,19 @@ def as_running(store: Store, settings: Settings, now_s: float) -> Settings:
     if pulse is None or pulse.budget_per_s is None or pulse.state(now_s) != "running":
         return settings
     own = {"requests": pulse.budget_per_s, "each_item": False}
-    sources = tuple(_delayed(table, pulse.delays) for table in settings.sources)
-    return replace(settings, budget=settings.budget.model_copy(update=own), sources=sources)
+    sources = []
+    for table in settings.sources:
+        delay_s = pulse.delays.get(table.settings.name)
+        if delay_s is not None and hasattr(table.settings, "delay"):
+            table = replace(table, settings=table.settings.model_copy(update={"delay": delay_s}))
+        sources.append(table)
+    return replace(settings, budget=settings.budget.model_copy(update=own), sources=tuple(sources))
 
 
 def source_delays(settings: Settings) -> dict[str, float]:
     """Return the seconds between requests to a host, by source, where there are any."""
     named = ((table.settings.name, table.settings.delay_s) for table in settings.sources)
     return {name: float(delay_s) for name, delay_s in named if delay_s is not None}
-
-
-def _delayed(table: SourceTable, delays: Mapping[str, float]) -> SourceTable:
-    delay_s = delays.get(table.settings.name)
-    if delay_s is None or not hasattr(table.settings, "delay"):
-        return table
-    return replace(table, settings=table.settings.model_copy(update={"delay": delay_s}))
 
 
 def read_course(store: Store) -> Course:
@@ -99,10 +93,8 @@ def read_course(store: Store) -> Course:
 
 
 def add_point(store: Store, point: Course) -> dict[str, bytes | None]:
-    """Return the values to store so that the course has one more point: those of its hour.
-
-    An hour replaces the one 25 hours ago. The course of an old store, in one value, is split once.
-    """
+    """Return the values to store so that the course has one more point: those of its hour. An hour replaces
+    the one 25 hours ago. The course of an old store, in one value, is split once."""
     now_s = float(point[0, 0])
     before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
     known = whole if whole.size else before

@@ -10,16 +10,15 @@ import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.pulse import Pulse, read_pulse
-from afresh.engine.reporting.search_status import SearchStatus, search_statuses
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
 from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import TROUBLE
+from afresh.engine.state_names import SOURCE_STATE, TROUBLE
+from afresh.sources.search.saved_records import ScaleNote, read_state
 from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import Spent
@@ -47,6 +46,22 @@ class SourceTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchStatus:
+    """``seen`` of its ``records`` came so far, ``by_queries`` of them on a page of some query. ``queries``
+    are different ones, which were sent ``sent`` times in all; ``scales`` how many times as many results the
+    server has as the relation, or the sample that stands for it, by attribute."""
+
+    source: str
+    records: int
+    seen: int
+    by_queries: int
+    queries: int
+    sent: int
+    look_ups: int
+    scales: tuple[ScaleNote, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Everything ``afresh status`` shows. Shares are 0 … 1, times in seconds.
 
@@ -55,11 +70,10 @@ class Status:
     the items that are not worth a poll at this budget. ``absorbed_per_s`` are the requests per second that
     all groups together can take. Of very many items only ``looked_at`` are read, and their numbers are
     scaled. ``views`` are the items whose staleness is observed; ``money`` is what the engine chose to spend,
-    where copies have income; ``troubles`` are sources whose listings cannot be read; ``workers`` the engines
-    that run; ``problems`` why items fail; ``run`` the last sign of life of the engine. The budget is that of
+    where copies have income; ``troubles`` are sources whose listings cannot be read. The budget is that of
     the engine that runs, else that of the settings; ``limits`` are all parts of it per second, infinite where
-    nothing is set. ``closed`` are the sources outside their windows, and until when; ``searches`` is the
-    progress of search sources.
+    nothing is set. ``closed`` are the sources outside their windows, and until when; ``run`` is the last sign
+    of life of the engine, ``workers`` are the engines that run, and ``searches`` search sources.
     """
 
     items: int
@@ -99,7 +113,6 @@ class Status:
 
 
 def read_status(store: Store, settings: Settings, now_s: float) -> Status:
-    """Return the status of a store at ``now_s``, in Unix seconds."""
     counts = store.items.counts()
     items = sum(count.items for count in counts)
     scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
@@ -110,6 +123,8 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         by_status[count.status] += count.items
     held = item_rows.is_active & ~np.isnan(item_rows.polled_s)
     groups = group_statuses(store, counts, settings, now_s)
+    names = [table.settings.name for table in settings.sources]
+    troubles = {name: store.state.get(TROUBLE + name) for name in names}
     return Status(
         items=items,
         looked_at=item_rows.size,
@@ -135,20 +150,36 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         money=plan_spending(
             scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale
         ),
-        troubles=_troubles(store, settings),
+        troubles=tuple(SourceTrouble(name, words.decode()) for name, words in troubles.items() if words),
         workers=list_workers(store, now_s, settings.run.claim),
         problems=count_problems(store),
         run=read_pulse(store),
-        closed=closed_sources(settings, now_s),
+        closed=settings.closed_sources(now_s),
         searches=search_statuses(store, settings),
         time_s=now_s,
     )
 
 
-def _troubles(store: Store, settings: Settings) -> tuple[SourceTrouble, ...]:
-    names = [table.settings.name for table in settings.sources]
-    kept = [(name, store.state.get(TROUBLE + name)) for name in names]
-    return tuple(SourceTrouble(name, words.decode()) for name, words in kept if words)
+def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...]:
+    found = []
+    for table in settings.sources:
+        name = table.settings.name
+        packed = store.state.get(SOURCE_STATE + name) if table.settings.kind == "search" else None
+        if packed:
+            notes = read_state(packed)
+            found.append(
+                SearchStatus(
+                    name,
+                    notes.listed,
+                    len(notes.records),
+                    notes.found_by_queries,
+                    len(notes.queries),
+                    sum(query.asked for query in notes.queries),
+                    notes.look_ups,
+                    tuple(scale for scale in notes.scales if scale.totals),
+                )
+            )
+    return tuple(found)
 
 
 def count_problems(store: Store) -> tuple[ItemProblem, ...]:

@@ -21,13 +21,11 @@ WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 @dataclass(frozen=True, slots=True)
 class WatchedItem:
     """One item whose staleness is observed. Rates per second with their 90 % interval, times in seconds.
-
     ``left alone`` means stale, but a refresh would cost the others more than it gains, or would not pay;
     ``unknown`` that something it is made from cannot be observed. ``stale_for_s`` is 0 for a fresh item,
     ``cost_s`` the mean time of its refreshes, ``next_s`` the next refresh: now if it is stale, at the
     expected change if it is fresh. ``dispersion`` is the variance over the mean of the rows written between
-    two reports; far above 1 they are no Poisson number. All are NaN while nothing is known.
-    """
+    two reports; far above 1 they are no Poisson number. All are NaN while nothing is known."""
 
     item: str
     source: str
@@ -53,7 +51,6 @@ def items_compared_with(store: Store, settings: Settings, items: Sequence[Item])
 
 
 def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[WatchedItem, ...]:
-    """Return all observed items, by name."""
     policy, item_rows = scheduler.policy, scheduler.item_rows
     staleness = policy.staleness
     if staleness is None:

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
+from afresh.engine.reporting.item_snapshot import (
+    ItemSnapshot,
+    PastPoll,
+    is_chosen_by_source,
+    last_polls,
+    mean_interval_s,
+    take_snapshot,
+)
 from afresh.engine.reporting.watched_items import WatchedItem
-from afresh.engine.scheduler.own_rates import ItemPolls
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
@@ -20,7 +26,7 @@ from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
 
-_POLLS_SHOWN, _KEYS_LOOKED_AT = 10, 1000
+_KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = (
     "its source asks for many records at once, the request first whose records are worth the most together"
@@ -29,24 +35,12 @@ _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried,
 
 
 @dataclass(frozen=True, slots=True)
-class PastPoll:
-    """One poll that observed something."""
-
-    time_s: float
-    elapsed_s: float
-    changed: bool
-    audit: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Why:
-    """Everything ``afresh why`` shows. Rates per second, times in seconds.
-
-    ``rate_per_s`` is the median by its own polls, with its 90 % interval; ``interval_s`` is the time between
-    polls as things are, infinite if it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be
-    made, +∞ without a copy), and ``threshold`` the shadow price, at which items are polled. ``reasons`` are
-    sentences; ``seen`` is what is observed without polls, if anything is. All is as of ``time_s``.
-    """
+    """Everything ``afresh why`` shows. Rates per second, times in seconds. ``rate_per_s`` is the median by
+    its own polls, with its 90 % interval; ``interval_s`` is the time between polls as things are, infinite if
+    it is dropped. ``marginal`` is the poll value now (−∞ if no poll may be made, +∞ without a copy), and
+    ``threshold`` the shadow price, at which items are polled. ``reasons`` are sentences; ``seen`` is what is
+    observed without polls, if anything is. All is as of ``time_s``."""
 
     item: Item
     time_s: float
@@ -64,7 +58,6 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain one item by what the store has."""
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
@@ -72,7 +65,6 @@ def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why
 
 
 def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
-    """Explain one of the items of a snapshot."""
     scheduler, settings, now_s = snapshot.scheduler, snapshot.settings, snapshot.time_s
     policy = scheduler.policy
     until_s = store.leases.until_s(item.id, now_s)
@@ -81,8 +73,6 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate, low, high = snapshot.rates[item.id]
     seen = snapshot.seen.get(item.key)
-    if seen is not None and seen.rate_per_s >= 0:
-        rate, low, high = seen.rate_per_s, seen.low_per_s, seen.high_per_s
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
@@ -97,8 +87,12 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
         reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
-    opens_s = _opens_s(settings, item, max(next_s, now_s))
-    if opens_s > max(next_s, now_s):
+    table, soonest_s = settings.source(item.source), max(next_s, now_s)
+    if table is not None and math.isfinite(soonest_s):
+        opens_s = table.settings.open_windows.next_opening_s(soonest_s)
+    else:
+        opens_s = soonest_s
+    if opens_s > soonest_s:
         next_s = opens_s
         reasons.append(f"its source is polled only in its windows; the next opens {format_moment(opens_s)}")
     return Why(
@@ -116,18 +110,6 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons=tuple(reasons),
         seen=seen,
     )
-
-
-def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Return whether the source of an item chooses which records to request together."""
-    table = settings.source(item.source)
-    return table is not None and table.settings.kind == "search"
-
-
-def mean_interval_s(polls: tuple[PastPoll, ...]) -> float:
-    """Return the mean time between past polls."""
-    gaps_s = [poll.elapsed_s for poll in polls if poll.elapsed_s > 0]
-    return sum(gaps_s) / len(gaps_s) if gaps_s else math.inf
 
 
 def _unknown(store: Store, settings: Settings, key: str) -> str:
@@ -156,16 +138,7 @@ def _next_s(item: Item, interval_s: float, now_s: float) -> float:
     return due_s
 
 
-def _opens_s(settings: Settings, item: Item, when_s: float) -> float:
-    """Return when the windows of its source allow a poll, from ``when_s`` on."""
-    table = settings.source(item.source)
-    if table is None or not math.isfinite(when_s):
-        return when_s
-    return table.settings.open_windows.next_opening_s(when_s)
-
-
 def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
-    """Return why an observed item is refreshed next, or not."""
     words = {
         "fresh": "fresh: nothing below it moved since its refresh; it waits until something does",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
@@ -179,16 +152,9 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
     return found
 
 
-def last_polls(polls: ItemPolls, count: int = _POLLS_SHOWN) -> tuple[PastPoll, ...]:
-    """Return the last of these polls, oldest first."""
-    columns = (polls.time_s, polls.elapsed_s, polls.changed, polls.audit)
-    return tuple(PastPoll(*row) for row in zip(*(each[-count:].tolist() for each in columns), strict=True))
-
-
 def _reasons(
     item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
 ) -> list[str]:
-    """Return why the item is polled as it is, and what would change that."""
     found = _holding(item, now_s, due=due)
     if item.status != "active":
         return found
@@ -211,7 +177,8 @@ def _reasons(
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
     else:
-        twice, half = (_polled_every(policy, row, factor) for factor in (2.0, 0.5))
+        after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
+        twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)
         found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
     return found
 
@@ -231,11 +198,6 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
     """Return how long after a poll the poll value of an item reaches ``level``."""
     return float(policy.time_to_reach(np.array([row]), level)[0])
-
-
-def _polled_every(policy: RowPolicy, row: int, factor: float) -> str:
-    after_s = _after_s(policy, row, policy.shadow_price / factor)
-    return f"every {format_duration(after_s)}" if math.isfinite(after_s) else "never"
 
 
 def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:

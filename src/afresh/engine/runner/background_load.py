@@ -14,7 +14,6 @@ from threading import Event
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.runner.parts import RunParts
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.restore import start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -43,7 +42,7 @@ class _StoppedError(Exception):
 
 async def load_all_items(context: RunContext) -> Scheduler | None:
     """Return a scheduler of all items as the store has them, loaded in a thread of its own."""
-    stopped, store, clock = Event(), context.store.sync, context.clock
+    stopped, store = Event(), context.store.sync
 
     def columns() -> Iterator[PolicyColumns]:
         for part in store.plan.columns(batch=_BATCH, aside=True):
@@ -53,7 +52,7 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
 
     def work() -> Scheduler | None:
         try:
-            return start_scheduler(store, context.settings.now, columns(), clock.now_s(), clock.elapsed_s)
+            return start_scheduler(store, context.settings.now, columns(), context.clock)
         except _StoppedError:
             return None
 
@@ -63,11 +62,9 @@ async def load_all_items(context: RunContext) -> Scheduler | None:
         stopped.set()
 
 
-async def switch_to_all_items(parts: RunParts, full: Scheduler) -> None:
+async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
     """Continue with all items, while no poll is under way; read again what was polled meanwhile."""
-    ids = parts.scheduler.item_rows.ids
+    ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
-    polled = await parts.context.store.plan.columns_of(known)
-    parts.scheduler.replace_items(full, polled)
-    parts.watcher.restart()
-    log_event(logging.INFO, "all items are read", items=parts.scheduler.item_rows.size)
+    context.scheduler.replace_items(full, await context.store.plan.columns_of(known))
+    log_event(logging.INFO, "all items are read", items=context.scheduler.item_rows.size)

@@ -15,7 +15,6 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import BatchSource
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.fetched import Fetched
@@ -41,13 +40,8 @@ class _Rows:
 class BatchPolls:
     """Polls the batches that sources choose."""
 
-    def __init__(self, context: RunContext, scheduler: Scheduler, worker: str) -> None:
-        self._store, self._clock, self._scheduler, self._worker = (
-            context.store,
-            context.clock,
-            scheduler,
-            worker,
-        )
+    def __init__(self, context: RunContext) -> None:
+        self._context, self._store, self._scheduler = context, context.store, context.scheduler
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
@@ -81,9 +75,8 @@ class BatchPolls:
         return np.asarray(np.where(known.rows < 0, 1.0, weights))
 
     async def _leased(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
-        """Return leases of the chosen items; the lead's own is kept or released."""
-        store, item_rows, now_s = self._store, self._scheduler.item_rows, self._clock.now_s()
-        ids = list((await store.items.ids(keys)).values())
+        item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
+        ids = list((await self._store.items.ids(keys)).values())
         rows = {
             item_id: row
             for item_id in ids
@@ -93,8 +86,8 @@ class BatchPolls:
             and not item_rows.is_busy[row]
         }
         item_rows.is_busy[list(rows.values())] = True
-        wanted = list(rows)
-        taken = await store.leases.take(wanted, now_s, lease_s, worker=self._worker) if wanted else []
+        worker, take = self._context.member.name, self._store.leases.take
+        taken = await take(list(rows), now_s, lease_s, worker=worker) if rows else []
         got = {lease.item_id for lease in taken}
         item_rows.is_busy[[row for item_id, row in rows.items() if item_id not in got]] = False
         for lease in taken:

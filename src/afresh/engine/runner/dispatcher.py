@@ -1,7 +1,4 @@
-"""What is polled now: rows are picked, leased, and handed to the poll tasks.
-
-    Scheduler ──picker.next──▶ rows ──Store.leases.take──▶ Lease ──▶ PollTasks
-                 (groups that are ready)
+"""What is polled now: rows of groups that are ready are picked, leased, and handed to the poll tasks.
 
 Items are leased a moment before the budget lets their requests start, as many as can start in that moment.
 An audit goes before what is due, as soon as its group is ready.
@@ -13,12 +10,17 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.runner.parts import RunParts
+from afresh.engine.runner.hooks import Hooks
+from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
-from afresh.engine.runner.run_context import TICK_S, StopSignal
+from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
+from afresh.engine.runner.staleness_task import StalenessTask
+from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
 from afresh.values.lease import Lease
@@ -29,12 +31,30 @@ _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class RunTasks:
+    """The tasks beside the polls, and the writer that commits the polls."""
+
+    watcher: StoreWatcher
+    listing: ListingTask
+    staleness: StalenessTask
+    hooks: Hooks
+    writer: Writer
+
+
 class Dispatcher:
     """Starts the polls of one run until it is asked to stop."""
 
-    def __init__(self, parts: RunParts, polls: PollTasks, rng: np.random.Generator, stop: StopSignal) -> None:
-        self._parts, self._polls, self._rng, self._stop = parts, polls, rng, stop
-        self._context, self._scheduler = parts.context, parts.scheduler
+    def __init__(
+        self,
+        context: RunContext,
+        tasks: RunTasks,
+        polls: PollTasks,
+        rng: np.random.Generator,
+        stop: StopSignal,
+    ) -> None:
+        self._context, self._tasks, self._polls, self._rng, self._stop = context, tasks, polls, rng, stop
+        self._scheduler = context.scheduler
         self._audits: list[int] = []
         self._idle_work: Callable[[], Awaitable[None]] | None = None
 
@@ -45,7 +65,7 @@ class Dispatcher:
 
     async def run(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
         """Dispatch until asked to stop, until this elapsed time, or until a single round is over."""
-        parts, polls, clock = self._parts, self._polls, self._context.clock
+        context, polls, clock, gate = self._context, self._polls, self._context.clock, self._context.gate
         while not self._stop.is_requested:
             for helper in helpers:
                 if helper.done():
@@ -58,10 +78,10 @@ class Dispatcher:
             if self._idle_work is not None:
                 await self._run_idle_work(self._idle_work)
                 continue
-            wait_s = max(parts.gate.wait_s(), 0.0)
-            ahead = int(max(1, min(parts.gate.starts_within(_AHEAD_S), _MOST_AT_ONCE)))
-            room = self._context.settings.now.run.concurrency - len(polls.in_flight)
-            if parts.writer.is_full or room <= 0 or parts.gate.waiting >= ahead or wait_s > _AHEAD_S:
+            wait_s = max(gate.wait_s(), 0.0)
+            ahead = int(max(1, min(gate.starts_within(_AHEAD_S), _MOST_AT_ONCE)))
+            room = context.settings.now.run.concurrency - len(polls.in_flight)
+            if self._tasks.writer.is_full or room <= 0 or gate.waiting >= ahead or wait_s > _AHEAD_S:
                 await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
             bulks = self.choose(min(ahead, room))
@@ -77,7 +97,7 @@ class Dispatcher:
         if self._polls.in_flight:
             await self._pause(TICK_S)
             return
-        await self._parts.writer.wait_until_committed()
+        await self._tasks.writer.wait_until_committed()
         await work()
         self._idle_work = None
         self._audits.clear()
@@ -91,42 +111,37 @@ class Dispatcher:
 
     def _is_done(self) -> bool:
         """Return whether a single round is over: nothing due is left, but for sources that are gone."""
-        parts = self._parts
-        if parts.recorder.only_due_s is None or self._polls.in_flight:
+        context, tasks = self._context, self._tasks
+        if context.recorder.only_due_s is None or self._polls.in_flight:
             return False
-        if parts.scheduler.item_rows.is_busy.any() or parts.staleness_task.is_busy:
+        if self._scheduler.item_rows.is_busy.any() or tasks.staleness.is_busy:
             return False
-        if parts.listing_task.is_busy or parts.watcher.looked_s < parts.listing_task.read_s:
+        if tasks.listing.is_busy or tasks.watcher.looked_s < tasks.listing.read_s:
             return False  # what was listed is not loaded yet
-        left, settings = (
-            parts.scheduler.waiting_sources(self._context.clock.now_s()),
-            self._context.settings.now,
-        )
-        return all(settings.source(name) is None for name in left)
+        waiting = self._scheduler.waiting_sources(context.clock.now_s())
+        return all(context.settings.now.source(name) is None for name in waiting)
 
     def choose(self, most: int) -> list[Bulk]:
         """Return rows to poll now, marked busy: single ones but where a source takes more at once."""
-        parts, scheduler, chosen = self._parts, self._scheduler, list[Bulk]()
+        context, scheduler, chosen = self._context, self._scheduler, list[Bulk]()
         for _ in range(most):
             row = self._next_audit()
             audit = row is not None
             if row is None:
-                row = scheduler.picker.next(self._context.clock.now_s(), self._ready_s)
+                row = scheduler.picker.next(context.clock.now_s(), self._ready_s)
                 if row is None:
                     break
                 self._draw_audit()
             group_key = scheduler.item_rows.group_key(row)
             self._polls.begin(group_key)
-            more = 0 if audit else parts.sources.bulk_limit(*scheduler.group_names(group_key)) - 1
+            more = 0 if audit else context.sources.bulk_limit(*scheduler.group_names(group_key)) - 1
             chosen.append(Bulk(group_key, (row, *scheduler.picker.take_more(group_key, more)), audit))
         return chosen
 
     def _draw_audit(self) -> None:
-        """After a poll that was picked, perhaps draw one at random: a set share of all polls.
-
-        Not while only some items can be drawn: those that are due have changed more often than others.
-        """
-        recorder, share = self._parts.recorder, self._context.settings.now.plan.audit_share
+        """After a poll that was picked, perhaps draw one at random: a set share of all polls. Not while only
+        some items can be drawn: those that are due have changed more often than others."""
+        recorder, share = self._context.recorder, self._context.settings.now.plan.audit_share
         is_partial = recorder.only_due_s is not None or recorder.is_loading
         if not is_partial and len(self._audits) < _PENDING_AUDITS:
             is_drawn, now_s = self._rng.random() < share / (1.0 - share), self._context.clock.now_s()
@@ -140,7 +155,7 @@ class Dispatcher:
         for row in self._audits:
             group_key = item_rows.group_key(row)
             group = self._scheduler.group_names(group_key)[1]
-            if self._parts.member.claims.is_elsewhere(group) or not may_audit(item_rows, row, now_s):
+            if self._context.member.claims.is_elsewhere(group) or not may_audit(item_rows, row, now_s):
                 self._audits.remove(row)  # the worker that has the group draws there
                 return None
             if not item_rows.is_busy[row] and self._ready_s(group_key, now_s) <= now_s:
@@ -149,22 +164,21 @@ class Dispatcher:
         return None
 
     def _ready_s(self, group_key: GroupKey, now_s: float) -> float:
-        parts = self._parts
+        context = self._context
         name, group = self._scheduler.group_names(group_key)
-        table = self._context.settings.now.source(name)
-        if table is None or self._polls.count_in(group_key) >= table.concurrency:
+        table = context.settings.now.source(name)
+        if table is None or self._polls.in_group[group_key] >= table.settings.polls_at_once:
             return math.inf
-        if parts.staleness_task.is_looking(name):
+        if self._tasks.staleness.is_looking(name):
             return math.inf
-        ready_s = max(parts.sources.ready_s(name, group, now_s), parts.gate.ready_s(group))
-        return ready_s if ready_s > now_s else parts.member.claims.ready_s(group, now_s)
+        ready_s = max(context.sources.ready_s(name, group, now_s), context.gate.ready_s(group))
+        return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
 
     async def launch(self, bulks: Sequence[Bulk]) -> None:
         """Lease these rows, and poll those that nobody else has."""
         context, now_s = self._context, self._context.clock.now_s()
         ids = [int(self._scheduler.item_rows.ids[row]) for bulk in bulks for row in bulk.rows]
-        worker = self._parts.member.name
-        leases = await context.store.leases.take(ids, now_s, context.lease_s, worker=worker)
+        leases = await context.store.leases.take(ids, now_s, context.lease_s, worker=context.member.name)
         taken = {lease.item_id: lease for lease in leases}
         unused: list[Lease] = []
         for bulk in bulks:
@@ -194,7 +208,5 @@ class Dispatcher:
 
     def _is_early(self, row: int, now_s: float) -> bool:
         """Return whether another engine polled the item so recently that it is not worth a poll now."""
-        rows = np.array([row])
-        return bool(
-            self._scheduler.policy.next_polls_s(rows, self._scheduler.item_rows.polled_s[rows])[0] > now_s
-        )
+        rows, scheduler = np.array([row]), self._scheduler
+        return bool(scheduler.policy.next_polls_s(rows, scheduler.item_rows.polled_s[rows])[0] > now_s)

@@ -3,7 +3,7 @@
     Scheduler ──picker.next──▶ rows ──Store.leases.take──▶ Lease ──Source.poll──▶ Fetched
          ▲                (groups that are ready)                   (Gate: the budget)     │
          │                                                                                 ▼
-         └── PollRecorder.complete ◀── Writer: groups of 30 ms ◀── DecidedPoll ◀── PollRecorder.decide
+         └── PollRecorder.complete ◀── Writer: groups of 30 ms ◀── Outcome ◀── PollRecorder.decide
                     └──▶ Store.commit
 
 Decisions are made on one event loop. It calls the store in one thread (``ThreadedStore``), so that its calls
@@ -25,13 +25,11 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.runner import background_load
-from afresh.engine.runner.dispatcher import Dispatcher
+from afresh.engine.runner.dispatcher import Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
-from afresh.engine.runner.parts import RunParts
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
-from afresh.engine.runner.run_context import TICK_S, StopSignal
-from afresh.engine.scheduler.earnings import MoneyInput
+from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.values.items import ItemChange
@@ -55,56 +53,56 @@ class Run:
     """A run that is ready to poll, made by ``build_run``: ``run``, ``refresh`` or ``list_items``, once."""
 
     def __init__(
-        self, parts: RunParts, rng: np.random.Generator, stop: StopSignal, *, once: bool, is_complete: bool
+        self,
+        context: RunContext,
+        tasks: RunTasks,
+        rng: np.random.Generator,
+        stop: StopSignal,
+        *,
+        once: bool,
+        is_complete: bool,
     ) -> None:
         """``once``: a single round over what is due now. ``is_complete``: all wanted items are loaded."""
-        self.parts, self._context, self._rng, self._stop = parts, parts.context, rng, stop
+        self.context, self.tasks, self.scheduler = context, tasks, context.scheduler
+        self._rng, self._stop = rng, stop
         self._once, self._was_complete, self._is_complete = once, is_complete, asyncio.Event()
-        self.polls = PollTasks(parts)
-        self.dispatcher = Dispatcher(parts, self.polls, rng, stop)
+        self.polls = PollTasks(context, tasks.writer)
+        self.dispatcher = Dispatcher(context, tasks, self.polls, rng, stop)
         self._counted_items = _count_active(self.scheduler)
 
     @property
-    def scheduler(self) -> Scheduler:
-        """The scheduler of all items that are loaded."""
-        return self.parts.scheduler
-
-    @property
     def settings(self) -> Settings:
-        """The settings of now."""
-        return self._context.settings.now
+        return self.context.settings.now
 
     def stop(self) -> None:
-        """Start no more polls; end when those under way are committed. When called again, end at once."""
         self._stop.request()
 
     def progress(self) -> RunProgress:
-        """Return how the run goes."""
-        freshness, _ = self.scheduler.forecast.mean_freshness(self._context.clock.now_s())
+        freshness, _ = self.scheduler.forecast.mean_freshness(self.context.clock.now_s())
         return replace(self.count_progress(), freshness=freshness)
 
     def count_progress(self) -> RunProgress:
         """Return the same without freshness, which takes longer to compute than all the rest."""
-        counts = self.parts.recorder.counts
+        counts = self.context.recorder.counts
         return RunProgress(
             **{name: counts[name] for name in ("polls", "changes", "failures", "audits")},
-            requests=self.parts.gate.requests,
+            requests=self.context.gate.requests,
             in_flight=len(self.polls.in_flight),
-            trouble=self._context.store.trouble,
+            trouble=self.context.store.trouble,
         )
 
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
         """Poll until stopped, for a time or, in a single round, until everything due was polled once."""
-        clock, parts = self._context.clock, self.parts
+        clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
-            parts.recorder.begin_single_round(clock.now_s(), self._rng)
+            self.context.recorder.begin_single_round(clock.now_s(), self._rng)
         serving = self._serve()
         helpers = {
             asyncio.create_task(self._follow_others()),
-            asyncio.create_task(parts.listing_task.run(once=self._once)),
+            asyncio.create_task(self.tasks.listing.run(once=self._once)),
             asyncio.create_task(self._deliver_events()),
             asyncio.create_task(self._keep_up()),
         }
@@ -120,10 +118,10 @@ class Run:
         try:
             if row is None or not await self._wait_for_group(row):
                 return False
-            store, now_s, lease_s = self._context.store, self._context.clock.now_s(), self._context.lease_s
-            leases = await store.call(
-                lambda: store.sync.leases.take(
-                    [item_id], now_s, lease_s, any_status=True, worker=self.parts.member.name
+            context, now_s = self.context, self.context.clock.now_s()
+            leases = await context.store.call(
+                lambda: context.store.sync.leases.take(
+                    [item_id], now_s, context.lease_s, any_status=True, worker=context.member.name
                 )
             )
             if not leases:
@@ -136,23 +134,22 @@ class Run:
             await self._finish(serving)
 
     async def list_items(self, source: str) -> ListingResult:
-        """Read the documents of one source now."""
         serving = self._serve()
         try:
-            return await self.parts.listing_task.read(source)
+            return await self.tasks.listing.read(source)
         finally:
             await self._finish(serving)
 
     async def _wait_for_group(self, row: int) -> bool:
         """Wait until the group of an item is ours; return False if its holder polled the item meanwhile."""
-        item_rows, items = self.scheduler.item_rows, self._context.store.items
+        item_rows, items = self.scheduler.item_rows, self.context.store.items
         group, ids = self.scheduler.group_names(item_rows.group_key(row))[1], [int(item_rows.ids[row])]
         (before,) = await items.by_id(ids) or (None,)
-        holding = asyncio.create_task(self.parts.member.claims.wait_until_open(group))
+        holding = asyncio.create_task(self.context.member.claims.wait_until_open(group))
         try:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
-                await items.change([before.key], ItemChange(due_s=self._context.clock.now_s()))
+                await items.change([before.key], ItemChange(due_s=self.context.clock.now_s()))
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
                 (item,) = await items.by_id(ids) or (None,)
@@ -166,42 +163,39 @@ class Run:
 
     def _serve(self) -> tuple[asyncio.Task[None], ...]:
         """Start what every request needs until the last is committed: writer, heartbeat and claims."""
-        member = self.parts.member
-        work = (
-            self.parts.writer.run(),
-            member.run(self.polls.is_quiet),
-            member.claims.run(self.parts.sources.inherit),
-        )
+        member, inherit = self.context.member, self.context.sources.inherit
+        work = (self.tasks.writer.run(), member.run(self.polls.is_quiet), member.claims.run(inherit))
         return tuple(asyncio.create_task(each) for each in work)
 
     async def _follow_others(self) -> None:
         """Follow the store and observed staleness; before that load all items, where only some are loaded."""
         if not self._was_complete:
-            self.parts.recorder.is_loading = True
-            full = await background_load.load_all_items(self._context)
+            self.context.recorder.is_loading = True
+            full = await background_load.load_all_items(self.context)
             if full is not None:
                 self.dispatcher.run_when_idle(lambda: self._switch_to(full))
             await self._is_complete.wait()
-        await asyncio.gather(self.parts.watcher.run(), self.parts.staleness_task.run())
+        await asyncio.gather(self.tasks.watcher.run(), self.tasks.staleness.run())
 
     async def _switch_to(self, full: Scheduler) -> None:
-        self.parts.recorder.is_loading = False
-        await background_load.switch_to_all_items(self.parts, full)
+        self.context.recorder.is_loading = False
+        await background_load.switch_to_all_items(self.context, full)
+        self.tasks.watcher.restart()
         self._counted_items = _count_active(self.scheduler)
-        self._rank_by(self.settings)  # they may have been reloaded meanwhile
+        self.scheduler.follow_settings(self.context.recorder.money_input())  # perhaps reloaded meanwhile
         self._is_complete.set()
 
     async def _deliver_events(self) -> None:
-        hooks = self.parts.hooks
+        hooks = self.tasks.hooks
         while True:
-            delivered = await hooks.deliver() if self.parts.member.is_planner else hooks.forget_order()
+            delivered = await hooks.deliver() if self.context.member.is_planner else hooks.forget_order()
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _keep_up(self) -> None:
         """Save the state of the sources, and adapt a budget for each item to the number of items."""
         while True:
             await asyncio.sleep(TICK_S)
-            await self.parts.sources.save_state(self.parts.member.claims)
+            await self.context.sources.save_state(self.context.member.claims)
             items, budget = _count_active(self.scheduler), self.settings.budget
             if budget.each_item and items != self._counted_items:
                 requests = budget.requests * items / self._counted_items
@@ -212,17 +206,13 @@ class Run:
 
     def reload(self, settings: Settings) -> list[str]:
         """Follow other settings from now on; return what changed in the sources. Wrong ones are refused."""
-        words = self.parts.sources.replace_sources(settings.sources)
-        self.parts.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
-        self._context.settings.now = settings
-        self.parts.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
-        self._rank_by(settings)
-        self._context.wakeup.set()
+        words = self.context.sources.replace_sources(settings.sources)
+        self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
+        self.context.settings.now = settings
+        self.context.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
+        self.scheduler.follow_settings(self.context.recorder.money_input())
+        self.context.wakeup.set()
         return words
-
-    def _rank_by(self, settings: Settings) -> None:
-        given = MoneyInput(settings, self.scheduler.names, self.parts.recorder.poll_costs)
-        self.scheduler.follow_settings(given)
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Drain: polls under way end, their outcomes are committed, sources and thread are closed."""
@@ -231,7 +221,7 @@ class Run:
         draining = asyncio.create_task(self._drain())
         giving_up = asyncio.create_task(self._stop.abandoned.wait())
         await asyncio.wait({draining, giving_up, *serving}, return_when=asyncio.FIRST_COMPLETED)
-        store = self._context.store
+        store = self.context.store
         if not draining.done():
             log_event(logging.WARNING, "stopped before everything was kept", problem=store.trouble)
         ended = (*others, *self.polls.in_flight, draining, giving_up, *serving)
@@ -242,20 +232,20 @@ class Run:
 
     async def close(self) -> None:
         """Leave the workers of the store, and close sources and thread."""
-        await self.parts.member.leave()
-        await self.parts.sources.close()
-        self._context.store.close()
+        await self.context.member.leave()
+        await self.context.sources.close()
+        self.context.store.close()
 
     async def _drain(self) -> None:
         if self.polls.in_flight:
             await asyncio.wait(set(self.polls.in_flight))
-        await self.parts.writer.wait_until_committed()
-        while self.parts.member.is_planner and await self.parts.hooks.deliver():
+        await self.tasks.writer.wait_until_committed()
+        while self.context.member.is_planner and await self.tasks.hooks.deliver():
             pass
-        await self.parts.gate.close()
-        await self.parts.watcher.save_learned()
-        await self.parts.staleness_task.save_state()
-        await self.parts.sources.save_state(self.parts.member.claims, states=True)
+        await self.context.gate.close()
+        await self.tasks.watcher.save_learned()
+        await self.tasks.staleness.save_state()
+        await self.context.sources.save_state(self.context.member.claims, states=True)
 
 
 def _count_active(scheduler: Scheduler) -> int:

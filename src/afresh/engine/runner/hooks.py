@@ -52,29 +52,23 @@ class HookFailedError(Exception):
     """A hook did not do its work; the text says how."""
 
 
-def find_hook_function(name: str) -> Call:
-    """Return the function ``module:function``; a name without a function is refused."""
-    return find_function(name, "on_change")
-
-
-def _call_of(hook: Hook) -> Call | tuple[str, ...]:
-    return find_hook_function(hook) if isinstance(hook, str) else tuple(hook)
-
-
 class Hooks:
     """Delivers the events of a store to the hooks of their sources."""
 
     def __init__(
         self, store: AsyncStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
     ) -> None:
-        self._store, self._clock, self._timeout_s = store, clock, timeout_s
-        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
-        self._behind: dict[int, tuple[int, float]] | None = None
+        self._store, self._clock = store, clock
+        self.replace_hooks(hooks, timeout_s=timeout_s)
+        self._behind: dict[int, tuple[int, float]] | None = None  # by item: the event that failed, until when
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
         """Deliver to other hooks from now on, also the events that wait."""
         self._timeout_s = timeout_s
-        self._hooks = {name: _call_of(hook) for name, hook in hooks.items()}
+        self._hooks: dict[str, Call | tuple[str, ...]] = {
+            name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
+            for name, hook in hooks.items()
+        }
 
     def forget_order(self) -> int:
         """Leave the delivery to another worker: before the next one here, what is held up is read again."""
@@ -85,20 +79,15 @@ class Hooks:
         """Deliver the events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.events.waiting():
             return 0
-        await self._remember()
-        now_s, again_s = self._clock.now_s(), 2 * self._timeout_s
-        events = await self._store.events.take(now_s, _AT_ONCE, again_s)
-        lines: dict[int, list[Event]] = {}
-        for event in events:
-            lines.setdefault(event.item_id, []).append(event)
-        return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
-
-    async def _remember(self) -> None:
-        """Read which items wait behind an event that failed, and until when."""
         if self._behind is None:
             packed = await self._store.state.get(HOOKS)
             kept = json.loads(packed) if packed else {}
             self._behind = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
+        events = await self._store.events.take(self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s)
+        lines: dict[int, list[Event]] = {}
+        for event in events:
+            lines.setdefault(event.item_id, []).append(event)
+        return sum(await asyncio.gather(*(self._in_order(line) for line in lines.values())))
 
     async def _hold(self, item_id: int, place: tuple[int, float] | None) -> None:
         behind = self._behind = dict(self._behind or {})
@@ -106,14 +95,13 @@ class Hooks:
             behind[item_id] = place
         elif behind.pop(item_id, None) is None:
             return
-        packed = json.dumps(behind).encode()
-        await self._store.state.set({HOOKS: packed})
+        await self._store.state.set({HOOKS: json.dumps(behind).encode()})
 
     async def _in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
         held, until_s = (self._behind or {}).get(line[0].item_id, (0, 0.0))
         if held and line[0].id > held:
-            await self._defer(line, until_s)
+            await self._store.events.defer([event.id for event in line], until_s)
             return 0
         for done, event in enumerate(line):
             problem = await self._deliver_event(event)
@@ -123,15 +111,11 @@ class Hooks:
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
-                await self._defer(line[done:], until_s)
+                await self._store.events.defer([event.id for event in line[done:]], until_s)
                 return done
             await self._hold(event.item_id, None)
             await self._store.events.done([event.id])
         return len(line)
-
-    async def _defer(self, line: Sequence[Event], until_s: float) -> None:
-        ids = [event.id for event in line]
-        await self._store.events.defer(ids, until_s)
 
     async def _deliver_event(self, event: Event) -> str:
         """Deliver one event; return why it failed, or an empty text."""
@@ -197,5 +181,4 @@ async def call(function: Call, change: Change) -> None:
 
 
 def source_hooks(settings: Settings) -> dict[str, Hook]:
-    """Return the hook of each source that has one."""
     return {table.settings.name: table.on_change for table in settings.sources if table.on_change}

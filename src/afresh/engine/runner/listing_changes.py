@@ -29,7 +29,6 @@ def read_listings(store: Store, source: str) -> dict[str, list[str]]:
 
 
 def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) -> None:
-    """Save documents that every run reads."""
     kept = read_listings(store, source)
     for field, urls in more.items():
         kept[field] = list(dict.fromkeys([*kept.get(field, []), *urls]))
@@ -37,14 +36,12 @@ def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) 
 
 
 def with_only_listings(settings: SourceSettings, documents: Mapping[str, Iterable[str]]) -> SourceSettings:
-    """Return the settings of a source with these documents to read, and no others."""
     if not hasattr(settings, LISTING_FIELDS[0]):
         raise UsageError(f"source {settings.name!r} is of kind {settings.kind}: it has no sitemaps or feeds")
     return with_more_listings(settings.model_copy(update=dict.fromkeys(LISTING_FIELDS, ())), documents)
 
 
 def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> SourceSettings:
-    """Return the settings of a source with further documents to read."""
     update: dict[str, object] = {
         field: tuple(dict.fromkeys([*getattr(settings, field), *more.get(field, ())]))
         for field in LISTING_FIELDS
@@ -56,17 +53,16 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
 def apply_listing(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:
-    """Compare one document with what it said before; return the numbers of births, deaths and notices.
-
-    If the process dies in between, all is repeated without harm: what the document says is saved last.
-    """
+    """Compare one document with what it said before; return the numbers of births, deaths and notices. If the
+    process dies in between, all is repeated without harm: what the document says is saved last."""
     name = f"{LISTED_MARKS}{source}:{listing.origin}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
     found = compare_listing(before, listing.entries, complete=listing.complete)
     entries = {entry.key: entry for entry in listing.entries}
     born = store.items.add(_new_items(found.births, entries, source, group), now_s)
-    back = [key for key in found.births if _is_gone(store, key)]
+    born_again = [store.items.get(key) for key in found.births]
+    back = [item.key for item in born_again if item is not None and item.status == "gone"]
     if back:
         store.items.change(back, ItemChange(status="active", due_s=now_s))
     if found.deaths:
@@ -86,8 +82,3 @@ def _new_items(
         rate = entries[key].prior_rate_per_s
         known = rate if rate is not None and math.isfinite(rate) and rate > 0 else None
         yield NewItem(key, source, group(key), prior_rate_per_s=known)
-
-
-def _is_gone(store: Store, key: str) -> bool:
-    item = store.items.get(key)
-    return item is not None and item.status == "gone"

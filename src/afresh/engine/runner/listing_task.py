@@ -15,12 +15,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.fleet_member import FleetMember
-from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.ratelimit.source_windows import closed_sources
 from afresh.engine.runner.listing_changes import apply_listing
 from afresh.engine.runner.run_context import RunContext
-from afresh.engine.runner.source_set import SourceSet
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.sources.source import Source
@@ -34,10 +30,8 @@ _LONGEST_WAIT_S = 300.0
 @dataclass(frozen=True, slots=True)
 class ListingResult:
     """The result of reading the documents of a source: items ``born``, when to read again, what was wrong.
-
     ``problems`` are words by document, ``unread`` the documents that gave nothing at all; ``documents`` says
-    how many there were: none where a source backs off.
-    """
+    how many there were: none where a source backs off."""
 
     born: int = 0
     again_s: float = 0.0
@@ -47,12 +41,11 @@ class ListingResult:
 
 
 class ListingTask:
-    """Reads the sitemaps, feeds and start pages of every source when they are due."""
+    """Reads the sitemaps, feeds and start pages of every source when they are due, if this worker plans."""
 
-    def __init__(self, context: RunContext, sources: SourceSet, gate: Gate, member: FleetMember) -> None:
-        """``gate`` takes what reading costs, which is paid off like a poll. Only the planner reads."""
+    def __init__(self, context: RunContext) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._sources, self._gate, self._member = sources, gate, member
+        self._sources = context.sources
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
         self._failures: dict[str, int] = {}  # how often in a row nothing could be read, once tried
@@ -66,7 +59,7 @@ class ListingTask:
                 source = self._sources.get(name)
                 if not table.settings.lists_items or source is None or self._observes_staleness(name):
                     continue  # it has none, is being exchanged, or is read by ``StalenessTask``
-                if self._member.is_planner and await self._is_due(name):
+                if self._context.member.is_planner and await self._is_due(name):
                     await self.read_in_turn(name)
             self.is_busy = False
             if once:
@@ -74,7 +67,7 @@ class ListingTask:
             await asyncio.sleep(_LOOK_S)
 
     async def _is_due(self, name: str) -> bool:
-        if name in closed_sources(self._context.settings.now, self._clock.now_s()):
+        if name in self._context.settings.now.closed_sources(self._clock.now_s()):
             return False
         kept = await self._store.state.get(LISTED_AT + name)
         trouble = await self._store.state.get(TROUBLE + name)
@@ -90,7 +83,6 @@ class ListingTask:
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     async def read(self, name: str) -> ListingResult:
-        """Read all documents of one source now."""
         with self._sources.using(name) as source:
             return await self._read(name, source) if source is not None else ListingResult()
 
@@ -101,28 +93,19 @@ class ListingTask:
         await self._store.state.set({LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
-        """Read all documents of one source, and report their problems."""
         found = await self.read(name)
         if found.documents:
-            self._report_problems(name, found.problems)
-            await self._save_trouble(name, found)
+            before, self._reported[name] = self._reported.get(name, {}), found.problems
+            for origin, problem in found.problems.items():
+                if before.get(origin) != problem:  # each is logged once while it lasts
+                    log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
+            # Saved for ``status``: which documents cannot be read, and why.
+            words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            if words != self._troubles.get(name):
+                self._troubles[name] = words
+                await self._store.state.set({TROUBLE + name: words.encode() or None})
         self.read_s = self._clock.elapsed_s()
         return found
-
-    def _report_problems(self, name: str, problems: Mapping[str, str]) -> None:
-        """Log the problems of documents, each once while it lasts."""
-        before, self._reported[name] = self._reported.get(name, {}), problems
-        for origin, problem in problems.items():
-            if before.get(origin) != problem:
-                log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
-
-    async def _save_trouble(self, name: str, found: ListingResult) -> None:
-        """Save for ``status`` which documents cannot be read, and why."""
-        words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
-        if words != self._troubles.get(name):
-            self._troubles[name] = words
-            packed = words.encode() or None
-            await self._store.state.set({TROUBLE + name: packed})
 
     async def _read(self, name: str, source: Source) -> ListingResult:
         table = self._context.settings.now.source(name)
@@ -139,21 +122,14 @@ class ListingTask:
                     unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
-        if len(unread) == documents:
-            wait_s = min(self._retry_after_s(name), every_s)
-        else:
-            self._failures[name] = 0
+        self._failures[name] = self._failures.get(name, 0) + 1 if len(unread) == documents else 0
+        if self._failures[name]:
+            first_s = table.settings.first_rest_s if table is not None else 1.0
+            wait_s = min(Backoff(first_s, _LONGEST_WAIT_S).wait_s(self._failures[name]), every_s)
         return ListingResult(born, self._clock.now_s() + wait_s, problems, frozenset(unread), documents)
 
     def _observes_staleness(self, name: str) -> bool:
         return self._sources.capabilities(name).staleness is not None
-
-    def _retry_after_s(self, name: str) -> float:
-        """Return how long to wait after nothing could be read."""
-        table = self._context.settings.now.source(name)
-        self._failures[name] = failures = self._failures.get(name, 0) + 1
-        first_s = table.settings.first_rest_s if table is not None else 1.0
-        return Backoff(first_s, _LONGEST_WAIT_S).wait_s(failures)
 
     async def _take_in(self, name: str, source: Source, listing: Listing) -> int:
         """Pay for one document and apply it; return how many items are new."""
@@ -165,7 +141,7 @@ class ListingTask:
             # It reports staleness itself: marks are no notices, and reading is not paid like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
-            self._gate.record_cost(spent)
+            self._context.gate.record_cost(spent)  # paid off like a poll
         await self._store.ledger.add(name, now_s, spent)
         sync = self._store.sync
         born, _, _ = await self._store.call_with_retry(

@@ -1,8 +1,4 @@
-"""Polls under way: fetch → decide → commit, and how many there are in each group.
-
-Lease ──Source.poll──▶ Fetched ──decide──▶ DecidedPoll ──▶ Writer: commits groups within 100 ms
-           (Gate: the budget)
-"""
+"""Polls under way: each is fetched, decided and left to the writer; and how many there are in each group."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from afresh.engine.runner.batch_polls import BatchPolls
-from afresh.engine.runner.parts import RunParts
+from afresh.engine.runner.run_context import RunContext
+from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.picker import GroupKey
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -28,29 +25,25 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``defect`` is what broke in one of them, which is to end the run."""
+    """The polls of one run. ``in_group`` counts those of each group that have begun and are not over;
+    ``defect`` is what broke in one of them, which is to end the run."""
 
-    def __init__(self, parts: RunParts) -> None:
-        self._parts, self._context = parts, parts.context
-        self._in_group: Counter[GroupKey] = Counter()
-        self._batch_polls = BatchPolls(parts.context, parts.scheduler, parts.member.name)
+    def __init__(self, context: RunContext, writer: Writer) -> None:
+        self._context, self._writer = context, writer
+        self.in_group: Counter[GroupKey] = Counter()
+        self._batch_polls = BatchPolls(context)
         self.in_flight: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 
-    def count_in(self, group_key: GroupKey) -> int:
-        """Return how many polls of a group have begun and are not over."""
-        return self._in_group[group_key]
-
     def begin(self, group_key: GroupKey) -> None:
         """Count one more poll in a group; ``leave`` when it is over, or is not made."""
-        self._in_group[group_key] += 1
+        self.in_group[group_key] += 1
 
     def leave(self, group_key: GroupKey) -> None:
-        """Count one poll less in a group."""
-        self._in_group[group_key] -= 1
-        if self._in_group[group_key] <= 0:
-            del self._in_group[group_key]
-        self._parts.scheduler.picker.release_group(group_key)
+        self.in_group[group_key] -= 1
+        if self.in_group[group_key] <= 0:
+            del self.in_group[group_key]
+        self._context.scheduler.picker.release_group(group_key)
         self._context.wakeup.set()
 
     def launch(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
@@ -61,12 +54,12 @@ class PollTasks:
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
         """Poll these, decide, and let the writer commit the outcomes."""
-        parts, clock = self._parts, self._context.clock
+        context = self._context
         try:
             for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
-                poll = parts.recorder.decide(lease, fetched, clock.now_s(), audit=bulk.audit)
-                parts.gate.record_cost(poll.spent)
-                parts.writer.put(poll)
+                poll = context.recorder.decide(lease, fetched, context.clock.now_s(), audit=bulk.audit)
+                context.gate.record_cost(poll.spent)
+                self._writer.put(poll)
         finally:
             self.leave(bulk.group_key)
 
@@ -74,13 +67,13 @@ class PollTasks:
         self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool
     ) -> list[tuple[Lease, Fetched]]:
         """Return what the source answers; one that chooses what to refresh may answer for other items."""
-        parts, name = self._parts, leases[0].source
-        is_requested = parts.scheduler.item_rows.is_requested[bulk.rows[0]]
-        with parts.sources.using(name):
-            batches = parts.sources.capabilities(name).batches
+        context, name = self._context, leases[0].source
+        is_requested = context.scheduler.item_rows.is_requested[bulk.rows[0]]
+        with context.sources.using(name):
+            batches = context.sources.capabilities(name).batches
             if may_choose and not bulk.audit and not is_requested and batches is not None:
-                return await self._batch_polls.poll(batches, leases[0], self._context.settings.now.run.lease)
-            found = await parts.sources.poll(leases, conditional=not bulk.audit)
+                return await self._batch_polls.poll(batches, leases[0], context.settings.now.run.lease)
+            found = await context.sources.poll(leases, conditional=not bulk.audit)
         return list(zip(leases, found, strict=True))
 
     def _end(self, task: asyncio.Task[None]) -> None:
@@ -91,7 +84,7 @@ class PollTasks:
 
     def is_quiet(self, group: str) -> bool:
         """Return whether a group can be left to others: no poll is under way, and it could be asked again."""
-        now_s, sources, scheduler = self._context.clock.now_s(), self._parts.sources, self._parts.scheduler
-        if any(scheduler.group_names(group_key)[1] == group for group_key in self._in_group):
+        now_s, sources = self._context.clock.now_s(), self._context.sources
+        if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self.in_group):
             return False
         return all(sources.ready_s(name, group, now_s) <= now_s for name in sources.names())

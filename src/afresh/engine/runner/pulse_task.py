@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -51,13 +51,13 @@ class PulseTask:
                 await self._quietly(self._once)
                 await asyncio.sleep(BEAT_S)
         finally:
-            if self._run.parts.member.is_planner:
+            if self._run.context.member.is_planner:
                 last = self._pulse(stopped=True).pack()
-                await self._quietly(lambda: self._save({PULSE: last}))
+                await self._quietly(lambda: asyncio.to_thread(self._store.state.set, {PULSE: last}))
 
     async def _once(self) -> None:
         await self._follow()
-        if not self._run.parts.member.is_planner:
+        if not self._run.context.member.is_planner:
             return  # one speaks for all
         values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
@@ -65,7 +65,7 @@ class PulseTask:
             point = self._point()
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
             values |= await asyncio.to_thread(add_point, self._store, point)
-        await self._save(values)
+        await asyncio.to_thread(self._store.state.set, values)
 
     async def _follow(self) -> None:
         """Follow another budget that was set meanwhile, or the end of such a setting."""
@@ -74,9 +74,6 @@ class PulseTask:
             budget = (await asyncio.to_thread(self._current)).budget
             self._run.reload(replace(self._run.settings, budget=budget))
             log_event(logging.INFO, "budget asked for", requests_per_s=budget.requests)
-
-    async def _save(self, values: Mapping[str, bytes | None]) -> None:
-        await asyncio.to_thread(self._store.state.set, values)
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
         """Ignore a store in trouble, which the other calls report; a missing pulse shows it too."""

@@ -21,16 +21,13 @@ def ineffective_changes(before: Settings, after: Settings, overrides: Mapping[st
     >>> ineffective_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'"), over)
     ['budget.requests in the file is another, but --budget 5/s goes over it']
     """
-    return [
-        f"{path} in the file is another, but {_origin(said)} goes over it"
-        for path, said in overrides.items()
-        if _setting_at(before, path) != _setting_at(after, path)
-    ]
-
-
-def _origin(said: str) -> str:
-    """Return where an override came from, without the value that ``--set`` holds."""
-    return said.origin.partition("=")[0] if isinstance(said, SettingWithOrigin) else "an option"
+    found = []
+    for path, said in overrides.items():
+        if _setting_at(before, path) != _setting_at(after, path):
+            # Without the value that ``--set`` holds, which may be secret.
+            origin = said.origin.partition("=")[0] if isinstance(said, SettingWithOrigin) else "an option"
+            found.append(f"{path} in the file is another, but {origin} goes over it")
+    return found
 
 
 def _setting_at(settings: Settings, path: str) -> object:
@@ -49,7 +46,6 @@ class Reloader:
         self._is_waiting = False
 
     def attach(self, run: Run) -> None:
-        """Reload the settings of this run from now on."""
         self._run = run
         if self._is_waiting:
             self.request()

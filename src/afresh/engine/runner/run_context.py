@@ -1,10 +1,15 @@
-"""What every part of a run needs, and how a run is asked to stop."""
+"""What all tasks of a run work with, and how a run is asked to stop."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
+from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.runner.source_set import SourceSet
+from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import LiveSettings
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.values.clock import Clock
@@ -13,35 +18,33 @@ TICK_S = 0.5  # how often the parts of a run look again where nothing wakes them
 
 
 class StopSignal:
-    """Asks a run to stop; it may be asked before the run is built.
-
-    ``wakeup`` is set whenever something ends or changes that the dispatcher may wait for.
-    """
+    """Asks a run to stop; it may be asked before the run is built. ``wakeup`` is set whenever something ends
+    or changes that the dispatcher may wait for."""
 
     def __init__(self) -> None:
-        self.wakeup, self._requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
+        self.wakeup, self.is_requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
 
     def request(self) -> None:
         """Start no more polls; end when those under way are committed. When asked again, end at once."""
-        if self._requested:
+        if self.is_requested:
             self.abandoned.set()
-        self._requested = True
+        self.is_requested = True
         self.wakeup.set()
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether no more polls may start."""
-        return self._requested
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The store, the clock and the settings of a run; ``wakeup`` wakes the dispatcher."""
+    """What all tasks of a run work with, made once by ``build_run``; ``wakeup`` wakes the dispatcher."""
 
     store: ThreadedStore
     clock: Clock
     settings: LiveSettings
     wakeup: asyncio.Event
+    member: FleetMember
+    gate: Gate
+    scheduler: Scheduler
+    recorder: PollRecorder
+    sources: SourceSet
 
     @property
     def lease_s(self) -> float:

@@ -14,17 +14,21 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import takewhile
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.backoffs import pack_backoffs, unpack_backoffs
-from afresh.engine.runner.settings_retry import retry_after_settings_change
+from afresh.engine.reporting.group_status import pack_backoffs, unpack_backoffs
+from afresh.engine.scheduler.restore import read_items
 from afresh.engine.settings.tables import Settings, SourceTable
-from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
+from afresh.engine.state_names import ACCESS_FINGERPRINT, BACKOFFS, SOURCE_STATE
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.capabilities import Capabilities, GroupBackoff, StatefulSource, find_capabilities
+from afresh.sources.settings import SourceSettings
 from afresh.sources.source import Source
+from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.fetched import Fetched
+from afresh.values.items import ItemChange, ItemQuery
 from afresh.values.lease import Lease
 
 BuildSource = Callable[[SourceTable], Source]
@@ -63,10 +67,14 @@ class SourceSet:
         self._save_state_at_s = clock.elapsed_s() + STATES_EVERY_S
 
     async def open(self, settings: Settings) -> None:
-        """Build all sources, each with the state that was saved."""
         for table in settings.sources:
-            self._held[table.settings.name] = held = _OpenSource(self._build(table), table)
-            await self._restore_state(table.settings.name, held.state)
+            name = table.settings.name
+            self._held[name] = held = _OpenSource(self._build(table), table)
+            if held.state is not None:
+                backoffs = await self._store.state.get(BACKOFFS + name)
+                saved = await self._store.state.get(SOURCE_STATE + name)
+                self._known_states[name] = _digest(saved)
+                held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     def get(self, name: str) -> Source | None:
         """Return the source of this name; None while its predecessor is drained."""
@@ -103,7 +111,6 @@ class SourceSet:
                 held.idle.set()
 
     def bulk_limit(self, name: str, group: str) -> int:
-        """Return how many items one request to a group may serve."""
         bulk = self.capabilities(name).bulk
         return 1 if bulk is None else max(bulk.bulk_limit(group), 1)
 
@@ -127,28 +134,22 @@ class SourceSet:
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
         """Follow other settings of sources; return what changed. If any is wrong, none is followed."""
         wanted = {table.settings.name: table for table in tables}
-        changed = [
-            name
+        built = {
+            name: _OpenSource(self._build(table), table)
             for name, table in wanted.items()
-            if name not in self._held or _differs(self._held[name], table)
-        ]
-        built = {name: _OpenSource(self._build(wanted[name]), wanted[name]) for name in changed}
+            if (held := self._held.get(name)) is None
+            or held.table.settings != table.settings
+            or held.table.kind is not table.kind
+        }
         gone = [name for name in self._held if name not in wanted]
         words = []
-        for name in [*gone, *changed]:
+        for name in [*gone, *built]:
             old, new = self._held.pop(name, None), built.get(name)
             if new is not None:
                 self._held[name] = new
             if old is not None:
                 self._retiring[name] = asyncio.create_task(self._retire(name, old, new))
-            what = (
-                "is gone"
-                if new is None
-                else "is new"
-                if old is None
-                else _describe_difference(old.table, new.table)
-            )
-            words.append(f"source {name!r} {what}")
+            words.append(f"source {name!r} {_describe_difference(old, new)}")
         for name, table in wanted.items():
             self._held[name].table = table
         return words
@@ -172,14 +173,6 @@ class SourceSet:
             await old.source.close()
 
     # Their state.
-
-    async def _restore_state(self, source: str, state: StatefulSource | None) -> None:
-        if state is None:
-            return
-        backoffs = await self._store.state.get(BACKOFFS + source)
-        saved = await self._store.state.get(SOURCE_STATE + source)
-        self._known_states[source] = _digest(saved)
-        state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     async def inherit(self, groups: Collection[str]) -> None:
         """Tell the sources the back-offs of groups that another worker held until now."""
@@ -214,10 +207,8 @@ class SourceSet:
                     break
 
     async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
-        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned.
-
-        The back-offs of groups that are not ``ours`` stay as other workers saved them.
-        """
+        """Save back-offs that changed and, once a minute or if ``states`` is set, what sources learned. The
+        back-offs of groups that are not ``ours`` stay as other workers saved them."""
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
             source = held.state
@@ -240,7 +231,6 @@ class SourceSet:
             await self._save_states()
 
     async def close(self) -> None:
-        """Close all sources, also those that are being drained."""
         retiring = list(self._retiring.values())
         for task in retiring:
             task.cancel()
@@ -249,16 +239,34 @@ class SourceSet:
             await held.source.close()
 
 
+def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
+    """If the access settings of a source changed, have its failing items polled at once; return how many. It
+    may be repeated: the fingerprint of the settings is saved last."""
+    name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
+    if store.state.get(name) == fingerprint:
+        return 0
+    failed = takewhile(
+        lambda item: item.failures, read_items(store, ItemQuery(sort="failures", descending=True))
+    )
+    # Those that are gone or paused stay so.
+    keys = [
+        item.key for item in failed if item.source == settings.name and item.status in ("active", "refused")
+    ]
+    if keys:
+        store.items.change(keys, ItemChange(status="active", due_s=now_s))
+        log_event(logging.INFO, "tried again under other settings", source=settings.name, items=len(keys))
+    store.state.set({name: fingerprint})
+    return len(keys)
+
+
 def _digest(states: bytes | None) -> bytes:
     return blake2b(states or b"", digest_size=16).digest()
 
 
-def _differs(held: _OpenSource, table: SourceTable) -> bool:
-    return held.table.settings != table.settings or held.table.kind is not table.kind
-
-
-def _describe_difference(old: SourceTable, new: SourceTable) -> str:
+def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:
     """Return which settings of a source differ, by name: values may be secret."""
-    before, after = old.settings.model_dump(), new.settings.model_dump()
+    if old is None or new is None:
+        return "is new" if old is None else "is gone"
+    before, after = old.table.settings.model_dump(), new.table.settings.model_dump()
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return f"has other settings: {', '.join(keys) or 'its kind'}"

@@ -14,11 +14,8 @@ from collections.abc import Mapping, Sequence
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
-from afresh.engine.runner.source_set import SourceSet
-from afresh.engine.scheduler.earnings import MoneyInput, apply_money_terms, has_income, update_budget
+from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
@@ -29,22 +26,16 @@ _COSTLY = 50.0  # computing may take a fiftieth of the time
 
 
 class StalenessTask:
-    """Reads the staleness reports of every source that has some, until cancelled.
+    """Reads the staleness reports of every source that has some, until cancelled. ``is_busy`` is true while
+    any are being read, and before the first."""
 
-    ``is_busy`` is true while any are being read, and before the first.
-    """
-
-    def __init__(
-        self,
-        context: RunContext,
-        sources: SourceSet,
-        listing_task: ListingTask,
-        scheduler: Scheduler,
-        recorder: PollRecorder,
-    ) -> None:
+    def __init__(self, context: RunContext, listing_task: ListingTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._sources, self._listing_task = sources, listing_task
-        self._scheduler, self._recorder = scheduler, recorder
+        self._listing_task, self._scheduler, self._recorder = (
+            listing_task,
+            context.scheduler,
+            context.recorder,
+        )
         self._ids: dict[str, int] = {}
         self._known: dict[str, Capabilities] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
@@ -55,14 +46,14 @@ class StalenessTask:
         self.is_busy = True
 
     async def run(self) -> None:
-        """Read every source when it is due, until cancelled."""
         try:
             while True:
                 self._start_reading()
                 self.is_busy = bool(self._looking)
                 if self._looking:
                     await asyncio.wait(self._looking.values(), timeout=_GLANCE_S)
-                    self._collect_finished()
+                    for name in [name for name, task in self._looking.items() if task.done()]:
+                        self._looking.pop(name).result()  # a defect of ours is not to be hidden
                 else:
                     await asyncio.sleep(_GLANCE_S)
                 self._update_money_terms()
@@ -81,7 +72,6 @@ class StalenessTask:
             self._apply_reports()
 
     async def save_state(self) -> None:
-        """Save the reports and the state of the sources."""
         values: dict[str, bytes | None] = {}
         for name, source in self._known.items():
             if source.state is not None:
@@ -93,17 +83,17 @@ class StalenessTask:
     async def _save_changes(self) -> None:
         """Save once a minute, and whenever a report differs from the saved one."""
         seen = [pair for source in self._known.values() for pair in _reports(source).items()]
-        gist = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
+        summary = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._kept_s + _KEEP_S
-        if late or gist != self._saved_summary or any(told.changed for _, told in seen):
+        if late or summary != self._saved_summary or any(told.changed for _, told in seen):
             await self.save_state()
-            self._saved_summary, self._kept_s = gist, self._clock.elapsed_s()
+            self._saved_summary, self._kept_s = summary, self._clock.elapsed_s()
 
     def _start_reading(self) -> None:
         now_s = self._clock.elapsed_s()
         for table in self._context.settings.now.sources:
             name = table.settings.name
-            source = self._sources.capabilities(name)
+            source = self._context.sources.capabilities(name)
             if source.staleness is None or name in self._looking:
                 continue
             if now_s >= self._next_s.get(name, now_s):
@@ -112,12 +102,6 @@ class StalenessTask:
                 self._looking[name] = asyncio.create_task(self._read_reports(name, source))
         for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
-
-    def _collect_finished(self) -> None:
-        for name, task in list(self._looking.items()):
-            if task.done():
-                del self._looking[name]
-                task.result()  # a defect of ours is not to be hidden
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
@@ -133,7 +117,6 @@ class StalenessTask:
         await self._save_changes()
 
     def _apply_reports(self) -> None:
-        """Let the scheduler follow the reports of all sources."""
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
@@ -143,28 +126,22 @@ class StalenessTask:
                 if row is not None:
                     seen[row], rows_of[key] = told, row
         policy.staleness = ObservedStaleness.of(seen, rows_of) if seen else None
-        self._release_stale_rows()
+        staleness, due_s = policy.staleness, self._recorder.only_due_s
+        if staleness is not None and due_s is not None:
+            # In a single round, stale items that were not polled in it yet may be polled.
+            rows = staleness.rows[staleness.stale]
+            item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
         self._apply_money_terms()
 
-    def _release_stale_rows(self) -> None:
-        """In a single round, let stale items be polled that were not polled in it yet."""
-        staleness, due_s = self._scheduler.policy.staleness, self._recorder.only_due_s
-        if staleness is not None and due_s is not None:
-            item_rows, rows = self._scheduler.item_rows, staleness.rows[staleness.stale]
-            item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
-
-    def _money_input(self) -> MoneyInput:
-        return MoneyInput(self._context.settings.now, self._scheduler.names, self._recorder.poll_costs)
-
     def _apply_money_terms(self) -> None:
-        apply_money_terms(self._scheduler.policy, self._money_input())
+        apply_money_terms(self._scheduler.policy, self._recorder.money_input())
         self._applied_s = self._clock.elapsed_s()
         self._scheduler.picker.invalidate()
         self._context.wakeup.set()
 
     def _update_money_terms(self) -> None:
         """Where copies have income, compute again and again what polls cost and changes are worth."""
-        given, now_s = self._money_input(), self._clock.elapsed_s()
+        given, now_s = self._recorder.money_input(), self._clock.elapsed_s()
         if not has_income(given.settings) or now_s < self._applied_s + MONEY_EVERY_S:
             return
         self._apply_money_terms()

@@ -9,14 +9,9 @@ import math
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.audits import audited_freshness
-from afresh.engine.scheduler.earnings import MoneyInput
-from afresh.engine.scheduler.learned_state import pack_learned, unpack_learned
-from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.restore import MOST_NAMES, read_names
-from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.restore import MOST_NAMES, pack_learned, read_names, unpack_learned
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
@@ -27,28 +22,19 @@ _CLOCK_STEP_S = 1.0  # smaller steps of the clock are corrections
 
 
 class StoreWatcher:
-    """Reads twice a second what others did to the store, and lets the scheduler follow.
+    """Reads twice a second what others did to the store, and lets the scheduler follow. What was there at the
+    elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the last edit that was known
+    when the items were read: later ones are followed."""
 
-    What was there at the elapsed time ``looked_s`` has been taken in. ``edit_number`` is the number of the
-    last edit that was known when the items were read: later ones are followed.
-    """
-
-    def __init__(
-        self,
-        context: RunContext,
-        scheduler: Scheduler,
-        recorder: PollRecorder,
-        member: FleetMember,
-        edit_number: int,
-    ) -> None:
+    def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._scheduler, self._recorder, self._member = scheduler, recorder, member
-        self._target_watch = TargetWatch(context, scheduler, member)
+        self._scheduler, self._recorder, self._member = context.scheduler, context.recorder, context.member
+        self._target_checked_s, self._is_target_missed = self._clock.elapsed_s(), False
         self._offset_s = _clock_offset_s(context.clock)
         self._edit_number, self._notice_number = edit_number, 0
         self.looked_s = -math.inf
         self._adopted, self._saved_polls = b"", 0
-        self._save_at_s, self._refits = context.clock.elapsed_s() + SAVE_EVERY_S, scheduler.refits
+        self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
         """Do what comes before the first poll: keep when the first run began, and read the open notices."""
@@ -61,7 +47,6 @@ class StoreWatcher:
         self._notice_number, self._refits, self._adopted = 0, self._scheduler.refits, b""
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             began_s = self._clock.elapsed_s()
@@ -71,7 +56,7 @@ class StoreWatcher:
             await self._read_notices()
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
-            await self._target_watch.check()
+            await self._check_target()
             self.looked_s = began_s
             self._context.wakeup.set()
 
@@ -94,15 +79,10 @@ class StoreWatcher:
         if sum(part.id.size for part in added):
             self._scheduler.load(added, await store.plan.names())
             self._recorder.restrict()
-            await self._rebuild_if_outgrown()
-
-    async def _rebuild_if_outgrown(self) -> None:
-        scheduler, store = self._scheduler, self._store
-        if scheduler.has_outgrown():
-            few = scheduler.item_rows.size <= MOST_NAMES
-            names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
-            given = MoneyInput(self._context.settings.now, scheduler.names, self._recorder.poll_costs)
-            scheduler.rebuild(given, names)
+            if self._scheduler.has_outgrown():
+                few = self._scheduler.item_rows.size <= MOST_NAMES
+                names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
+                self._scheduler.rebuild(self._recorder.money_input(), names)
 
     async def _read_edits(self) -> None:
         edits = await self._store.items.edits(self._edit_number)
@@ -145,29 +125,21 @@ class StoreWatcher:
         took_s = self._clock.elapsed_s() - began_s
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
-
-class TargetWatch:
-    """Compares the audited freshness with the target once a minute, if this worker is the planner."""
-
-    def __init__(self, context: RunContext, scheduler: Scheduler, member: FleetMember) -> None:
-        self._context, self._scheduler, self._member = context, scheduler, member
-        self._checked_s, self._is_missed = context.clock.elapsed_s(), False
-
-    async def check(self) -> None:
-        """Log once when the target is missed, and when it is met again."""
-        clock, target = self._context.clock, self._context.settings.now.plan.target
-        is_early = clock.elapsed_s() < self._checked_s + TARGET_EVERY_S
+    async def _check_target(self) -> None:
+        """Compare the audited freshness with the target once a minute; log once when it is missed or met."""
+        target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
+        is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
         if target is None or is_early or not self._member.is_planner:
             return
-        self._checked_s = clock.elapsed_s()
-        audits = await self._context.store.observations.audits(0.0)
-        found = audited_freshness(audits, clock.now_s(), self._scheduler.forecast.covered_share())
+        self._target_checked_s = elapsed_s
+        audits = await self._store.observations.audits(0.0)
+        found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
         is_missed = found.n > 0 and found.high < target
-        if is_missed != self._is_missed:
+        if is_missed != self._is_target_missed:
             words = "freshness is below the target" if is_missed else "freshness is back at the target"
             level = logging.WARNING if is_missed else logging.INFO
             log_event(level, words, audited=found.value, target=target)
-        self._is_missed = is_missed
+        self._is_target_missed = is_missed
 
 
 def _clock_offset_s(clock: Clock) -> float:

@@ -7,45 +7,34 @@ read-only, the polls wait in memory, and ``is_full`` tells the dispatcher to sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import logging
+from collections.abc import Mapping
 
-from afresh.engine.scheduler.decide import DecidedPoll
-from afresh.stores.async_store import AsyncStore
-from afresh.values.outcome import Outcome, Refusal
+from afresh.engine.logs import log_event
+from afresh.engine.runner.run_context import RunContext
+from afresh.engine.runner.staleness_task import StalenessTask
+from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
+from afresh.values.outcome import Outcome
 
 GATHER_S = 0.03
 _MOST = 2000
 _MOST_BYTES = 64_000_000
 
 
-class CommitHandler(Protocol):
-    """What happens before and after a commit."""
-
-    def complete(self, polls: Sequence[DecidedPoll]) -> list[Outcome]:
-        """Return the outcomes of a group of polls, to be committed."""
-
-    def state_values(self) -> Mapping[str, bytes | None]:
-        """Return state of the engine that belongs into the same transaction."""
-
-    def after_commit(self, outcomes: Sequence[Outcome], refusals: Sequence[Refusal]) -> None:
-        """Follow a commit; ``refusals`` are the outcomes that were not kept."""
-
-
 class Writer:
-    """Gathers decided polls and commits them until cancelled."""
+    """Gathers decided polls, lets the scheduler learn from each group, and commits it, until cancelled."""
 
-    def __init__(self, store: AsyncStore, handler: CommitHandler) -> None:
-        self._store, self._handler = store, handler
-        self._waiting: list[DecidedPoll] = []
+    def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
+        self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
+        self._staleness_task = staleness_task
+        self._waiting: list[Outcome] = []
         self._bytes = 0
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
         self._is_idle.set()
 
-    def put(self, poll: DecidedPoll) -> None:
-        """Commit this poll soon."""
+    def put(self, poll: Outcome) -> None:
         self._waiting.append(poll)
-        self._bytes += poll.content_size
+        self._bytes += _content_size(poll)
         self._is_idle.clear()
         self._has_polls.set()
 
@@ -55,22 +44,40 @@ class Writer:
         return len(self._waiting) >= _MOST or self._bytes >= _MOST_BYTES
 
     async def run(self) -> None:
-        """Commit what is put, until cancelled."""
         while True:
             await self._has_polls.wait()
             await asyncio.sleep(GATHER_S)
-            self._has_polls.clear()
+            self._has_polls.clear()  # what is put during the commit sets it again
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._waiting:
                 self._has_polls.set()
-            self._bytes = sum(poll.content_size for poll in self._waiting)
+            self._bytes = sum(_content_size(poll) for poll in self._waiting)
             if group:
-                outcomes = self._handler.complete(group)
-                refusals = await self._store.commit(outcomes, self._handler.state_values())
-                self._handler.after_commit(outcomes, refusals)
+                await self._commit(group)
             if not self._waiting:
                 self._is_idle.set()
+
+    async def _commit(self, group: list[Outcome]) -> None:
+        outcomes = self._recorder.complete(group, self._context.clock.now_s())
+        for refusal in await self._context.store.commit(outcomes, self._shared_state()):
+            log_event(logging.WARNING, "an outcome was not kept", problem=str(refusal))
+        self._staleness_task.after_commit()
+        # The rows are busy until here, so that no item is polled twice at once.
+        rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
+        self._scheduler.item_rows.is_busy[rows] = False
+        self._context.wakeup.set()
+
+    def _shared_state(self) -> Mapping[str, bytes | None]:
+        """Return the shadow price and the costs of polls, if this worker keeps them for all."""
+        if not self._context.member.is_planner:
+            return {}
+        price = repr(self._scheduler.policy.shadow_price).encode()
+        return {SHADOW_PRICE: price, POLL_COSTS: self._recorder.poll_costs.pack()}
 
     async def wait_until_committed(self) -> None:
         """Wait until everything that was put is committed."""
         await self._is_idle.wait()
+
+
+def _content_size(poll: Outcome) -> int:
+    return len(poll.new_copy.content) if poll.new_copy else 0

@@ -17,7 +17,7 @@ from afresh.values.stored import ObservationColumns
 
 _TRIES = 64
 LEAST, WINDOW_S = 200, 86400.0
-_Z = {0.9: 1.6448536269514722, 0.95: 1.959963984540054}
+Z95 = 1.959963984540054  # 95 % of a normal distribution lies within so many standard deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class ShareEstimate:
     level: float = 0.95
 
 
-def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
-    """Return Wilson's interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
+def wilson_interval(fresh: int, n: int) -> ShareEstimate:
+    """Return Wilson's 95 % interval: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 
     >>> share = wilson_interval(9, 10)
     >>> share.value, round(share.low, 4), round(share.high, 4)
@@ -41,22 +41,18 @@ def wilson_interval(fresh: int, n: int, level: float = 0.95) -> ShareEstimate:
     ShareEstimate(value=nan, low=0.0, high=1.0, n=0, level=0.95)
     """
     if n == 0:
-        return ShareEstimate(math.nan, 0.0, 1.0, 0, level)
-    z, p = _Z[level], fresh / n
+        return ShareEstimate(math.nan, 0.0, 1.0, 0)
+    z, p = Z95, fresh / n
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return ShareEstimate(
-        p, max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale), n, level
-    )
+    return ShareEstimate(p, max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale), n)
 
 
 def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: float = 1.0) -> ShareEstimate:
     """Return the freshness by the audits of the last day, or the last 200 if those are more.
-
     ``covered_share`` is the share of the weight that has a copy at all. The first poll of an item compares
-    with nothing and does not count.
-    """
+    with nothing and does not count."""
     told = np.flatnonzero(audits.elapsed_s > 0)
     recent = told[audits.time_s[told] >= now_s - WINDOW_S]
     used = recent if recent.size >= LEAST else told[-LEAST:]

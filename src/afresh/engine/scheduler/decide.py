@@ -12,15 +12,14 @@ failed      nothing is known; it is tried again after longer and longer waits. I
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from afresh.sources.settings import MissingRule, is_gone
 from afresh.values.backoff import Backoff
 from afresh.values.fetched import Fetched
 from afresh.values.items import Status
 from afresh.values.lease import Lease
-from afresh.values.outcome import NOTHING_SPENT, EventKind, NewCopy, Observation, Spent
+from afresh.values.outcome import EventKind, NewCopy, Observation
 
 REFUSALS_ENOUGH = 3
 REFUSED_LONGER = 60  # after a refusal the wait is so many times longer than after a failure
@@ -47,33 +46,6 @@ class Decision:
     event: EventKind | None = None
     retry_s: float = -math.inf
     keeps_validators: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DecidedPoll:
-    """A poll whose meaning is known and whose next due time is not yet: it waits to be learned from.
-
-    ``validators`` of None leave those that the store has.
-    """
-
-    lease: Lease
-    time_s: float
-    decision: Decision
-    validators: Mapping[str, str] | None = None
-    spent: Spent = NOTHING_SPENT
-
-    @property
-    def content_size(self) -> int:
-        """The bytes of content that it holds in memory."""
-        return len(self.decision.new_copy.content) if self.decision.new_copy else 0
-
-    def at_latest(self, now_s: float) -> DecidedPoll:
-        """Return the poll with a time that is not after ``now_s``."""
-        if self.time_s <= now_s:
-            return self
-        seen = self.decision.observation
-        seen = None if seen is None else replace(seen, time_s=now_s)
-        return replace(self, time_s=now_s, decision=replace(self.decision, observation=seen))
 
 
 def decide(

@@ -47,10 +47,8 @@ class MoneyInput:
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
-    """What the engine chose to spend per second, and what it expects to earn; counts of items.
-
-    ``price`` is what one more unit of money would earn beyond itself: above 0 where ``[budget] money`` binds.
-    """
+    """What the engine chose to spend per second, and what it expects to earn; counts of items. ``price`` is
+    what one more unit of money would earn beyond itself: above 0 where ``[budget] money`` binds."""
 
     requests_per_s: float
     money_per_s: float
@@ -74,7 +72,6 @@ class MoneyTerms:
     seconds: Float64s
 
     def money(self, budget: BudgetTable) -> Float64s:
-        """Return what a poll of each row costs in money."""
         return np.asarray(
             self.requests * budget.price_per_request
             + self.bytes * budget.price_per_gb / 1e9
@@ -82,15 +79,12 @@ class MoneyTerms:
         )
 
     def mean_poll(self, budget: BudgetTable) -> float:
-        """Return the money of a mean poll."""
         cost = np.maximum(self.money(budget), _LEAST)
         return float(cost.mean()) if cost.size else 1.0
 
     def paid_off_s(self, budget: BudgetTable) -> Float64s:
         """Return for how long a poll of each row keeps others from starting: the longest of its debts counts.
-
-        Without a limit of seconds a refresh still takes its own time.
-        """
+        Without a limit of seconds a refresh still takes its own time."""
         longest = np.maximum(1.0 / budget.requests, self.seconds / (budget.seconds or 1.0))
         if budget.bytes is not None:
             longest = np.maximum(longest, self.bytes / budget.bytes)
@@ -139,11 +133,6 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
     if staleness is not None:
         money.paid_off_s = paid_off_s[staleness.rows]
     money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
-    _set_factors(policy, value, cost)
-
-
-def _set_factors(policy: RowPolicy, value: Float64s, cost: Float64s) -> None:
-    item_rows = policy.item_rows
     moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
         rows = np.flatnonzero(moved)
@@ -177,23 +166,17 @@ def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
         polls_per_s = min(max(polls_per_s, _LEAST_USEFUL * most), budget.requests)
         if abs(polls_per_s - policy.ranking.budget_per_s) > _FAR * policy.ranking.budget_per_s:
             policy.ranking.set_budget(polls_per_s)
-    policy.money.is_limited = _is_limited(found, budget)
-    return found
-
-
-def _is_limited(found: SpendingPlan, budget: BudgetTable) -> bool:
-    """Return whether a limit of the budget prevents polls that would pay; limits of bytes and seconds may."""
     money = np.inf if budget.money is None else budget.money
     at_limit = found.requests_per_s >= _NEARLY * budget.requests or found.money_per_s >= _NEARLY * money
-    return at_limit or budget.bytes is not None or budget.seconds is not None
+    # Limits of bytes and seconds may bind, too: how near they are is not known here.
+    policy.money.is_limited = at_limit or budget.bytes is not None or budget.seconds is not None
+    return found
 
 
 def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
     """Return the most polls that could pay, whatever the rates: the scale on which rates are sought at first.
-
     The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x} = λ/β, which
-    is at most 0.298·β (at x = 1.79). What changes faster than β never pays.
-    """
+    is at most 0.298·β (at x = 1.79). What changes faster than β never pays."""
     at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
     if not at_stake > 0:
         return budget.requests
@@ -201,10 +184,8 @@ def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: Budg
 
 
 def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
-    """Return what is spent and earned by what is believed now; None where no source has income.
-
-    Each item of the policy stands for ``scale`` items.
-    """
+    """Return what is spent and earned by what is believed now; None where no source has income. Each item of
+    the policy stands for ``scale`` items."""
     if not has_income(given.settings):
         return None
     item_rows, budget = policy.item_rows, given.settings.budget
@@ -216,7 +197,9 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
     rows = rows[::step]
     terms = money_terms(item_rows, policy.staleness, given)
     limit = None if budget.money is None else budget.money / scale
-    seen = _observed_with_rate(policy)
+    seen = policy.is_observed()
+    if policy.staleness is not None:
+        seen[policy.staleness.rows] &= policy.staleness.rates() > 0
     observed = _plan_observed(policy, terms, budget, rows[seen[rows]], limit)
     left = None if limit is None else max(limit - observed.money_per_s, _LEAST)
     most = max(budget.requests / scale - observed.requests_per_s, _LEAST)
@@ -229,14 +212,6 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
         round(scale * sum(one.dropped for one in both)),
         max(one.price for one in both),
     )
-
-
-def _observed_with_rate(policy: RowPolicy) -> Bools:
-    """Return which rows have an observed staleness and a known rate."""
-    found = np.zeros(policy.item_rows.size, dtype=bool)
-    if policy.staleness is not None:
-        found[policy.staleness.rows] = policy.staleness.known & (policy.staleness.rates() > 0)
-    return found
 
 
 def _plan_observed(
@@ -272,7 +247,6 @@ def _plan_polled(
     limit: float | None,
     most_requests: float,
 ) -> SpendingPlan:
-    """Plan for items whose changes are found by polls alone."""
     if rows.size == 0:
         return _NOTHING
     weight = policy.item_rows.weight[rows]

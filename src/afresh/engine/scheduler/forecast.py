@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from afresh.engine.scheduler.audits import ShareEstimate
+from afresh.engine.scheduler.audits import Z95, ShareEstimate
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.rate_populations import RatePopulations
@@ -22,7 +22,6 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
 LEVEL = 0.95
-_Z95 = 1.959963984540054
 SAMPLE_ROWS = 65_536  # rows that stand for all
 _POPULATION_ROWS = 256  # rows that tell how rates are spread
 _SEED = 0  # the same for all: an interval must not change without a reason
@@ -48,10 +47,8 @@ class Forecast:
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
-        """Return the probability that the copy of each row is right now; 0 without a copy.
-
-        ``rows`` are all by default, and must be in ascending order.
-        """
+        """Return the probability that the copy of each row is right now; 0 without a copy. ``rows`` are all
+        by default, and must be in ascending order."""
         every = np.arange(self._rows.size) if rows is None else rows
         found = np.where(np.isnan(self._rows.polled_s[every]), 0.0, self._believed_fresh(now_s, every))
         staleness = self._policy.staleness
@@ -67,11 +64,9 @@ class Forecast:
         return _blockwise(rows, lambda some: policy.fresh(some, self._time(now_s)))
 
     def mean_freshness(self, now_s: float) -> tuple[float, float]:
-        """Return the estimate of Σw·fresh/Σw over active items now, and its standard error.
-
-        Each copy is fresh or not, independently, with the probability that it survived. Of very many a
-        sample of n of N is used: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample.
-        """
+        """Return the estimate of Σw·fresh/Σw over active items now, and its standard error. Each copy is
+        fresh or not, independently, with the probability that it survived. Of very many a sample of n of N is
+        used: Var = Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
         rows = self.sample_rows()
         alive = self.fresh(now_s, rows)
         weight = self._relative_weights()[rows]
@@ -91,13 +86,16 @@ class Forecast:
     def freshness(self, now_s: float) -> ShareEstimate:
         """Return the freshness with its 95 % interval, which is wide while little is known of the rates."""
         value, error = self.mean_freshness(now_s)
-        low, high = value - _Z95 * error, value + _Z95 * error
+        low, high = value - Z95 * error, value + Z95 * error
         weight = self._relative_weights()
         guessed = np.flatnonzero((weight > 0) & ~np.isnan(self._rows.polled_s) & ~self._policy.is_observed())
         if guessed.size:
             rows = guessed[:: -(-guessed.size // _POPULATION_ROWS)]
             share = weight[rows] * (weight[guessed].sum() / weight[rows].sum() / weight.sum())
-            fresh, evidence = self._fresh_by_rate(now_s, rows)
+            # By each rate of the grid: its evidence, at most 1, and whether the copies are right.
+            evidence = self._adaptive.belief.posteriors(rows) / self._adaptive.belief.prior
+            evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
+            fresh = np.exp(-self._adaptive.forecast(rows, self._time(now_s))[1])
             populations = RatePopulations.draw(
                 evidence, np.random.default_rng(_SEED), guessed.size / rows.size
             )
@@ -107,13 +105,6 @@ class Forecast:
             least, most = np.quantile(drawn, (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)).tolist()
             low, high = min(low, least), max(high, most)
         return ShareEstimate(value, max(low, 0.0), min(high, 1.0), int(self._rows.is_active.sum()))
-
-    def _fresh_by_rate(self, now_s: float, rows: Ids) -> tuple[Float64s, Float64s]:
-        """Return, at each rate of the grid, the probability that copies are right, and its evidence (≤ 1)."""
-        policy = self._adaptive
-        evidence = policy.belief.posteriors(rows) / policy.belief.prior
-        evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
-        return np.exp(-policy.forecast(rows, self._time(now_s))[1]), evidence
 
     def mean_age_s(self, now_s: float) -> float:
         """Return the weighted mean of the expected ages of the copies; 0 where there are none."""
@@ -132,10 +123,8 @@ class Forecast:
         return float(weight[~np.isnan(self._rows.polled_s)].sum()) / total if total > 0 else 0.0
 
     def dropped_rows(self) -> Bools:
-        """Return which active items with a copy would never be worth another poll at this budget.
-
-        Futile items, which are not worth one at any budget, do not count.
-        """
+        """Return which active items with a copy would never be worth another poll at this budget. Futile
+        items, which are not worth one at any budget, do not count."""
         rows, policy = self._rows, self._policy
         found = rows.is_active & ~np.isnan(rows.polled_s) & (rows.weight > 0) & ~policy.is_observed()
         which = np.flatnonzero(found)
@@ -143,15 +132,12 @@ class Forecast:
         return found
 
     def rates(self) -> Float64s:
-        """Return the mean rate of each row, per second."""
         return self._adaptive.rates()
 
     def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
         """Return the median of each row's believed rate, and the interval that holds it at ``level``.
-
         Quantiles on the grid, even in ln λ between its rates; what the families add comes on top. Plans use
-        it; people are shown ``own_rates``.
-        """
+        it; people are shown ``item_snapshot.own_rates``."""
         policy = self._adaptive
         belief = policy.belief
         mass = belief.posteriors(rows)
@@ -163,18 +149,16 @@ class Forecast:
         found += (policy.rates()[rows] - belief.mean(rows))[:, None]
         return found[:, 0], found[:, 1], found[:, 2]
 
-    def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s]:
-        """Return the probabilities of each row's rates, and these rates with what its families add."""
+    def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
+        """Return the grid of rates, the probability of each for an item that was never polled, those of each
+        row's rates, and these rates with what its families add."""
         policy = self._adaptive
         rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
         if policy.shocks is not None:
             rates = rates + policy.shocks.rate(rows)[:, None]
         mass = policy.belief.posteriors(rows)
-        return mass / mass.sum(axis=1, keepdims=True), rates
-
-    def rate_prior(self) -> tuple[Float64s, Float64s]:
-        """Return the grid of rates, and the probability of each for an item that was never polled."""
-        return self._adaptive.belief.rates, self._adaptive.belief.prior
+        mass = mass / mass.sum(axis=1, keepdims=True)
+        return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
         """Return the probability that a copy is right and the poll value, so long after its last poll."""

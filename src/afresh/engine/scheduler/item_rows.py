@@ -23,34 +23,20 @@ _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per
 
 
 class ItemRows:
-    """Columns over all items, one row for each item.
-
-    ``not_before_s`` is the earliest time of the next poll, ``is_busy`` marks items whose poll is under way,
-    ``is_requested`` items that are polled before others. ``pending_beliefs`` holds the beliefs of loaded
-    items, each with the row of its first item, until the ranking takes them.
-
-    ``value_factor`` and ``cost_factor`` multiply weight and cost where a poll is ranked: what a right copy
-    is worth, and what a poll was measured to cost. Both are 1 where nothing is known.
-    """
+    """Columns over all items, one row for each item. ``not_before_s`` is the earliest time of the next poll,
+    ``is_busy`` marks items whose poll is under way, ``is_requested`` items that are polled before others.
+    ``pending_beliefs`` holds the beliefs of loaded items, each with the row of its first item, until the
+    ranking takes them. ``value_factor`` and ``cost_factor`` multiply weight and cost where a poll is ranked:
+    what a right copy is worth, and what a poll was measured to cost. Both are 1 where nothing is known."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.ids = np.empty(0, dtype=np.int64)
-        self.source = np.empty(0, dtype=np.int64)
-        self.group = np.empty(0, dtype=np.int64)
-        self.is_active = np.empty(0, dtype=np.bool_)
-        self.is_busy = np.empty(0, dtype=np.bool_)
-        self.is_requested = np.empty(0, dtype=np.bool_)
-        self.weight = np.empty(0)
-        self.cost = np.empty(0)
-        self.min_interval_s = np.empty(0)
-        self.max_interval_s = np.empty(0)
-        self.prior_rate_per_s = np.empty(0)
-        self.polled_s = np.empty(0)
-        self.due_s = np.empty(0)
-        self.not_before_s = np.empty(0)
-        self.value_factor = np.empty(0)
-        self.cost_factor = np.empty(0)
+        self.ids, self.source, self.group = (np.empty(0, dtype=np.int64) for _ in range(3))
+        self.is_active, self.is_busy, self.is_requested = (np.empty(0, dtype=np.bool_) for _ in range(3))
+        self.weight, self.cost, self.prior_rate_per_s = (np.empty(0) for _ in range(3))
+        self.min_interval_s, self.max_interval_s = np.empty(0), np.empty(0)
+        self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
+        self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
@@ -85,15 +71,12 @@ class ItemRows:
         return np.where(self.is_active[rows], self.weight[rows] * self.value_factor[rows], 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
-        """Return the cost by which polls of these rows are ranked."""
         return np.asarray(self.cost[rows] * self.cost_factor[rows])
 
     def group_key(self, row: int) -> tuple[int, int]:
-        """Return the codes of the source and the group of a row."""
         return int(self.source[row]), int(self.group[row])
 
     def row(self, item_id: int) -> int | None:
-        """Return the row of an item; None if it is not known."""
         row = int(np.searchsorted(self.ids, item_id))
         return row if row < self.size and self.ids[row] == item_id else None
 

@@ -27,11 +27,9 @@ _FIRST = 1.0 + 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ObservedStaleness:
-    """Columns over the observed rows; NaN where a rate or cost is not known yet.
-
-    ``stale_since_s`` is +∞ for what is fresh; ``known`` False where staleness cannot be seen. ``below`` are
-    pairs of places in the columns: the second is made from the first; what is lowest comes first.
-    """
+    """Columns over the observed rows; NaN where a rate or cost is not known yet. ``stale_since_s`` is +∞ for
+    what is fresh; ``known`` False where staleness cannot be seen. ``below`` are pairs of places in the
+    columns: the second is made from the first; what is lowest comes first."""
 
     rows: Ints
     known: Bools
@@ -83,30 +81,18 @@ class ObservedStaleness:
         """Return the rates to compute with: where no change was ever seen, the upper end of the interval."""
         return np.where(self.rate_per_s > 0, self.rate_per_s, self.high_per_s)
 
-    def gains(self, weight: Float64s, paid_off_s: Float64s) -> Float64s:
-        """Return what refreshing each row gains in weighted fresh time; −∞ where it is fresh, NaN if unknown.
-
-        ``paid_off_s`` is for how long nothing else can start afterwards.
-        """
-        found = np.full(self.rows.size, np.nan)
-        reckoned = self.known & (self.rates() > 0)
-        if reckoned.any():
-            found[reckoned] = refresh_gains(
-                self.stale[reckoned],
-                self.rates()[reckoned],
-                1.0,
-                weights=weight[reckoned],
-                costs=paid_off_s[reckoned],
-            )
-        found[self.fresh] = -np.inf
-        return found
-
     def valued(self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s) -> Float64s:
         """Return the values per cost of all rows, corrected for observed ones; −∞ where a poll gains nothing.
-
-        ``weight``, ``cost`` and ``paid_off_s`` are of the seen rows.
-        """
-        gains = self.gains(weight, paid_off_s) / cost
+        ``weight``, ``cost`` and ``paid_off_s``, for how long nothing else can start after a refresh, are of
+        the observed rows."""
+        rates, gains = self.rates(), np.full(self.rows.size, np.nan)
+        seen = self.known & (rates > 0)
+        if seen.any():
+            gains[seen] = refresh_gains(
+                self.stale[seen], rates[seen], 1.0, weights=weight[seen], costs=paid_off_s[seen]
+            )
+        gains[self.fresh] = -np.inf
+        gains /= cost
         gains = np.where(gains > 0, np.minimum(gains, _MOST), np.where(np.isnan(gains), np.nan, -np.inf))
         own = np.where(np.isnan(gains), value[self.rows], gains)
         stale = self.stale
@@ -148,7 +134,6 @@ def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
 
 
 def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
-    """Return the reports that the store keeps."""
     found = json.loads(packed) if packed else {}
     return {
         key: StalenessReport(**one | {"below": tuple(one.get("below", ()))}) for key, one in found.items()
@@ -156,7 +141,6 @@ def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
 
 
 def read_staleness_reports(store: Store, sources: list[str]) -> dict[str, StalenessReport]:
-    """Return the last reports about the items of these sources, by key."""
     found: dict[str, StalenessReport] = {}
     for name in sources:
         found |= unpack_reports(store.state.get(STALENESS_REPORTS + name))

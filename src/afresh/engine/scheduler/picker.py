@@ -42,9 +42,8 @@ class Picker:
         self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
         self._queues: dict[GroupKey, list[tuple[int, float, int]]] = {}  # (tier, value, row), the best last
         self._heads: list[tuple[int, float, int, GroupKey]] = []  # a heap: the best row of each ready group
-        self._turns: dict[
-            GroupKey, int
-        ] = {}  # when each was last picked; of equals the longest ago goes first
+        # When each group was last picked: of groups with equal values, the longest ago goes first.
+        self._turns: dict[GroupKey, int] = {}
         self._turn = 0
         self._waiting: list[tuple[float, GroupKey]] = []
         self._full: set[GroupKey] = set()
@@ -149,7 +148,6 @@ class Picker:
         self._took_s = self._elapsed_s() - began_s
 
     def _best_rows(self, found: Priorities) -> Ints:
-        """Return the rows for the pool, the best first."""
         tier, value = found.tier, found.value
         rows = np.flatnonzero(tier > Tier.BARRED)
         few = max(_FEWEST, 2 * rows.size // POOL_SHARE, self._expected, 2 * self._largest)
@@ -172,7 +170,6 @@ class Picker:
         return rows[order[rank < _PER_GROUP]]
 
     def _group_codes(self) -> Ints:
-        """Return one number for the group of every row."""
         groups = int(self._item_rows.group.max(initial=0)) + 1
         return np.asarray(self._item_rows.source * groups + self._item_rows.group)
 

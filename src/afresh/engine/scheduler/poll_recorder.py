@@ -6,11 +6,13 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.scheduler.decide import DecidedPoll, Decision, RetryRules, decide
+from afresh.engine.scheduler.decide import Decision, RetryRules, decide
+from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
@@ -22,11 +24,9 @@ from afresh.values.outcome import Outcome, Spent
 
 
 class PollRecorder:
-    """Turns polls into outcomes, from which the scheduler learns.
-
-    ``only_due_s`` is set in a single round over the items that were due then. ``is_loading`` is true while
-    other items are still being loaded: what was polled then waits for them until it is due again.
-    """
+    """Turns polls into outcomes, from which the scheduler learns. ``only_due_s`` is set in a single round
+    over the items that were due then. ``is_loading`` is true while other items are still being loaded: what
+    was polled then waits for them until it is due again."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
@@ -34,12 +34,13 @@ class PollRecorder:
         self.only_due_s: float | None = None
         self.is_loading = False
 
-    def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
-        """Poll from now on only what is due, and a few of the dropped items.
+    def money_input(self) -> MoneyInput:
+        return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
-        A dropped item is never due again, however wrong the rate may be for which it was dropped. In a run
-        audits find it; here the same share of the polls goes to dropped items that are drawn at random.
-        """
+    def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
+        """Poll from now on only what is due, and a few of the dropped items. A dropped item is never due
+        again, however wrong the rate may be for which it was dropped. In a run audits find it; here the same
+        share of the polls goes to dropped items that are drawn at random."""
         item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
         self.only_due_s = now_s
         known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
@@ -56,27 +57,37 @@ class PollRecorder:
             not_due = (item_rows.due_s > self.only_due_s) & ~np.isnan(item_rows.polled_s)
             item_rows.not_before_s[not_due] = np.inf
 
-    def decide(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> DecidedPoll:
-        """Return what the poll of ``lease`` means, counted and with its cost; ``complete`` does the rest."""
+    def decide(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
+        """Return the outcome of the poll of ``lease``, counted and with its cost. Its ``due_s`` is the time
+        before which it is not polled again: ``complete`` sets when it is due, and what is believed of it."""
         settings = self._settings.now
         decision = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
         self._count(lease, fetched, decision, audit=audit)
         if fetched.requests or fetched.tells:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
-        spent = compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds)
-        validators = None if decision.keeps_validators else fetched.validators
-        return DecidedPoll(lease, now_s, decision, validators, spent)
+        table = settings.source(lease.source)
+        return Outcome(
+            lease=lease,
+            time_s=now_s,
+            due_s=decision.retry_s,
+            observation=decision.observation,
+            new_copy=decision.new_copy,
+            validators=None if decision.keeps_validators else fetched.validators,
+            status=decision.status,
+            failures=decision.failures,
+            problem=decision.problem,
+            spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
+            event=decision.event if table is not None and table.on_change else None,
+        )
 
-    def complete(self, polls: Sequence[DecidedPoll], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed.
-
-        A poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since.
-        """
+    def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
+        """Learn from a group of polls; return their outcomes with beliefs and due times, to be committed. A
+        poll later than ``now_s`` counts as made at ``now_s``: the clock may have been set back since."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
-        polls = [poll.at_latest(now_s) for poll in polls]
+        polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])
         times_s = np.array([poll.time_s for poll in polls])
-        observations = [poll.decision.observation for poll in polls]
+        observations = [poll.observation for poll in polls]
         observed = np.array([each is not None for each in observations], dtype=bool)
         seen = [each for each in observations if each is not None]
         # What is refreshed because it is known to be stale has always changed: that says nothing of its rate.
@@ -89,9 +100,9 @@ class PollRecorder:
             np.array([each.changed for each in seen], dtype=bool),
         )
         item_rows.polled_s[rows[observed]], item_rows.is_requested[rows[observed]] = times_s[observed], False
-        item_rows.not_before_s[rows] = [poll.decision.retry_s for poll in polls]
+        item_rows.not_before_s[rows] = [poll.due_s for poll in polls]
         was_active = item_rows.is_active[rows]
-        item_rows.is_active[rows] &= [poll.decision.status == "active" for poll in polls]
+        item_rows.is_active[rows] &= [poll.status == "active" for poll in polls]
         ranking.update_weights(rows[was_active != item_rows.is_active[rows]])
         item_rows.due_s[rows] = due_s = self._due_s(rows)
         beliefs = ranking.pack(rows)
@@ -100,24 +111,7 @@ class PollRecorder:
         elif self.is_loading:
             item_rows.not_before_s[rows] = np.where(due_s > times_s, due_s, np.inf)
         triples = zip(polls, due_s.tolist(), beliefs, strict=True)
-        return [self._outcome(poll, when_s, belief) for poll, when_s, belief in triples]
-
-    def _outcome(self, poll: DecidedPoll, due_s: float, belief: bytes) -> Outcome:
-        decision, table = poll.decision, self._settings.now.source(poll.lease.source)
-        return Outcome(
-            lease=poll.lease,
-            time_s=poll.time_s,
-            due_s=due_s,
-            observation=decision.observation,
-            new_copy=decision.new_copy,
-            validators=poll.validators,
-            belief=belief,
-            status=decision.status,
-            failures=decision.failures,
-            problem=decision.problem,
-            spent=poll.spent,
-            event=decision.event if table is not None and table.on_change else None,
-        )
+        return [replace(poll, due_s=when_s, belief=belief) for poll, when_s, belief in triples]
 
     def _due_s(self, rows: Ints) -> Float64s:
         """Return when rows are due, counted from their last poll; without one, as soon as allowed."""
@@ -147,8 +141,12 @@ class PollRecorder:
             log_event(logging.INFO, "moved for good", item=lease.key, to=fetched.moved_to)
 
 
+def _made_at(poll: Outcome, time_s: float) -> Outcome:
+    seen = poll.observation
+    return replace(poll, time_s=time_s, observation=None if seen is None else replace(seen, time_s=time_s))
+
+
 def retry_rules(settings: Settings, source: str) -> RetryRules:
-    """Return how failures of a source's items are met."""
     run, table = settings.run, settings.source(source)
     if table is None:
         return RetryRules(run.retry_first, run.retry_longest)

@@ -1,8 +1,8 @@
 """The adaptive policy over the rows of ``ItemRows``: what it learns, stores and plans for.
 
 Row i of the item rows is item i of the policy. What the store keeps of each item (``stored_beliefs``) and of
-all items together (``learned_state``) is restored at the start, so that a new process continues where the
-last one stopped. A ranking over a part of the items plans with their share of the budget.
+all items together is restored at the start, so that a new process continues where the last one stopped. A
+ranking over a part of the items plans with their share of the budget.
 """
 
 from __future__ import annotations
@@ -36,12 +36,9 @@ _BLOCK, _SMALL_BLOCK = 65_536, 4096
 
 @dataclass(frozen=True, slots=True)
 class RankingStart:
-    """What a ranking starts from, beside the items.
-
-    ``budget_per_s`` is the budget of all items, of which there are ``total_items`` (by default those given).
-    ``names`` of all items tell which belong together; without them the stored families do. ``shared`` is what
-    was learned of all items together.
-    """
+    """What a ranking starts from, beside the items. ``budget_per_s`` is the budget of all items, of which
+    there are ``total_items`` (by default those given). ``names`` of all items tell which belong together;
+    without them the stored families do. ``shared`` is what was learned of all items together."""
 
     budget_per_s: float
     objective: str
@@ -52,11 +49,9 @@ class RankingStart:
 
 
 class Ranking:
-    """Values the rows and learns from their polls; ``adaptive`` is the policy itself.
-
-    ``now_s`` is the time of the policy, which never goes back: ``shift_s`` makes up for a clock that was set
-    back. ``share`` is the share of the budget that the items held here have.
-    """
+    """Values the rows and learns from their polls; ``adaptive`` is the policy itself. ``now_s`` is the time
+    of the policy, which never goes back: ``shift_s`` makes up for a clock that was set back. ``share`` is the
+    share of the budget that the items held here have."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -66,12 +61,9 @@ class Ranking:
         self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
         self.objective = start.objective
         self.families = _find_families(item_rows, start.names)
-        pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
         self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
             self.adaptive.restore(self._fit_to_objective(start.shared))
-        for first, found in pending:
-            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(item_rows.size))
         if start.shared is None and self.is_complete and self.adaptive.belief.polled.any():
             self.adaptive.refit(start.now_s)
@@ -127,7 +119,6 @@ class Ranking:
         return self.adaptive.items.budget / self.share
 
     def set_budget(self, budget_per_s: float) -> None:
-        """Plan for another budget from now on."""
         if budget_per_s * self.share != self.adaptive.items.budget:
             self.adaptive.set_budget(budget_per_s * self.share, self.now_s)
 
@@ -139,18 +130,13 @@ class Ranking:
         more = slice(known, item_rows.size)
         self.families = np.pad(self.families, ((0, item_rows.size - known), (0, 0)), constant_values=-1)
         self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self.now_s)
-        pending, item_rows.pending_beliefs = item_rows.pending_beliefs, []
-        for first, found in pending:
-            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
         self._start_rows(np.arange(known, item_rows.size))
 
     # Valuing.
 
     def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
-        """Return what polling each row now gains per cost; rows that are not ``wanted`` may be left at 0.
-
-        Of very many rows only the urgent ones are valued exactly.
-        """
+        """Return what polling each row now gains per cost; rows that are not ``wanted`` may be left at 0. Of
+        very many rows only the urgent ones are valued exactly."""
         now_s = self._advance_time(now_s)
         self.grow()
         size = self.item_rows.size
@@ -186,11 +172,9 @@ class Ranking:
     # Storing and rebuilding.
 
     def shared(self) -> Arrays:
-        """Return what was learned of all items together."""
         return self.adaptive.shared() | {"objective": np.array(self.objective)}
 
     def pack(self, rows: Ids) -> list[bytes]:
-        """Return the beliefs of these rows as the store keeps them."""
         self.grow()
         not_before_s = self.item_rows.not_before_s[rows]
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
@@ -203,7 +187,10 @@ class Ranking:
         if names is not None and len(names) == self.item_rows.size:
             self.families = families_of(names)
         self.adaptive = _build_policy(self, budget_per_s)
-        shared = _keep_notices(self.adaptive.shared(), before.shared())
+        shared = self.adaptive.shared()
+        # What was learned of the notices of each source is kept; their frequency is that of the new policy.
+        notices = {name: value for name, value in before.shared().items() if name.startswith("notices.")}
+        shared |= notices | {"notices.frequency": shared["notices.frequency"]}
         self.adaptive.restore(shared, np.arange(before.items.size), rows)
         self.adaptive.refit(self.now_s)
 
@@ -220,8 +207,12 @@ class Ranking:
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
     def _start_rows(self, rows: Ints) -> None:
-        """Set when each row was copied, and what a listing guessed of the rates of those never polled."""
+        """Take the stored beliefs of new rows, the times of their copies, and what a listing guessed of the
+        rates of those never polled."""
         item_rows = self.item_rows
+        for first, found in item_rows.pending_beliefs:
+            _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
+        item_rows.pending_beliefs = []
         polled = rows[~np.isnan(item_rows.polled_s[rows])]
         for begin in range(0, polled.size, _BLOCK):  # all at once would be slower, and hold up other threads
             some = polled[begin : begin + _BLOCK]
@@ -238,10 +229,8 @@ class Ranking:
             belief.polled[guessed] = False
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
-        """Return what was learned before, as far as it fits today's objective and the items held here.
-
-        It was learned at the budget of all items: these have their share of that, as they have of today's.
-        """
+        """Return what was learned before, as far as it fits today's objective and the items held here. It was
+        learned at the budget of all items: these have their share of that, as they have of today's."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}
@@ -263,12 +252,6 @@ def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
         if found.families.shape[1] == kinds:
             families[first + found.known] = found.families
     return families
-
-
-def _keep_notices(fresh: Arrays, before: Arrays) -> Arrays:
-    """Return what a new policy starts with, and what was learned of the notices of each source before."""
-    notices = {name: value for name, value in before.items() if name.startswith("notices.")}
-    return fresh | notices | {"notices.frequency": fresh["notices.frequency"]}
 
 
 def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:

@@ -26,11 +26,9 @@ def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -
 def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
-    """Set the due times of changed items: planned, or as asked for; never within ``min_interval_s``.
-
-    An item that was due and still is keeps its time: a running engine takes an item that becomes due by a
-    change as asked for.
-    """
+    """Set the due times of changed items: planned, or as asked for; never within ``min_interval_s``. An item
+    that was due and still is keeps its time: a running engine takes an item that becomes due by a change as
+    asked for."""
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Callable, Iterable
+import zipfile
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
+import zstandard
 
 from afresh.engine.scheduler.earnings import (
     MoneyInput,
@@ -17,16 +20,17 @@ from afresh.engine.scheduler.earnings import (
     update_budget,
 )
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.learned_state import read_learned_state
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import FIRST_RUN, POLL_COSTS, SHADOW_PRICE
+from afresh.engine.state_names import FIRST_RUN, LEARNED, POLL_COSTS, SHADOW_PRICE
+from afresh.policy.adaptive.saved_state import VERSION, Arrays
 from afresh.stores.store import Store
-from afresh.values.items import ItemQuery
+from afresh.values.clock import Clock
+from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import PolicyColumns
 
 SAMPLE, BLOCKS = 100_000, 50
@@ -37,6 +41,7 @@ PLANNED = 5_000  # items from which the shadow price is planned
 _PAGE, _TOGETHER = 1000, 16
 _HOUR_S, _WEEK_S = 3600.0, 7 * 86400.0
 _LEAST_PACE = 1e-6
+_COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
@@ -48,11 +53,7 @@ def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
 
 
 def restore_scheduler(
-    store: Store,
-    settings: Settings,
-    columns: Iterable[PolicyColumns],
-    now_s: float,
-    elapsed_s: Callable[[], float] = lambda: 0.0,
+    store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
     """Return the scheduler of these items, with all that the store keeps of them and of the price."""
     item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
@@ -68,42 +69,61 @@ def restore_scheduler(
         policy.record_pick(float(kept))
     elif ranking.is_complete:
         policy.record_pick(plan_shadow_price(policy, settings.budget.requests))
-    return Scheduler(policy, given.names, elapsed_s)
+    return Scheduler(policy, given.names)
 
 
 def start_scheduler(
-    store: Store,
-    settings: Settings,
-    columns: Iterable[PolicyColumns],
-    now_s: float,
-    elapsed_s: Callable[[], float] = lambda: 0.0,
+    store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
     """Return the same for an engine that starts: on a grid of rates that fits its items and its budget."""
-    scheduler = restore_scheduler(store, settings, columns, now_s, elapsed_s)
-    ranking = scheduler.policy.ranking
+    restored = restore_scheduler(store, settings, columns, clock.now_s())
+    ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
         ranking.rebuild(ranking.budget_per_s, None)
-    return scheduler
+    return Scheduler(restored.policy, restored.names, clock.elapsed_s)
 
 
 def _restore_ranking(
     store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float
 ) -> Ranking:
-    is_complete = item_rows.size >= items
-    has_names = is_complete and 0 < items <= MOST_NAMES and not _knows_families(item_rows)
+    stored = sum(found.known.size for _, found in item_rows.pending_beliefs if found.families.shape[1])
+    needs_names = 0 < items <= MOST_NAMES and item_rows.size >= items and stored != item_rows.size
     start = RankingStart(
         _ranking_budget(store, item_rows, given, items, now_s),
         given.settings.plan.objective,
         now_s,
-        names=read_names(store) if has_names else None,
-        shared=read_learned_state(store),
+        names=read_names(store) if needs_names else None,
+        shared=unpack_learned(store.state.get(LEARNED)),
         total_items=max(items, 1),
     )
     return Ranking(item_rows, start)
 
 
+def pack_learned(shared: Arrays) -> bytes:
+    """Return the state as the store keeps it.
+
+    >>> unpack_learned(pack_learned({"version": np.array(VERSION)}))
+    {'version': array(1)}
+    """
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **shared)
+    return zstandard.ZstdCompressor(level=_COMPRESSION).compress(file.getvalue())
+
+
+def unpack_learned(packed: bytes | None) -> Arrays | None:
+    """Return the state that was stored; None without one, or if another version wrote it."""
+    if not packed:
+        return None
+    try:
+        plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MOST_LEARNED_BYTES)
+        with np.load(io.BytesIO(plain), allow_pickle=False) as saved:
+            shared = {name: saved[name] for name in saved.files}
+    except (zstandard.ZstdError, zipfile.BadZipFile, ValueError, OSError):
+        return None
+    return shared if int(shared.get("version", np.array(0))) == VERSION else None
+
+
 def read_poll_costs(store: Store) -> PollCosts:
-    """Return what polls of each source were measured to cost."""
     return PollCosts.unpack(store.state.get(POLL_COSTS))
 
 
@@ -118,10 +138,8 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
-    """Return the polls per second of all items to rank by.
-
-    These are the polls that are made in fact or, where copies have income, those that could pay at most.
-    """
+    """Return the polls per second of all items to rank by. These are the polls that are made in fact or,
+    where copies have income, those that could pay at most."""
     budget = given.settings.budget
     if not has_income(given.settings):
         return measured_requests_per_s(store, budget.requests, now_s)
@@ -130,10 +148,8 @@ def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items:
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close.
-
-    It is what the last week shows, once it shows an hour at least; never more than the budget.
-    """
+    """Return the requests per second that are made in fact: hosts back off, engines stop, windows close. It
+    is what the last week shows, once it shows an hour at least; never more than the budget."""
     kept = store.state.get(FIRST_RUN)
     span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
     if span_s < _HOUR_S:
@@ -142,22 +158,20 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
     return min(max(spent / span_s, requests_per_s * _LEAST_PACE), requests_per_s)
 
 
-def _knows_families(item_rows: ItemRows) -> bool:
-    """Return whether the store kept the families of all items."""
-    known = sum(found.known.size for _, found in item_rows.pending_beliefs if found.families.shape[1])
-    return known == item_rows.size
-
-
 def read_names(store: Store) -> list[str]:
     """Return the keys of all items in order of id, without their scheme: their paths tell the families."""
-    names: list[str] = []
+    return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
+
+
+def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:
+    """Yield the items of a query, page by page."""
     cursor: str | None = None
     while True:
-        page = store.items.page(ItemQuery(), _PAGE, cursor)
-        names += [item.key.partition("://")[2] or item.key for item in page.items]
+        page = store.items.page(query, _PAGE, cursor)
+        yield from page.items
         cursor = page.cursor
         if cursor is None:
-            return names
+            return
 
 
 def read_sample(store: Store, items: int) -> list[PolicyColumns]:
@@ -175,9 +189,7 @@ def read_sample(store: Store, items: int) -> list[PolicyColumns]:
 
 def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
     """Return the poll value at which items are polled when the budget is spent; 0 where no poll is worth it.
-
-    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ.
-    """
+    It is the price μ with Σ c/τ(μ) = budget, where τ is the time after which an item's value reaches μ."""
     item_rows, adaptive = policy.item_rows, policy.ranking.adaptive
     rows = np.flatnonzero(item_rows.is_active & (item_rows.weight > 0) & ~policy.is_observed())
     if rows.size == 0 or policy.money.break_even_value > 0:

@@ -52,12 +52,10 @@ class Priorities:
 
 @dataclass(slots=True)
 class MoneyState:
-    """What money changes in the order of polls; see ``earnings``.
-
-    Below the poll value ``break_even_value`` no poll pays; ``is_limited`` says whether a limit of the
-    budget prevents polls that would pay; ``is_applied`` whether any row has factors other than 1.
-    ``paid_off_s`` is for how long a poll of each observed row holds up the others.
-    """
+    """What money changes in the order of polls; see ``earnings``. Below the poll value ``break_even_value``
+    no poll pays; ``is_limited`` says whether a limit of the budget prevents polls that would pay;
+    ``is_applied`` whether any row has factors other than 1. ``paid_off_s`` is for how long a poll of each
+    observed row holds up the others."""
 
     break_even_value: float = 0.0
     is_limited: bool = True
@@ -76,7 +74,6 @@ class RowPolicy:
         self._shadow_price, self._picks = 0.0, 0
 
     def priorities(self, now_s: float) -> Priorities:
-        """Return the tier and the poll value of each row."""
         item_rows = self.item_rows
         tau = np.maximum(now_s - item_rows.polled_s, 0.0)
         is_new = np.isnan(tau)
@@ -122,10 +119,8 @@ class RowPolicy:
 
     @property
     def shadow_price(self) -> float:
-        """The poll value at which items have been polled of late; 0 before anything was.
-
-        Where every poll that pays is made, it is the break-even value, however late some of them come.
-        """
+        """The poll value at which items have been polled of late; 0 before anything was. Where every poll
+        that pays is made, it is the break-even value, however late some of them come."""
         money = self.money
         if money.break_even_value > 0 and not money.is_limited:
             return money.break_even_value
@@ -144,16 +139,15 @@ class RowPolicy:
     def intervals_s(self, rows: Ids) -> Float64s:
         """Return how long after a poll rows are worth the next; infinite where they never are."""
         item_rows = self.item_rows
-        interval_s = self._observed_interval_s(rows, self._estimated_interval_s(rows))
+        if self.name == "uniform" or self.shadow_price <= 0:
+            interval_s = np.full(rows.size, self.shadow_price)
+        else:
+            interval_s = self.time_to_reach(rows, self.shadow_price)
+            interval_s = np.where(item_rows.weight[rows] == 0, np.inf, interval_s)
+        interval_s = self._observed_interval_s(rows, interval_s)
         return np.minimum(
             np.maximum(interval_s, item_rows.min_interval_s[rows]), item_rows.max_interval_s[rows]
         )
-
-    def _estimated_interval_s(self, rows: Ids) -> Float64s:
-        if self.name == "uniform" or self.shadow_price <= 0:
-            return np.full(rows.size, self.shadow_price)
-        interval_s = self.time_to_reach(rows, self.shadow_price)
-        return np.where(self.item_rows.weight[rows] == 0, np.inf, interval_s)
 
     def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
         """Return how long after a poll rows reach ``poll_value``; infinite where they never do."""

@@ -32,10 +32,8 @@ FOLLOWED_UP = 10.0  # the first notices of a source are followed by a poll, to l
 
 
 class Scheduler:
-    """Picks rows and learns from their polls.
-
-    Items hold the number of their source and of their group; ``names`` maps these numbers to names.
-    """
+    """Picks rows and learns from their polls. Items hold the number of their source and of their group;
+    ``names`` maps these numbers to names."""
 
     def __init__(
         self,
@@ -58,7 +56,6 @@ class Scheduler:
         return self.policy.item_rows
 
     def group_names(self, group_key: GroupKey) -> tuple[str, str]:
-        """Return the names of a source and a group."""
         return self.names.get(group_key[0], ""), self.names.get(group_key[1], "")
 
     # Picking.
@@ -76,7 +73,6 @@ class Scheduler:
     # Following others.
 
     def load(self, columns: Iterable[PolicyColumns], names: Mapping[int, str]) -> None:
-        """Take in items that were registered since."""
         self.item_rows.load(columns)
         self.policy.ranking.grow()
         self.names = names
@@ -114,10 +110,8 @@ class Scheduler:
         )
 
     def replace_items(self, full: Scheduler, polled: PolicyColumns) -> None:
-        """Continue with all items instead of some; ``polled`` are ours, as the store has them now.
-
-        This is the only place where the items of a scheduler are exchanged. No row may be busy.
-        """
+        """Continue with all items instead of some; ``polled`` are ours, as the store has them now. This is
+        the only place where the items of a scheduler are exchanged. No row may be busy."""
         self._set_policy(full.policy)
         self.names = full.names
         item_rows, rows = self.item_rows, self.item_rows.rows(polled.id.tolist())
@@ -132,7 +126,6 @@ class Scheduler:
     # Settings and learned state.
 
     def follow_settings(self, money: MoneyInput) -> None:
-        """Rank by other settings from now on."""
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
         ranking.set_objective(settings.plan.objective)
@@ -147,7 +140,6 @@ class Scheduler:
         return grown or self.policy.ranking.needs_new_grid()
 
     def rebuild(self, money: MoneyInput, names: Sequence[str] | None) -> None:
-        """Build families, by the ``names`` of all items, and the grid of rates again."""
         self.policy.ranking.rebuild(plan_budget(self.policy, money), names)
         self._ranked_size = self.item_rows.size
 

@@ -25,10 +25,8 @@ Sizes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StoredBeliefs:
-    """The beliefs of the ``known`` rows, as they came from a store.
-
-    ``not_before_s`` has an entry per row, −∞ where nothing holds it; ``families`` a row per known row.
-    """
+    """The beliefs of the ``known`` rows, as they came from a store. ``not_before_s`` has an entry per row, −∞
+    where nothing holds it; ``families`` a row per known row."""
 
     not_before_s: Float64s
     known: Ints
@@ -80,21 +78,16 @@ def _newest(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArra
         return nothing
     size = int(np.bincount(long).argmax())
     rows = np.flatnonzero(sizes == size)
-    joined = _gathered(beliefs, ends[rows], size).reshape(-1, size)
+    every = np.frombuffer(beliefs, dtype=np.uint8)
+    if rows.size * size != every.size:
+        every = every[(ends[rows][:, None] - size + np.arange(size)).ravel()]
+    joined = every.reshape(-1, size)
     version, steps, kinds = (int(value) for value in joined[0, :3])
     kind = _row_type(steps, kinds)
     if version != VERSION or kind.itemsize != size:
         return nothing
     same = (joined[:, :3] == joined[0, :3]).all(axis=1)
     return rows[same], np.ascontiguousarray(joined[same]).view(kind).reshape(-1)
-
-
-def _gathered(beliefs: bytes, ends: Sizes, size: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of the rows with these ends, all of one size."""
-    every = np.frombuffer(beliefs, dtype=np.uint8)
-    if ends.size * size == every.size:
-        return every.copy()
-    return np.asarray(every[(ends[:, None] - size + np.arange(size)).ravel()])
 
 
 def _row_type(steps: int, kinds: int) -> np.dtype[Any]:

@@ -66,9 +66,6 @@ def _written(table: str, key: str, value: Any) -> str:
         return "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_written(table, key, each)}" for name, each in value.items()) or "none"
-    write = _WRITE.get((table, key), _duration if table == "run" and isinstance(value, float) else str)
-    return write(value)
-
-
-def _duration(seconds: float) -> str:
-    return format_duration(seconds).replace(" ", "")
+    if table == "run" and isinstance(value, float):
+        return format_duration(value).replace(" ", "")
+    return _WRITE.get((table, key), str)(value)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Self, Union, get_args, get_origin
 
-from afresh.engine.settings.tables import TABLES, Table
+from afresh.engine.settings.tables import TABLES
 from afresh.values.errors import UsageError, did_you_mean
 
 DEFAULT_SOURCE = "web"
@@ -26,17 +26,14 @@ class SettingWithOrigin(str):
     origin: str
 
     def __new__(cls, value: str, origin: str) -> Self:
-        """Return the value with its origin."""
         said = super().__new__(cls, value)
         said.origin = origin
         return said
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``.
-
-    Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names of the sources tell where the key begins: ``override``
-    sees to it.
+    """``AFRESH_BUDGET_REQUESTS`` means ``budget.requests``. Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only the names
+    of the sources tell where the key begins: ``override`` sees to it.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}
@@ -57,7 +54,9 @@ def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
         model = TABLES[table]
         if rest not in model.model_fields:
             raise UsageError(f"{path}: unknown setting {rest!r}{did_you_mean(rest, model.model_fields)}")
-        raw.setdefault(table, {})[rest] = _value(value, _wants_text(model, rest))
+        wanted = model.model_fields[rest].annotation
+        wants_text = wanted is str or (get_origin(wanted) is Union and str in get_args(wanted))
+        raw.setdefault(table, {})[rest] = _value(value, wants_text)
         return path
     if table != "source" or not rest:
         raise UsageError(
@@ -91,11 +90,6 @@ def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
         both = " and ".join(map(repr, alike))
         raise UsageError(f"{origin} may mean {both}: use --set source.{longest}.KEY=VALUE")
     return longest, text.removeprefix(spelt[longest])
-
-
-def _wants_text(model: type[Table], key: str) -> bool:
-    wanted = model.model_fields[key].annotation
-    return wanted is str or (get_origin(wanted) is Union and str in get_args(wanted))
 
 
 def _value(text: str, wants_text: bool) -> object:

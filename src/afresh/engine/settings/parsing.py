@@ -27,9 +27,7 @@ def parse_settings(
     kinds: Mapping[str, SourceKind[Any]] = BUILT_IN,
 ) -> Settings:
     """Return the settings in a file's text, with ``overrides`` such as ``{"budget.requests": "2/s"}``.
-
-    ``kinds`` are the kinds of source that it may name.
-    """
+    ``kinds`` are the kinds of source that it may name."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -19,10 +19,6 @@ def _reader(parse: Any) -> BeforeValidator:
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
-def _duration(given: object) -> object:
-    return parse_duration(given) if isinstance(given, str) else given
-
-
 def _objective(given: str) -> str:
     from afresh.values.objective_names import OBJECTIVE_NAMES
 
@@ -32,7 +28,11 @@ def _objective(given: str) -> str:
 Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
 SizeRate = Annotated[float, _reader(parse_size_rate), Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, _reader(parse_share), Field(gt=0, le=1)]
-Seconds = Annotated[float, BeforeValidator(_duration), Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_duration(given) if isinstance(given, str) else given),
+    Field(gt=0, allow_inf_nan=False),
+]
 ObjectiveName = Annotated[str, AfterValidator(_objective)]
 
 
@@ -50,9 +50,7 @@ class StoreTable(Table):
 
 class BudgetTable(Table):
     """The limits of all sources together. Only requests are limited unless the others are given.
-
-    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word.
-    """
+    ``each_item``: the requests are for each item; ``0.05/item/d`` says it in one word."""
 
     requests: Rate = 1.0
     each_item: bool = False
@@ -108,21 +106,14 @@ class WebTable(Table):
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]``: its own settings, what builds it, and what the engine does with its changes.
-
     ``on_change`` is a command (a list of words) or ``module:function``. ``benefit`` is the money per second
-    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses.
-    """
+    that a right copy of weight 1 earns, ``stale_cost`` what a wrong one loses."""
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None
     kind: SourceKind[Any] = BUILT_IN["http"]
     benefit: float = 0.0
     stale_cost: float = 0.0
-
-    @property
-    def concurrency(self) -> int:
-        """How many polls of one group may be under way at once."""
-        return self.settings.polls_at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +139,18 @@ class Settings:
     written_requests: float | None = None
 
     def source(self, name: str) -> SourceTable | None:
-        """Return the source of this name; None if there is none."""
         return next((source for source in self.sources if source.settings.name == name), None)
+
+    def closed_sources(self, now_s: float) -> dict[str, float]:
+        """Return the sources that are outside their windows, and when the next window of each opens.
+
+        >>> from afresh.engine.settings.parsing import parse_settings
+        >>> parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']").closed_sources(0.0)
+        {'web': 3600.0}
+        """
+        tables = [table.settings for table in self.sources]
+        opens_s = {table.name: table.open_windows.next_opening_s(now_s) for table in tables}
+        return {name: when_s for name, when_s in opens_s.items() if when_s > now_s}
 
 
 class LiveSettings:

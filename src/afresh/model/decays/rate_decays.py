@@ -9,14 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.model import curves
-from afresh.model.decays.parameters import (
-    Size,
-    as_times,
-    check_parameter,
-    divide_by_rate,
-    multiply_by_rate,
-    sample_shape,
-)
+from afresh.model.decays import parameters
+from afresh.model.decays.parameters import Size, as_times, divide_by_rate, multiply_by_rate
 from afresh.values.arrays import ArrayLike, Float64s
 
 
@@ -27,7 +21,7 @@ class RateDecay:
     rate: Float64s
 
     def __init__(self, rate: ArrayLike) -> None:
-        object.__setattr__(self, "rate", check_parameter("rate", rate))
+        object.__setattr__(self, "rate", parameters.check_parameter("rate", rate))
 
     def plateau(self) -> Float64s:
         """Return z(∞): 0, or 1 where the copy stays right for ever."""
@@ -64,7 +58,7 @@ class Exponential(RateDecay):
         return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        return divide_by_rate(rng.standard_exponential(sample_shape(size, self.rate)), self.rate)
+        return divide_by_rate(rng.standard_exponential(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/λ."""
@@ -133,7 +127,7 @@ class Linear(RateDecay):
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         """Times from a refresh to the first change: uniform on (0, 1/λ)."""
-        return divide_by_rate(rng.random(sample_shape(size, self.rate)), self.rate)
+        return divide_by_rate(rng.random(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
         """1/(2λ)."""
@@ -162,7 +156,7 @@ class Weibull(RateDecay):
 
     def __init__(self, rate: ArrayLike, shape: ArrayLike) -> None:
         RateDecay.__init__(self, rate)
-        object.__setattr__(self, "shape", check_parameter("shape", shape, low=0.02, high=100))
+        object.__setattr__(self, "shape", parameters.check_parameter("shape", shape, low=0.02, high=100))
 
     def survival(self, t: ArrayLike) -> Float64s:
         """e^{−(λt)^k}."""
@@ -191,7 +185,7 @@ class Weibull(RateDecay):
         return self._lost_share(t, 2)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        draws = rng.standard_exponential(sample_shape(size, self.rate, self.shape))
+        draws = rng.standard_exponential(parameters.sample_shape(size, self.rate, self.shape))
         return divide_by_rate(draws ** (1 / self.shape), self.rate)
 
     def total(self) -> Float64s:

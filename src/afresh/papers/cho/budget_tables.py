@@ -16,7 +16,7 @@ import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.objectives import objective_for
-from afresh.papers.report import Check, Correction, Section, row
+from afresh.papers.report import Check, Correction, Section, corrected, row
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError
 from afresh.values.results import Allocation
@@ -116,28 +116,22 @@ def example_1() -> Section:
     rates = (4.0, 3.0, 2.0)
     uniform = allocate(rates, 9.0, policy="uniform").frequency
     proportional = allocate(rates, 9.0, policy="proportional").frequency
-    return Section(
+    return Section.of(
         "Example 1: three elements, nine refreshes a day",
-        (
-            *row("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
-            *row("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
-        ),
+        *row("uniform, e{}", (1, 2, 3), "3 3 3", uniform, "/day"),
+        *row("proportional, e{}", (1, 2, 3), "4 3 2", proportional, "/day"),
     )
 
 
 def table_4() -> Section:
-    checks = [
-        Check(
-            f"({letter}) f₁ = {split[0]}, f₂ = {split[1]}",
-            printed,
-            float(expected_benefit(PAIR_RATES, split)),
-        )
-        for letter, split, printed in _BENEFITS
-    ]
+    checks = []
+    for letter, (fast, slow), printed in _BENEFITS:
+        benefit = float(expected_benefit(PAIR_RATES, (fast, slow)))
+        checks.append(Check(f"({letter}) f₁ = {fast}, f₂ = {slow}", printed, benefit))
     for total, printed in _BEST_SPLITS:
         best = best_split(PAIR_RATES, total)
         checks += row(f"best f{{}} for f₁ + f₂ = {total}", ("₁", "₂"), printed, best)
-    return Section("Table 4: benefit of refreshing two elements", tuple(checks))
+    return Section.of("Table 4: benefit of refreshing two elements", *checks)
 
 
 def figure_9() -> Section:
@@ -148,14 +142,12 @@ def figure_9() -> Section:
         )
         shares[total] = float(optimal.frequency[1]) / total
         ratios.append(proportional.freshness / uniform.freshness)
-    return Section(
+    return Section.of(
         "Figure 9: two elements under a Poisson process",
-        (
-            Check("(a) best share of e₂, few refreshes", "1", shares[1.0]),
-            Check("(c) best share of e₂, many refreshes", "0.3", shares[10.0]),
-            Check("proportional / uniform freshness, largest", "< 1", max(ratios)),
-        ),
-        "The text does not say f₁ + f₂ of the graphs; 1, 5 and 10 are rows of Table 4 and fit what is said.",
+        Check("(a) best share of e₂, few refreshes", "1", shares[1.0]),
+        Check("(c) best share of e₂, many refreshes", "0.3", shares[10.0]),
+        Check("proportional / uniform freshness, largest", "< 1", max(ratios)),
+        note="The text does not say f₁ + f₂; 1, 5 and 10 are rows of Table 4 and fit what is said.",
     )
 
 
@@ -167,13 +159,11 @@ def table_5() -> Section:
     grid = np.linspace(0.01, 5, 4991)
     peak = float(grid[np.argmax(frequencies_at(grid, fresh.multiplier, "freshness"))])
     elements = (1, 2, 3, 4, 5)
-    return Section(
+    return Section.of(
         "Table 5: optimal frequencies of Example 4",
-        (
-            *row("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
-            *row("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
-            Check("rate beyond which the frequency falls", "2.5", peak, "/day"),
-        ),
+        *row("(b) for freshness, e{}", elements, "1.15 1.36 1.35 1.14 0.00", fresh.frequency, "/day"),
+        *row("(c) for age, e{}", elements, "0.84 0.97 1.03 1.07 1.09", old.frequency, "/day", first),
+        Check("rate beyond which the frequency falls", "2.5", peak, "/day"),
     )
 
 
@@ -182,19 +172,16 @@ def table_6() -> Section:
     fresh = [web_plan(policy, "freshness").freshness for policy in policies]
     old = [web_plan(policy, "age").age for policy in policies]
     cut = Correction("0.1287", "cut after two decimals instead of rounded")
-    five = Correction(
-        "379", "0.62 is five times 0.12 (and 4.8 times 0.129), which is an increase by about 400 %"
-    )
-    return Section(
+    five = "0.62 is five times 0.12 (and 4.8 times 0.129), which is an increase by about 400 %"
+    above = 100 * (fresh[2] / fresh[0] - 1)
+    return Section.of(
         "Table 6: the web, one refresh per page and month",
-        (
-            *row("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
-            *row("age, {}", policies, "4e2 5.6 4.3", old, "days"),
-            Check("freshness, optimal above proportional", "5e2", 100 * (fresh[2] / fresh[0] - 1), "%", five),
-            Check("age, optimal below uniform", "23", 100 * (1 - old[2] / old[1]), "%"),
-            Check("age, proportional / optimal", "1e2", old[0] / old[2]),
-        ),
-        "23, 15, 16, 16 and 30 % of pages change every 1, 7, 30, 120 and 365 days; a month is 30 days. "
+        *row("freshness, {}", policies, "0.12 0.57 0.62", fresh, corrections={"proportional": cut}),
+        *row("age, {}", policies, "4e2 5.6 4.3", old, "days"),
+        corrected("freshness, optimal above proportional", "5e2", above, "379", five, "%"),
+        Check("age, optimal below uniform", "23", 100 * (1 - old[2] / old[1]), "%"),
+        Check("age, proportional / optimal", "1e2", old[0] / old[2]),
+        note="23, 15, 16, 16 and 30 % of pages change every 1, 7, 30, 120 and 365 days; a month is 30 days. "
         "The optimal age is that of the plan made for age: the plan made for freshness drops pages, "
         "whose age is infinite.",
     )
@@ -203,11 +190,9 @@ def table_6() -> Section:
 def weights() -> Section:
     plan = allocate([1.0, 1.0], 2.0, weights=[2.0, 1.0])
     ratio = float(plan.frequency[0] / plan.frequency[1])
-    return Section(
+    return Section.of(
         "§8: an element twice as important",
-        (
-            Check("its refreshes per refresh of the other: more", "> 1", ratio),
-            Check("its refreshes per refresh of the other: not twice", "< 2", ratio),
-        ),
-        "The paper gives no rates; here both change once a day, at two refreshes a day.",
+        Check("its refreshes per refresh of the other: more", "> 1", ratio),
+        Check("its refreshes per refresh of the other: not twice", "< 2", ratio),
+        note="The paper gives no rates; here both change once a day, at two refreshes a day.",
     )

@@ -11,18 +11,7 @@ from afresh.model.decay import Exponential
 from afresh.model.decays.parameters import check_parameter
 from afresh.model.freshness import age, freshness
 from afresh.model.time_course import FreshnessCourse
-from afresh.papers.cho.budget_tables import (
-    CLASSES,
-    FIVE_BUDGET,
-    FIVE_RATES,
-    INTERVALS_DAYS,
-    MONTH_DAYS,
-    PAIR_RATES,
-    PAIR_TOTALS,
-    SHARES,
-    frequencies_at,
-    web_plan,
-)
+from afresh.papers.cho import budget_tables as tables
 from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
 from afresh.papers.cho.sync_points import figure_5
 from afresh.papers.report import PaperFigure
@@ -58,16 +47,14 @@ def _figure_2() -> PaperFigure:
         dots = Series(change_label, changes, np.zeros_like(changes), "dots")
         return dots, Series(refresh_label, refreshes, refreshes, "rules")
 
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 2",
         "freshness and age of one element over time",
         "a sketch: freshness falls to 0 at a change and returns to 1 at the refresh; age grows from the "
         "first change missed and returns to 0.",
         f"the same for a Poisson process of rate {rate:g} (seed {_SEED}), refreshed every {interval:g}.",
-        (
-            Panel("", "time", "freshness F(e; t)", (Series("", time, course.freshness), *events("", ""))),
-            Panel("", "time", "age A(e; t)", (Series("", time, course.age), *events(change, "refresh"))),
-        ),
+        Panel("", "time", "freshness F(e; t)", (Series("", time, course.freshness), *events("", ""))),
+        Panel("", "time", "age A(e; t)", (Series("", time, course.age), *events(change, "refresh"))),
     )
 
 
@@ -77,16 +64,14 @@ def _figure_3() -> PaperFigure:
     fresh, old = Exponential(rate).survival(since), Exponential(rate).loss(since)
     time = np.concatenate([since, since + interval])
     polls = Series("refresh", np.array([interval]), np.array([interval]), "rules")
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 3",
         "expected freshness and age since a refresh",
         "E[F] falls from 1 towards 0 and E[A] rises from 0, ever more like the time passed; both start anew "
         "at the refresh at I.",
         f"two rounds at rate {rate:g} and I = {interval:g}.",
-        (
-            Panel("", "time", "E[F(e; t)]", (Series("freshness", time, np.tile(fresh, 2)), polls)),
-            Panel("", "time", "E[A(e; t)]", (Series("age", time, np.tile(old, 2)), polls)),
-        ),
+        Panel("", "time", "E[F(e; t)]", (Series("freshness", time, np.tile(fresh, 2)), polls)),
+        Panel("", "time", "E[A(e; t)]", (Series("age", time, np.tile(old, 2)), polls)),
     )
 
 
@@ -94,12 +79,13 @@ def _figure_6() -> PaperFigure:
     r = np.linspace(0, 5, 251)
     fresh = tuple(Series(name, r, freshness(r, 1.0, order)) for order, name in _ORDERS.items())
     old = tuple(Series(name, r, age(r, 1.0, order)) for order, name in _ORDERS.items())
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 6",
         "freshness and age by order of refreshes",
         "freshness falls and age rises with r = λ/f; fixed order is best by both, purely random worst.",
         "the same curves, the age in units of the interval I; the order of the three holds everywhere.",
-        (Panel("", "r = λ/f", "freshness", fresh), Panel("", "r = λ/f", "age / I", old)),
+        Panel("", "r = λ/f", "freshness", fresh),
+        Panel("", "r = λ/f", "age / I", old),
     )
 
 
@@ -112,45 +98,44 @@ def _figure_7() -> PaperFigure:
         if delta < 1:
             ratio = gamma_age(r, 1.0, delta) / gamma_age(r, 1.0, delta, "proportional")
             old.append(Series(f"δ = {delta:g}", r, ratio))
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 7",
         "proportional against uniform allocation, Gamma-distributed rates",
         "surfaces over r and δ that lie below 1 everywhere: uniform is always better, the more so the wider "
         "the rates are spread; the age ratio hardly depends on r.",
         "cuts through the surfaces. From δ = 1 on the age of proportional allocation is infinite and the "
         "ratio 0.",
-        (
-            Panel("", "r = λ/f", "freshness, proportional / uniform", tuple(fresh), log_x=True),
-            Panel("", "r = λ/f", "age, uniform / proportional", tuple(old), log_x=True),
-        ),
+        Panel("", "r = λ/f", "freshness, proportional / uniform", tuple(fresh), log_x=True),
+        Panel("", "r = λ/f", "age, uniform / proportional", tuple(old), log_x=True),
     )
 
 
 def _figure_9() -> PaperFigure:
     share = np.linspace(0, 1, 201)
-    curves = (Series(f"f₁ + f₂ = {total:g}", share, _relative(share, total)) for total in PAIR_TOTALS)
+    curves = (Series(f"f₁ + f₂ = {total:g}", share, _relative(share, total)) for total in tables.PAIR_TOTALS)
     dots = (_policy_dots(policy) for policy in _POLICIES)
     best = ", ".join(f"{x:.2f}" for x in _policy_dots("optimal").x)
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 9",
         "two elements, λ₁ = 9 and λ₂ = 1, by the share of refreshes given to e₂",
         "freshness relative to uniform at three totals f₁ + f₂; the proportional policy is a dot below 1. "
         "With few refreshes it is best to give up on e₁ (share 1), with many the best share is about 0.3.",
         f"totals of 1, 5 and 10 (the text does not give the paper's): the best shares are {best}.",
-        (Panel("", "share given to e₂", "freshness / uniform", (*curves, *dots)),),
+        Panel("", "share given to e₂", "freshness / uniform", (*curves, *dots)),
     )
 
 
 def _relative(share: Floats, total: float) -> Floats:
     """Freshness of the two elements, e₂ given ``share`` of the refreshes, over that of uniform."""
-    fast, slow = freshness(PAIR_RATES[0], (1 - share) * total), freshness(PAIR_RATES[1], share * total)
-    return np.asarray((fast + slow) / 2 / allocate(PAIR_RATES, total, policy="uniform").freshness)
+    fast, slow = tables.PAIR_RATES
+    mean = (freshness(fast, (1 - share) * total) + freshness(slow, share * total)) / 2
+    return np.asarray(mean / allocate(tables.PAIR_RATES, total, policy="uniform").freshness)
 
 
 def _policy_dots(policy: str) -> Series:
-    plans = [(total, allocate(PAIR_RATES, total, policy=policy)) for total in PAIR_TOTALS]
+    plans = [(total, allocate(tables.PAIR_RATES, total, policy=policy)) for total in tables.PAIR_TOTALS]
     x = np.array([plan.frequency[1] / total for total, plan in plans])
-    y = np.array([_relative(at, total).item() for at, total in zip(x, PAIR_TOTALS, strict=True)])
+    y = np.array([_relative(at, total).item() for at, total in zip(x, tables.PAIR_TOTALS, strict=True)])
     return Series(policy, x, y, "dots")
 
 
@@ -158,39 +143,37 @@ def _figure_10() -> PaperFigure:
     rates = np.linspace(0.01, 6, 600)
     panels = []
     for objective in ("freshness", "age"):
-        plan = allocate(FIVE_RATES, FIVE_BUDGET, objective=objective)
-        curve = Series("any rate", rates, frequencies_at(rates, plan.multiplier, objective))
-        dots = Series("Example 4", FIVE_RATES, plan.frequency, "dots")
+        plan = allocate(tables.FIVE_RATES, tables.FIVE_BUDGET, objective=objective)
+        curve = Series("any rate", rates, tables.frequencies_at(rates, plan.multiplier, objective))
+        dots = Series("Example 4", tables.FIVE_RATES, plan.frequency, "dots")
         panels.append(Panel(f"for {objective}", "changes per day", "refreshes per day", (curve, dots)))
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 10",
         "the best frequency of a refresh, by rate of change",
         "for freshness the curve rises, peaks near λ = 2.5 and falls to 0: what changes too often is given "
         "up; for age it rises throughout, ever more slowly. The shapes are the same for every database.",
         "both curves at the multipliers of Example 4, whose five elements are the dots.",
-        tuple(panels),
+        *panels,
     )
 
 
 def _figure_12() -> PaperFigure:
-    places = np.arange(len(CLASSES), dtype=np.float64)
-    measured = Series("pages", places, 100 * SHARES, "bars")
+    places = np.arange(len(tables.CLASSES), dtype=np.float64)
+    measured = Series("pages", places, 100 * tables.SHARES, "bars")
     shown = tuple(
-        Series(policy, places, MONTH_DAYS * web_plan(policy, "freshness").frequency, "bars")
+        Series(policy, places, tables.MONTH_DAYS * tables.web_plan(policy, "freshness").frequency, "bars")
         for policy in _POLICIES
     )
-    names = tuple(f"{days:g} d" for days in INTERVALS_DAYS)
-    return PaperFigure(
+    names = tuple(f"{days:g} d" for days in tables.INTERVALS_DAYS)
+    return PaperFigure.of(
         "Figure 12",
         "how often pages change, and what each policy makes of it",
         "the share of pages by mean interval between changes, from four months of daily crawls: 23 % changed "
         "more than once a day.",
         "the shares that Table 6 is computed from, and the refreshes per page and month that each policy of "
         "Table 6 gives to each class: optimal gives none to pages that change daily.",
-        (
-            Panel("", "mean interval between changes", "% of pages", (measured,), x_names=CLASSES),
-            Panel("", "changes every", "refreshes per page and month", shown, x_names=names, log_y=True),
-        ),
+        Panel("", "mean interval between changes", "% of pages", (measured,), x_names=tables.CLASSES),
+        Panel("", "changes every", "refreshes per page and month", shown, x_names=names, log_y=True),
     )
 
 
@@ -204,10 +187,8 @@ def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> F
     (array([1., 0., 1., 0.]), array([0. , 0.5, 0. , 2. ]))
     """
     times = check_parameter("t", t)
-    changed, refreshed = (
-        np.sort(check_parameter("changes", changes)),
-        np.sort(check_parameter("refreshes", refreshes)),
-    )
+    changed = np.sort(check_parameter("changes", changes))
+    refreshed = np.sort(check_parameter("refreshes", refreshes))
     last = np.append(0.0, refreshed)[np.searchsorted(refreshed, times, side="right")]
     first_missed = np.append(changed, np.inf)[np.searchsorted(changed, last, side="right")]
     missed = first_missed <= times
@@ -247,12 +228,12 @@ def figure_11(history: ChangeLog) -> PaperFigure:
     found = gap_histogram(gaps, 4, width=float(gaps.mean()))
     both = (found.share, found.expected)
     ours, model = (", ".join(f"{100 * share:.0f}" for share in shares) for shares in both)
-    return PaperFigure(
+    return PaperFigure.of(
         f"Figure 11, {history.name}",
         "gaps between changes",
         "for pages that change every 10 days on average, the shares of gaps lie on the Poisson line.",
         f"{gaps.size} gaps of items of {history.name} that change every {interval:g} days on average. "
         f"Of these {ours} % last up to 1, 2, 3 and 4 mean gaps (Poisson: {model}). "
         f"{check_items(history.item, history.days).sentence}",
-        (poisson_panel(gap_histogram(gaps), title=""),),
+        poisson_panel(gap_histogram(gaps), title=""),
     )

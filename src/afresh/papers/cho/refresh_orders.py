@@ -37,7 +37,7 @@ from afresh.model.freshness import (
     check_shapes,
     freshness,
 )
-from afresh.papers.report import Check, Correction, Section
+from afresh.papers.report import Check, Correction, Section, corrected
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
 from afresh.values.errors import one_of
 
@@ -83,10 +83,10 @@ def table_2() -> Section:
             at = f"{name}, r = {r:g}"
             checks.append(_formula(f"freshness, {at}", _ORDER_FRESHNESS[order](r), freshness(r, 1.0, order)))
             checks.append(_formula(f"age / I, {at}", _ORDER_AGE[order](r), age(r, 1.0, order)))
-    return Section(
+    return Section.of(
         "Table 2: freshness and age by order of refreshes",
-        tuple(checks),
-        f"The paper prints formulas: here they are evaluated as printed, to {_DIGITS} decimals.",
+        *checks,
+        note=f"The paper prints formulas: here they are evaluated as printed, to {_DIGITS} decimals.",
     )
 
 
@@ -95,23 +95,15 @@ def section_4() -> Section:
     fixed = float(freshness(1.0, 1.0))
     gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
     ages = {order: float(age(1.0, 1.0, order)) for order in _ORDER_NAMES}
-    quarter = Correction(
-        "0.72", f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order"
-    )
-    return Section(
+    fourth = f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order"
+    random = ages["fixed"] / ages["random"]
+    return Section.of(
         "§4: what Figure 6 answers",
-        (
-            Check("freshness of fixed order, r = 1", "0.63", fixed),
-            Check("largest r for a freshness of 0.8, fixed order", "0.46", 1 / budget),
-            Check("refreshes per change for a freshness of 0.8", "2", budget),
-            Check("fixed order above purely random, r = 1", "3e1", gain, "%"),
-            Check(
-                "age of fixed order / age of random order, r = 1",
-                "0.25",
-                ages["fixed"] / ages["random"],
-                correction=quarter,
-            ),
-        ),
+        Check("freshness of fixed order, r = 1", "0.63", fixed),
+        Check("largest r for a freshness of 0.8, fixed order", "0.46", 1 / budget),
+        Check("refreshes per change for a freshness of 0.8", "2", budget),
+        Check("fixed order above purely random, r = 1", "3e1", gain, "%"),
+        corrected("age of fixed order / age of random order, r = 1", "0.25", random, "0.72", fourth),
     )
 
 
@@ -129,10 +121,10 @@ def table_3() -> Section:
                 infinite = diverges if policy == "proportional" and delta >= 1 else None
                 checks.append(_formula(f"freshness, {policy}, {at}", fresh, model_fresh))
                 checks.append(_formula(f"age / I, {policy}, {at}", old, model_age, infinite))
-    return Section(
+    return Section.of(
         "Table 3: Gamma-distributed rates, uniform and proportional allocation",
-        tuple(checks),
-        "Formulas again, evaluated as printed. At δ = 1 and δ² = 1/2 they are 0/0; afresh takes the limit.",
+        *checks,
+        note="Formulas evaluated as printed. At δ = 1 and δ² = 1/2 they are 0/0; afresh takes the limit.",
     )
 
 
@@ -142,15 +134,13 @@ def figure_7() -> Section:
     age_ratio = gamma_age(r, 1.0, delta) / gamma_age(r, 1.0, delta, "proportional")
     same_fresh = gamma_freshness(1.0, 1.0, 0.0, "proportional") / gamma_freshness(1.0, 1.0, 0.0)
     same_age = gamma_age(1.0, 1.0, 0.0) / gamma_age(1.0, 1.0, 0.0, "proportional")
-    return Section(
+    return Section.of(
         "Figure 7: uniform is always better than proportional",
-        (
-            Check("F proportional / F uniform, largest over the grid", "< 1", float(fresh_ratio.max())),
-            Check("A uniform / A proportional, largest over the grid", "< 1", float(age_ratio.max())),
-            Check("F proportional / F uniform at δ = 0", "1.000000", float(same_fresh)),
-            Check("A uniform / A proportional at δ = 0", "1.000000", float(same_age)),
-        ),
-        "The grid: r from 0.01 to 100, δ from 0.02 to 4.",
+        Check("F proportional / F uniform, largest over the grid", "< 1", float(fresh_ratio.max())),
+        Check("A uniform / A proportional, largest over the grid", "< 1", float(age_ratio.max())),
+        Check("F proportional / F uniform at δ = 0", "1.000000", float(same_fresh)),
+        Check("A uniform / A proportional at δ = 0", "1.000000", float(same_age)),
+        note="The grid: r from 0.01 to 100, δ from 0.02 to 4.",
     )
 
 

@@ -47,10 +47,10 @@ def example_3() -> Section:
         Check(f"longest gap between polls / shortest, {evenly}", "1.000000", float(gaps.max() / gaps.min())),
     ]
     checks += [Check(f"freshness, {name}", printed, mean_freshness(visits_of(name))) for name in SCHEDULES]
-    return Section(
+    return Section.of(
         "Example 3: synchronization points",
-        tuple(checks),
-        "Polls made by replaying round robin within windows; freshness of pages that change once a day, "
+        *checks,
+        note="Polls made by replaying round robin within windows; freshness of pages that change once a day, "
         "against Table 2, which the paper derives for (c).",
     )
 
@@ -64,16 +64,14 @@ def figure_5() -> PaperFigure:
         polls.append(Series(name, hours, np.full(hours.size, height), "dots"))
         since = (time[:, None] - hours) % HOURS
         courses.append(Series(name, time, np.exp(-RATE * since).mean(axis=1)))
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 5",
         "several options for the synchronization points",
         "ten pages polled all at the start of the day (a), most of them then (b), or evenly over it (c).",
         "the polls that windows make, and the freshness expected through the day of pages that change once a "
         "day: the same on average, but (a) is best in the morning and worst at night.",
-        (
-            Panel("", "hour of the day", "schedule: 3 is (a), 1 is (c)", tuple(polls)),
-            Panel("", "hour of the day", "expected freshness", tuple(courses)),
-        ),
+        Panel("", "hour of the day", "schedule: 3 is (a), 1 is (c)", tuple(polls)),
+        Panel("", "hour of the day", "expected freshness", tuple(courses)),
     )
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.papers.razniewski import (
-    bulk_updates,
-    club_lifetimes,
-    doctor_addresses,
-    razniewski_figures,
-)
+from afresh.papers.razniewski import bulk_updates, club_lifetimes, doctor_addresses, razniewski_figures
 from afresh.papers.report import Report
 
 CITATION = "Razniewski, Optimizing Update Frequencies for Decaying Information, CIKM 2016"

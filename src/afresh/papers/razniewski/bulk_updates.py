@@ -42,15 +42,13 @@ def example_7() -> Section:
     best = [best_interval(_FORTY_LINEAR, n, 1.0, decay="linear").interval for n in _PAGES]
     wrong = 1 - float(Linear(_FORTY_LINEAR).survival(0.25))
     life = "from a longest life of 7 years; a rate of 0.15 is 6.67 years"
-    return Section(
+    return Section.of(
         "Example 7: pages that hold many doctors",
-        (
-            *row("interval, {} on the page", _PAGES, "0.26 0.52 1.63 3.66", best, "years", _LAST_DIGIT),
-            Check("longest life at rate 0.15", "7", 1 / _FORTY_LINEAR, "years"),
-            corrected("wrong after a quarter year", "0.0357", wrong, "0.0375", life),
-            Check("wrong of 200 after a quarter year", "7", 200 * wrong),
-        ),
-        "Linear decay at the rate 0.15 of age 40; one page costs 1, one right record earns 1 a year.",
+        *row("interval, {} on the page", _PAGES, "0.26 0.52 1.63 3.66", best, "years", _LAST_DIGIT),
+        Check("longest life at rate 0.15", "7", 1 / _FORTY_LINEAR, "years"),
+        corrected("wrong after a quarter year", "0.0357", wrong, "0.0375", life),
+        Check("wrong of 200 after a quarter year", "7", 200 * wrong),
+        note="Linear decay at the rate 0.15 of age 40; one page costs 1, one right record earns 1 a year.",
     )
 
 
@@ -63,14 +61,12 @@ def table_3() -> Section:
     )
     total = Correction("50", "the four groups of the table add up to 50")
     named = ", ".join(f"{group} {rate:.4f}" for group, rate in zip(GROUPS[1:], rates[1:], strict=True))
-    return Section(
+    return Section.of(
         "Table 3: relocation of academic personnel, 2010 to 2015",
-        (
-            *row("moved, {}", GROUPS, "100 63 23 11", 100 * MOVED / PEOPLE, "%"),
-            Check("people in all", "51", float(PEOPLE.sum()), correction=total),
-            Check("mean rate, professors : researchers : students 1 : 2 : 5", "0.24", mean, "/year", endless),
-        ),
-        f"Rates −ln(1 − k/n)/5 per year follow only where some stayed: {named}.",
+        *row("moved, {}", GROUPS, "100 63 23 11", 100 * MOVED / PEOPLE, "%"),
+        Check("people in all", "51", float(PEOPLE.sum()), correction=total),
+        Check("mean rate, professors : researchers : students 1 : 2 : 5", "0.24", mean, "/year", endless),
+        note=f"Rates −ln(1 − k/n)/5 per year follow only where some stayed: {named}.",
     )
 
 
@@ -89,16 +85,14 @@ def section_8_4() -> Section:
         0.53: Correction("6.61", follows),
         1.0: Correction("1.99", follows),
     }
-    return Section(
+    return Section.of(
         "§8.4: bulk updates of department pages",
-        (
-            *row("cost of one update, {}", _SITES, "32 7.8 4.7", costs, "$"),
-            *row("interval, {}", _SITES, "0.53 1.13 1.50", intervals, "years"),
-            Check("net income per year of 1 big, 10 medium, 20 small", "1672", total, "$", rounded),
-            *row("net income per year, all at u = {:g}", plans, "1606 1563 1640", incomes, "$"),
-            *row("loss, all at u = {:g}", plans, "3.96 6.53 1.92", lost, "%", losses),
-        ),
-        "Exponential decay at 0.24 a year; updating n records costs √n.",
+        *row("cost of one update, {}", _SITES, "32 7.8 4.7", costs, "$"),
+        *row("interval, {}", _SITES, "0.53 1.13 1.50", intervals, "years"),
+        Check("net income per year of 1 big, 10 medium, 20 small", "1672", total, "$", rounded),
+        *row("net income per year, all at u = {:g}", plans, "1606 1563 1640", incomes, "$"),
+        *row("loss, all at u = {:g}", plans, "3.96 6.53 1.92", lost, "%", losses),
+        note="Exponential decay at 0.24 a year; updating n records costs √n.",
     )
 
 
@@ -136,18 +130,14 @@ def table_4() -> Section:
     # What the best number earns more than 270 crawls, all of them made whether they pay or not.
     fixed = ratios * base.freshness * sites.sum() - base.spend
     gains = 100 * (1 - fixed / (best.net_income @ sites))
-    return Section(
+    return Section.of(
         "Table 4: the best number of crawls of 270 sites a month",
-        (
-            *row("crawls at B/C = {:g}", _RATIOS, "60 242 270 333 1033 4710 15882", crawls, "", _CRAWLS),
-            *row(
-                "gain over 270 at B/C = {:g}", _RATIOS, "18.5 0.1 0.0 0.5 6.0 25.8 31.8", gains, "%", _GAINS
-            ),
-            Check("B/C at which 270 are optimal", "0.355", 1 / base.multiplier),
-            Check("freshness that 270 achieve", "6e1", 100 * base.freshness, "%", _FRESHNESS),
-        ),
-        "The numbers follow if B is per day, a month is 30 days, a site that changes every 1, 7, 30, 120 or "
-        "365 days has that half-life, and the gain is 1 − income of 270 / best income. "
+        *row("crawls at B/C = {:g}", _RATIOS, "60 242 270 333 1033 4710 15882", crawls, "", _CRAWLS),
+        *row("gain over 270 at B/C = {:g}", _RATIOS, "18.5 0.1 0.0 0.5 6.0 25.8 31.8", gains, "%", _GAINS),
+        Check("B/C at which 270 are optimal", "0.355", 1 / base.multiplier),
+        Check("freshness that 270 achieve", "6e1", 100 * base.freshness, "%", _FRESHNESS),
+        note="The numbers follow if B is per day, a month is 30 days, a site that changes every 1, 7, 30, "
+        "120 or 365 days has that half-life, and the gain is 1 − income of 270 / best income. "
         "A dash in the table stands for 0.",
     )
 
@@ -157,12 +147,10 @@ def search_engine() -> Section:
     daily, twice = (implied_benefit(often, rate, 1.0) for rate in (1.0, 2.0))
     half_life = implied_benefit(often, float(np.log(2)), 1.0)
     half_lives = f"16 000 takes a day for the half-life, which gives {half_life:.0f}"
-    return Section(
+    return Section.of(
         "§9: what a page crawled 75 times a day is worth",
-        (
-            corrected("B/C, changing daily", "16e3", daily, "11350", half_lives),
-            Check("benefit per day, changing daily", "0.48", daily * _CRAWL_COST, "$", _HALF),
-            Check("benefit per day, changing twice a day", "0.24", twice * _CRAWL_COST, "$", _HALF_TWICE),
-        ),
-        "One crawl costs 0.003 cents.",
+        corrected("B/C, changing daily", "16e3", daily, "11350", half_lives),
+        Check("benefit per day, changing daily", "0.48", daily * _CRAWL_COST, "$", _HALF),
+        Check("benefit per day, changing twice a day", "0.24", twice * _CRAWL_COST, "$", _HALF_TWICE),
+        note="One crawl costs 0.003 cents.",
     )

@@ -23,18 +23,13 @@ _MADE = 10_000
 
 def section_8_1() -> Section:
     found = {club: fit_decays(_at_quantiles(rate, n)) for club, (rate, n) in _CLUBS.items()}
+    rates = [_exponential_rate(fits) for fits in found.values()]
     chosen = {fits.best.name for fits in found.values()}
     chance = ", ".join(f"{100 * _error_by_chance(rate, n):.1f} % for {n}" for rate, n in _CLUBS.values())
-    return Section(
+    return Section.of(
         "§8.1: how long players stay at a club",
-        row(
-            "exponential rate fitted, {}",
-            found,
-            "0.26 0.36",
-            [_exponential_rate(fits) for fits in found.values()],
-            "/year",
-        ),
-        f"Lifetimes at the quantiles of the stated rates; AIC takes {' and '.join(sorted(chosen))}. The "
+        *row("exponential rate fitted, {}", found, "0.26 0.36", rates, "/year"),
+        note=f"Lifetimes at the quantiles of the stated rates; AIC takes {' and '.join(sorted(chosen))}. The "
         "paper's relative errors of 0.9 and 1.2 % are of its records, and it does not say how they are "
         f"measured; by the area between the curves, chance alone makes {chance} players.",
     )
@@ -44,18 +39,16 @@ def table_3_again() -> Section:
     """Cohorts made from the rates that follow from Table 3: shares moved within five years."""
     rates = cohort_rates(GROUPS, np.full(4, YEARS), PEOPLE, MOVED)
     moved = [100 * float(np.mean(_at_quantiles(float(rate), _MADE) <= YEARS)) for rate in rates.rate]
-    whole = Correction(
-        "95",
-        "all ten moved; the finite rate ln(21)/5 stands for 10 of 10.5, one half of a further one staying",
-    )
+    all_moved = "all ten moved; the finite rate ln(21)/5 stands for 10 of 10.5, half of a further one staying"
+    whole = Correction("95", all_moved)
     bounds = "; ".join(
         f"{group} {rate:.3f} ({low:.3f}–{high:.3f})"
         for group, rate, low, high in zip(GROUPS, rates.rate, rates.low, rates.high, strict=True)
     )
-    return Section(
+    return Section.of(
         "§8.2: Table 3 again, from cohorts made of its rates",
-        row("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
-        f"Rates per year with 90 % bounds: {bounds}.",
+        *row("moved within five years, {}", GROUPS, "100 63 23 11", moved, "%", {"students": whole}),
+        note=f"Rates per year with 90 % bounds: {bounds}.",
     )
 
 
@@ -69,13 +62,13 @@ def figure_7() -> PaperFigure:
         series.append(Series(f"{club}, simulated", time, found.empirical.survival(time)))
         curve = Exponential(fitted).survival(time)
         series.append(Series(f"{club}, rate {fitted:.2f}", time, curve, "dashed"))
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 7",
         "players still at their club",
         "the share of players still there after so many years, and exponential curves of rates 0.26 and 0.36 "
         "close to it.",
         f"the same for as many random lifetimes of these rates (seed {_SEED}), fitted again.",
-        (Panel("", "years at the club", "share still there", tuple(series)),),
+        Panel("", "years at the club", "share still there", tuple(series)),
     )
 
 

@@ -48,20 +48,18 @@ def two_doctors() -> Section:
         "updates per ten years do better",
     )
     who = ("Smith", "Jones")
-    return Section(
+    return Section.of(
         "§2: three updates per ten years for two addresses",
-        (
-            *row("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
-            *row("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
-            *row("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
-            Check("Smith right on average, two updates", "0.75", mean_freshness(smith, 5.0)),
-            Check("Jones right on average, one update", "0.75", mean_freshness(jones, 10.0)),
-            Check("both right on average at best", "0.75", plan.freshness, correction=any_number),
-            Check("Smith right on average, one update", "0.5", mean_freshness(smith, 10.0)),
-            Check("Jones right on average, two updates", "0.875", mean_freshness(jones, 5.0)),
-            Check("both right on average, numbers swapped", "0.6875", _pair_freshness(1, 2)),
-        ),
-        "Linear decay to 0 within 10 years (Smith) and 20 years (Jones).",
+        *row("{} right after 5 years", who, "50 75", _right_after(5.0), "%"),
+        *row("{} right after 8 years", who, "20 60", _right_after(8.0), "%"),
+        *row("best whole number of updates of {}", who, "2 1", (whole, 3 - whole)),
+        Check("Smith right on average, two updates", "0.75", mean_freshness(smith, 5.0)),
+        Check("Jones right on average, one update", "0.75", mean_freshness(jones, 10.0)),
+        Check("both right on average at best", "0.75", plan.freshness, correction=any_number),
+        Check("Smith right on average, one update", "0.5", mean_freshness(smith, 10.0)),
+        Check("Jones right on average, two updates", "0.875", mean_freshness(jones, 5.0)),
+        Check("both right on average, numbers swapped", "0.6875", _pair_freshness(1, 2)),
+        note="Linear decay to 0 within 10 years (Smith) and 20 years (Jones).",
     )
 
 
@@ -83,27 +81,25 @@ def two_incomes() -> Section:
     rounded = Correction("5.53", "the paper subtracts rounded figures, 7.8 − 2.2")
     cut = Correction("0.842", "1 − 6.32/40 rounds to 0.84")
     above = Correction("3.05", "from 12.4 rounded; 12.37 is 3.05 % above 12")
-    return Section(
+    return Section.of(
         "§2: the best intervals at a benefit of 1 a year and a cost of 1 an update",
-        (
-            Check("Smith: interval", "4.5", smith.interval, "years"),
-            Check("Smith: updates, and their cost, per ten years", "2.2", 10 / smith.interval),
-            Check("Smith: right on average", "0.78", smith.freshness),
-            Check("Smith: benefit per ten years", "7.8", 10 * smith.freshness),
-            Check("Smith: net income per ten years", "5.6", 10 * smith.net_income, correction=rounded),
-            Check("Smith, three updates: right on average", "0.83", three_years),
-            Check("Smith, three updates: net income", "5.3", three),
-            Check("Smith, two updates: net income", "5.5", two),
-            Check("Jones: interval", "6.3", jones.interval, "years"),
-            Check("Jones: updates per ten years", "1.6", 10 / jones.interval),
-            Check("Jones: right on average", "0.83", jones.freshness, correction=cut),
-            Check("Jones: net income per ten years", "6.8", 10 * jones.net_income),
-            Check("Jones, one update: net income", "6.5", once),
-            Check("both: updates per ten years", "3.8", 10 / smith.interval + 10 / jones.interval),
-            Check("both, three updates: net income", "12", before),
-            Check("both: net income per ten years", "12.4", together),
-            Check("both: gain over three updates", "3.3", 100 * (together / before - 1), "%", above),
-        ),
+        Check("Smith: interval", "4.5", smith.interval, "years"),
+        Check("Smith: updates, and their cost, per ten years", "2.2", 10 / smith.interval),
+        Check("Smith: right on average", "0.78", smith.freshness),
+        Check("Smith: benefit per ten years", "7.8", 10 * smith.freshness),
+        Check("Smith: net income per ten years", "5.6", 10 * smith.net_income, correction=rounded),
+        Check("Smith, three updates: right on average", "0.83", three_years),
+        Check("Smith, three updates: net income", "5.3", three),
+        Check("Smith, two updates: net income", "5.5", two),
+        Check("Jones: interval", "6.3", jones.interval, "years"),
+        Check("Jones: updates per ten years", "1.6", 10 / jones.interval),
+        Check("Jones: right on average", "0.83", jones.freshness, correction=cut),
+        Check("Jones: net income per ten years", "6.8", 10 * jones.net_income),
+        Check("Jones, one update: net income", "6.5", once),
+        Check("both: updates per ten years", "3.8", 10 / smith.interval + 10 / jones.interval),
+        Check("both, three updates: net income", "12", before),
+        Check("both: net income per ten years", "12.4", together),
+        Check("both: gain over three updates", "3.3", 100 * (together / before - 1), "%", above),
     )
 
 
@@ -116,14 +112,12 @@ def table_1() -> Section:
     half_lives = np.log(2) / exponential
     rounded = "computed from the rounded rate"
     corrections = {40: Correction("4.27", rounded), 50: Correction("7.10", rounded)}
-    return Section(
+    return Section.of(
         "Table 1: decay rates of addresses",
-        (
-            *row("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
-            *row("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
-            *row("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
-        ),
-        "From the shares that moved within a year: 36.7, 27.1, 15.0 and 9.3 %.",
+        *row("linear rate, age {}", AGES, "0.37 0.27 0.15 0.09", LINEAR_RATES, "/year"),
+        *row("exponential rate, age {}", AGES, "0.457 0.316 0.163 0.098", exponential, "/year"),
+        *row("half-life, age {}", AGES, "1.52 2.19 4.25 7.07", half_lives, "years", corrections),
+        note="From the shares that moved within a year: 36.7, 27.1, 15.0 and 9.3 %.",
     )
 
 
@@ -139,23 +133,19 @@ def table_2() -> Section:
     )
     _, half, one, _, five, ten = fresh[50]
     cells = Correction("2.3", "the difference of rounded cells, 98 − 95")
-    return Section(
+    return Section.of(
         "Table 2 and Example 2: average freshness of addresses",
-        (
-            *tables,
-            Check("age 50, gain from every 10 to every 5 years", "15", five - ten, "points"),
-            Check("age 50, gain from every 1 to every 0.5 years", "3", half - one, "points", cells),
-        ),
+        *tables,
+        Check("age 50, gain from every 10 to every 5 years", "15", five - ten, "points"),
+        Check("age 50, gain from every 1 to every 0.5 years", "3", half - one, "points", cells),
     )
 
 
 def example_3() -> Section:
-    return Section(
+    return Section.of(
         "Example 3: age 40, updated every two years",
-        (
-            Check("right on average", "0.85", mean_freshness(Exponential(FORTY), 2.0)),
-            Check("net income per year", "0.35", float(net_income(2.0, FORTY, 1.0, 1.0))),
-        ),
+        Check("right on average", "0.85", mean_freshness(Exponential(FORTY), 2.0)),
+        Check("net income per year", "0.35", float(net_income(2.0, FORTY, 1.0, 1.0))),
     )
 
 
@@ -170,17 +160,15 @@ def example_4() -> Section:
         "4.19", f"{harmonic:.2f} is the interval of the mean frequency (harmonic mean)"
     )
     cut = Correction("0.40266", "cut after four decimals instead of rounded")
-    return Section(
+    return Section.of(
         "Example 4: optimal intervals",
-        (
-            *row("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
-            *row("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
-            Check("mean of the four intervals", "4.06", float(intervals.mean()), "years", mean_interval),
-            Check("mean income if all are updated every 4.06 years", "0.3973", uniform),
-            Check("mean income at the optimal intervals", "0.4026", mean, correction=cut),
-            Check("gain of optimal over uniform", "1.3", 100 * (mean / uniform - 1), "%"),
-        ),
-        "Yearly benefit and cost of an update are 1.",
+        *row("interval, age {}", AGES, "3.38 3.61 4.42 5.36", intervals, "years"),
+        *row("net income per year, age {}", AGES, "0.21 0.32 0.49 0.59", incomes),
+        Check("mean of the four intervals", "4.06", float(intervals.mean()), "years", mean_interval),
+        Check("mean income if all are updated every 4.06 years", "0.3973", uniform),
+        Check("mean income at the optimal intervals", "0.4026", mean, correction=cut),
+        Check("gain of optimal over uniform", "1.3", 100 * (mean / uniform - 1), "%"),
+        note="Yearly benefit and cost of an update are 1.",
     )
 
 
@@ -188,17 +176,15 @@ def example_5() -> Section:
     linear, exponential = best_interval(0.5, 1.0, 1.0, decay="linear"), best_interval(1.0, 1.0, 1.0)
     fresh = [mean_freshness(Linear(1.0), interval) for interval in (1.0, 0.5)]
     income = net_income((1.0, 0.5), 1.0, 1.0, 1.0, decay="linear").tolist()
-    return Section(
+    return Section.of(
         "Example 5: futile entities at a benefit of 1 a year and a cost of 1",
-        (
-            Check("benefit that breaks even, linear rate 0.5", "1", linear.break_even),
-            Check("benefit that breaks even, exponential rate 1", "1", exponential.break_even),
-            Check("half-life at exponential rate 1", "0.69", float(np.log(2)), "years"),
-            Check("linear rate 1, every year: right on average", "50", 100 * fresh[0], "%"),
-            Check("linear rate 1, every year: net income", "-0.5", income[0]),
-            Check("linear rate 1, every half year: right on average", "75", 100 * fresh[1], "%"),
-            Check("linear rate 1, every half year: net income", "-1.25", income[1]),
-        ),
+        Check("benefit that breaks even, linear rate 0.5", "1", linear.break_even),
+        Check("benefit that breaks even, exponential rate 1", "1", exponential.break_even),
+        Check("half-life at exponential rate 1", "0.69", float(np.log(2)), "years"),
+        Check("linear rate 1, every year: right on average", "50", 100 * fresh[0], "%"),
+        Check("linear rate 1, every year: net income", "-0.5", income[0]),
+        Check("linear rate 1, every half year: right on average", "75", 100 * fresh[1], "%"),
+        Check("linear rate 1, every half year: net income", "-1.25", income[1]),
     )
 
 
@@ -214,20 +200,18 @@ def example_8() -> Section:
     share = "72 % would follow from a rate of 0.16"
     own, gain = "the paper's own figures give 0.46 − 0.21 = 0.25", 100 * (stale[1] / stale[0] - 1)
     follows = Correction("24.8", "follows from 0.24 for 0.249")
-    return Section(
+    return Section.of(
         "Example 8: a wrong address costs 1 a year, age 40",
-        (
-            Check("every 4.42 years, no such cost: net income", "0.42", plain[0], correction=_WRONG_042),
-            corrected("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
-            corrected("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
-            Check("every 4.42 years: net income", "0.20", stale[0]),
-            Check("every 3 years, no such cost: net income", "0.46", plain[1]),
-            Check("every 3 years: right on average", "79", 100 * fresh[1], "%"),
-            Check("every 3 years: cost of wrong", "0.21", 1 - fresh[1]),
-            corrected("every 3 years: net income", "0.24", stale[1], "0.249", own),
-            Check("gain of every 3 over every 4.42 years", "20", gain, "%", follows),
-        ),
-        f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
+        Check("every 4.42 years, no such cost: net income", "0.42", plain[0], correction=_WRONG_042),
+        corrected("every 4.42 years: right on average", "72", 100 * fresh[0], "71.3", share, "%"),
+        corrected("every 4.42 years: cost of wrong", "0.28", 1 - fresh[0], "0.287", share),
+        Check("every 4.42 years: net income", "0.20", stale[0]),
+        Check("every 3 years, no such cost: net income", "0.46", plain[1]),
+        Check("every 3 years: right on average", "79", 100 * fresh[1], "%"),
+        Check("every 3 years: cost of wrong", "0.21", 1 - fresh[1]),
+        corrected("every 3 years: net income", "0.24", stale[1], "0.249", own),
+        Check("gain of every 3 over every 4.42 years", "20", gain, "%", follows),
+        note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )
 
 
@@ -239,14 +223,12 @@ def example_9() -> Section:
     mixed = "the paper takes 1 − F for the chance 1 − z(u) that a check finds a change"
     seldom = Correction("0.574", "does not follow, nor with 1 − F for 1 − z(u), which would give 0.63")
     spent = Correction("0.250", f"{mixed}: 0.92 · 0.10 + 0.08 · 1.10, which is 0.18")
-    return Section(
+    return Section.of(
         "Example 9: a check costs 0.10, an update 1 more, age 40",
-        (
-            Check("every 4.42 years: net income", "0.60", income[0], correction=seldom),
-            Check("every year: right on average", "92", 100 * fresh, "%"),
-            Check("every year: spent", "0.19", fresh - income[1], correction=spent),
-            corrected("every year: net income", "0.73", income[1], "0.672", mixed),
-            corrected("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
-        ),
-        f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
+        Check("every 4.42 years: net income", "0.60", income[0], correction=seldom),
+        Check("every year: right on average", "92", 100 * fresh, "%"),
+        Check("every year: spent", "0.19", fresh - income[1], correction=spent),
+        corrected("every year: net income", "0.73", income[1], "0.672", mixed),
+        corrected("gain of every year over every 4.42 years", "22", gain, "17.2", mixed, "%"),
+        note=f"The optimum is every {best.interval:.2f} years, with a net income of {best.net_income:.3f}.",
     )

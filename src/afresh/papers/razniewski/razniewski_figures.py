@@ -32,16 +32,14 @@ def _figure_1() -> PaperFigure:
         Series("", time, Linear(SMITH).survival(np.mod(time, 5))),
         Series("", time, Linear(JONES).survival(np.mod(time, 10))),
     )
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 1",
         "two addresses with and without updates",
         "the chance that each address is right, falling in a straight line to 0 within 10 and 20 years; "
         "below, as saw teeth, with updates every 5 and 10 years.",
         "the same; with updates both are right 75 % of the time.",
-        (
-            Panel("without updates", "years", "probability right", alone),
-            Panel("with updates every 5 (A) and 10 (B) years", "years", "probability right", updated),
-        ),
+        Panel("without updates", "years", "probability right", alone),
+        Panel("with updates every 5 (A) and 10 (B) years", "years", "probability right", updated),
     )
 
 
@@ -51,21 +49,16 @@ def _figure_2() -> PaperFigure:
         "exponential": [(float(rate), Exponential(rate)) for rate in RATES],
         "linear": [(float(rate), Linear(rate)) for rate in LINEAR_RATES],
     }
-    panels = (
-        Panel(
-            name,
-            "years",
-            "probability right",
-            tuple(Series(f"λ = {rate:.3g}", time, decay.survival(time)) for rate, decay in decays),
-        )
-        for name, decays in curves.items()
-    )
-    return PaperFigure(
+    panels = []
+    for name, decays in curves.items():
+        series = tuple(Series(f"λ = {rate:.3g}", time, decay.survival(time)) for rate, decay in decays)
+        panels.append(Panel(name, "years", "probability right", series))
+    return PaperFigure.of(
         "Figure 2",
         "exponential and linear decay",
         "the two classes of decay functions at several rates.",
         "both classes at the rates of Table 1 (the text does not give the paper's).",
-        tuple(panels),
+        *panels,
     )
 
 
@@ -79,36 +72,36 @@ def _figure_4() -> PaperFigure:
         Series("z(t)", time, decay.survival(time)),
         Series("average F(u)", *corners, "dashed"),
     )
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 4",
         "average freshness as an area",
         "the area under z up to the interval u, divided by u, is the average freshness.",
         f"z at the rate of age 25 and u = {interval:g} years: the dashed rectangle has the same area, its "
         f"height {average:.3f} is the average freshness.",
-        (Panel("", "years since the update", "probability right", series),),
+        Panel("", "years since the update", "probability right", series),
     )
 
 
 def _figure_5() -> PaperFigure:
     cases = {f"age {age}": (float(rate), 1.0) for age, rate in zip(AGES, RATES, strict=True)}
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 5",
         "net income by interval and age",
         "negative for small intervals, highest at roughly 3 to 5 years, then falling slowly; the slower the "
         "decay the higher and the later the maximum.",
         "the same, with the maxima of Example 4 as dots. Benefit and cost are 1.",
-        (_income_panel(np.linspace(0.6, 15, 577), cases),),
+        _income_panel(np.linspace(0.6, 15, 577), cases),
     )
 
 
 def _figure_6() -> PaperFigure:
     cases = {f"B/C = {ratio:g}": (float(RATES[0]), ratio) for ratio in _RATIOS}
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 6",
         "net income by interval and benefit/cost ratio, age 25",
         "the higher B/C, the higher the net income and the shorter the best interval.",
         "the same at C = 1 for five ratios (the text does not give the paper's), the best intervals as dots.",
-        (_income_panel(np.linspace(0.3, 12, 1171), cases),),
+        _income_panel(np.linspace(0.3, 12, 1171), cases),
     )
 
 

@@ -22,7 +22,7 @@ refreshed does: frequencies ∝ (A_q/c_q)^{1/3}, which is the allocation with ob
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -40,7 +40,7 @@ _BISECTIONS = 60
 def table_2() -> Section:
     times = (6, 7, 8)
     lags = [content_lag((5.0, 6.0, 7.0), now) for now in times]
-    return Section("Table 2", row("F(e;{})", times, "1 3 6", lags))
+    return Section.of("Table 2", *row("F(e;{})", times, "1 3 6", lags))
 
 
 def table_3() -> Section:
@@ -54,7 +54,8 @@ def table_3() -> Section:
     alpha = 0.75
     ratio = search_interval(_GROUP_SUMS, _TUPLES, alpha) / interval_for(_GROUP_SUMS, _TUPLES, alpha)
     search = Check("§4.4: doubling and bisection against the closed form", "1.000000", ratio)
-    return Section("Table 3", (*cells, least, search), "x: the queries' places in the round, 0 is not sent.")
+    note = "x: the queries' places in the round, 0 is not sent."
+    return Section.of("Table 3", *cells, least, search, note=note)
 
 
 def expected_lag_section() -> Section:
@@ -67,7 +68,7 @@ def expected_lag_section() -> Section:
     mean = float(lags[counts > 0].sum() / runs)
     ratio = mean / float(expected_lag(rate, span))
     note = "The paper calls ½λt² asymptotic; by Campbell's theorem it is exact at every t."
-    return Section("§4.2, expected content lag", (Check("simulated E[F]/½λt²", "1.00", ratio),), note)
+    return Section.of("§4.2, expected content lag", Check("simulated E[F]/½λt²", "1.00", ratio), note=note)
 
 
 def content_lag(changes: ArrayLike, now: float) -> float:
@@ -107,33 +108,25 @@ _LEVELS = "the levels do not follow from the parameters stated"
 _SETTLED = 200  # steps after which a mean is taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LagCourses:
-    """The content lag of the relation after each step, by method."""
-
-    lag: dict[str, Float64s]
-
-    def mean(self, name: str) -> float:
-        """The mean after the start has worn off."""
-        return float(self.lag[name][_SETTLED:].mean())
-
-
-def simulate_courses(seed: int = _SEED) -> LagCourses:
-    """Figure 2, simulated: the same changes for every method."""
+def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
+    """Figure 2, simulated: the content lag after each step by method, all under the same changes."""
     rng = np.random.default_rng(seed)
     citations = (1.0 - rng.random(PAPERS)) ** -0.5  # the inverse of P(X > x) = 1/x²
     rates = 0.25 * citations
     groups = rng.permutation(np.repeat(np.arange(GROUPS), MOST))[:PAPERS]  # at most MOST in each
     changes = rng.poisson(rates, (STEPS, PAPERS))
-    moments = {name: _run(name, rates, groups, changes) for name in ("Naive 1", "Naive 2", "Greedy", "ours")}
-    return LagCourses(moments)
+    return {name: _run(name, rates, groups, changes) for name in ("Naive 1", "Naive 2", "Greedy", "ours")}
 
 
-def section(found: LagCourses) -> Section:
-    greedy, ours = found.mean("Greedy"), found.mean("ours")
-    one, two = found.mean("Naive 1"), found.mean("Naive 2")
+def mean_lags(lag: Mapping[str, Float64s]) -> dict[str, float]:
+    """The mean of each course after the start has worn off."""
+    return {name: float(course[_SETTLED:].mean()) for name, course in lag.items()}
+
+
+def section(lag: Mapping[str, Float64s]) -> Section:
+    one, two, greedy, ours = mean_lags(lag).values()
     late = slice(STEPS - 50, None)
-    ratio = float(found.lag["Naive 2"][late].mean() / found.lag["Naive 1"][late].mean())
+    ratio = float(lag["Naive 2"][late].mean() / lag["Naive 1"][late].mean())
     checks = (
         Check("Greedy / Naive 1", "< 1", greedy / one),
         Check("Greedy / Naive 2", "< 1", greedy / two),
@@ -146,19 +139,19 @@ def section(found: LagCourses) -> Section:
         f"Mean content lag after step {_SETTLED}: Naive 1 {one:.0f}, Naive 2 {two:.0f}, Greedy {greedy:.1f}, "
         f"ours {ours:.1f}. Ours is not in the paper."
     )
-    return Section("Figure 2, order of the curves", checks, note)
+    return Section.of("Figure 2, order of the curves", *checks, note=note)
 
 
-def figure_2(found: LagCourses) -> PaperFigure:
+def figure_2(lag: Mapping[str, Float64s]) -> PaperFigure:
     steps = np.arange(1.0, STEPS + 1)
-    series = tuple(Series(name, steps, lag) for name, lag in found.lag.items())
+    series = tuple(Series(name, steps, course) for name, course in lag.items())
     panel = Panel("", "time", "content lag of the relation", series, log_y=True)
-    return PaperFigure(
+    return PaperFigure.of(
         "Figure 2",
         "content lag at ten queries a step",
         "Naive 1 and Naive 2 climb over 2000, Naive 2 above Naive 1 in the end; Greedy stays near 350.",
         "the same order; the levels of the paper do not follow from its parameters. Ours is lowest.",
-        (panel,),
+        panel,
     )
 
 

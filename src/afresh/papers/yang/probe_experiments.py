@@ -23,12 +23,7 @@ from afresh.plots.panels import Panel, Series
 from afresh.probes.candidates import ExactTotals, find_candidates, request_counts
 from afresh.probes.cover import best_cover
 from afresh.probes.greedy_probes import METHODS, Probe, greedy_probes
-from afresh.probes.keyword_index import (
-    KeywordAttribute,
-    index_corpus,
-    index_relation,
-    parse_keywords,
-)
+from afresh.probes.keyword_index import KeywordAttribute, index_corpus, index_relation, parse_keywords
 from afresh.values.arrays import Float64s, Ints
 
 
@@ -149,31 +144,20 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
     growth = Series("", np.arange(float(len(course))), np.array(course))
     pools = np.array(POOLS, dtype=np.float64)
     coverage, speedups = (
-        tuple(
-            Series(run.label, pools, np.array([getattr(quality, measure) for quality in run.quality]))
-            for run in runs
-        )
-        for measure in ("coverage_ratio", "speedup_ratio")
+        [Series(run.label, pools, np.array([getattr(one, ratio) for one in run.quality])) for run in runs]
+        for ratio in ("coverage_ratio", "speedup_ratio")
     )
-    panels = (
-        Panel("Coverage", "keyword pool k", "coverage ratio", coverage, log_x=True),
-        Panel(
-            "Speedup",
-            "keyword pool k",
-            "tuples per request",
-            (*speedups, Series("ours, all attributes", pools, np.full(len(pools), ours), "dashed")),
-            log_x=True,
-        ),
-        Panel("Growth", "queries sent", "share covered", (growth,)),
-    )
-    return PaperFigure(
+    speedups.append(Series("ours, all attributes", pools, np.full(len(pools), ours), "dashed"))
+    return PaperFigure.of(
         f"{name}, {records.name}",
         f"probes for {experiment.title}",
         "title words want a larger pool, whole values do not mind; Method 2 covers less; growth slows down.",
         f"{tuples} tuples against {len(experiment.server['title'])}. Best of the paper's: {best.label}, "
         f"k = {POOLS[place]}, {best.quality[place].speedup_ratio:.2f} tuples per request at "
         f"{best.quality[place].distinct_ratio:.0%} covered; ours {ours:.2f} at 100%.",
-        panels,
+        Panel("Coverage", "keyword pool k", "coverage ratio", tuple(coverage), log_x=True),
+        Panel("Speedup", "keyword pool k", "tuples per request", tuple(speedups), log_x=True),
+        Panel("Growth", "queries sent", "share covered", (growth,)),
     )
 
 

@@ -179,10 +179,10 @@ _TABLE_1 = {
 
 def section_2() -> Section:
     some = ", ".join(f"{exact_a(n):.4f} for n = {n}" for n in (1, 3, 7, 35))
-    return Section(
+    return Section.of(
         "§2.2: the a for which r̂ has no bias at small r",
-        (Check("a as n grows without bound", "0.5", exact_a(10**9)),),
-        f"a(n) = (n − (n−1)e^(1/n))/(e^(1/n) − 1): {some}.",
+        Check("a as n grows without bound", "0.5", exact_a(10**9)),
+        note=f"a(n) = (n − (n−1)e^(1/n))/(e^(1/n) − 1): {some}.",
     )
 
 
@@ -192,20 +192,18 @@ def table_1() -> Section:
         for a, printed in _TABLE_1.items()
         for check in row(f"a = {a:g}, r = {{:g}}", _RATIOS, printed, expectation(_RATIOS, 3, a) / _RATIOS)
     )
-    return Section("Table 1: E[r̂]/r for n = 3", tuple(checks))
+    return Section.of("Table 1: E[r̂]/r for n = 3", *checks)
 
 
 def polls_for_small_bias() -> Section:
     too_few = Correction("5", f"with 3 polls r̂ is {100 * bias(0.44, 3, 0.4):.1f} % too high at r = 0.44")
     enough = Correction("6", "six polls already keep it below 5 %")
-    return Section(
+    return Section.of(
         "§3: polls that keep the bias below 5 % with a = 0.4",
-        (
-            Check("r up to 1", "3", polls_needed(0, 1), "polls", too_few),
-            Check("r from 1 to 2", "7", polls_needed(1, 2), "polls", enough),
-            Check("r from 2 to 4", "35", polls_needed(2, 4), "polls"),
-            Check("r̂ if all of 7 polls find a change", "2.92", ratio_estimate(7, 7, 0.4)),
-        ),
+        Check("r up to 1", "3", polls_needed(0, 1), "polls", too_few),
+        Check("r from 1 to 2", "7", polls_needed(1, 2), "polls", enough),
+        Check("r from 2 to 4", "35", polls_needed(2, 4), "polls"),
+        Check("r̂ if all of 7 polls find a change", "2.92", ratio_estimate(7, 7, 0.4)),
     )
 
 
@@ -219,9 +217,9 @@ def table_2() -> Section:
             checks.append(Check(f"{name}: σ/r", "< 60", 100 * spread(r, 7, a), "%"))
     found = [(low, high, *suitable_a(low, high)) for low, high, _ in RANGES_OF_SEVEN]
     kept = "; ".join(f"r {low:g}–{high:g}: a {least:.3f}–{most:.3f}" for low, high, least, most in found)
-    return Section(
+    return Section.of(
         "Table 2: the best a for n = 7",
-        tuple(checks),
-        "The paper writes σ²/r for the spread; its bound of 60 % is one on σ/r. Both bounds hold throughout "
-        f"a range for {kept}: every printed a lies within.",
+        *checks,
+        note="The paper writes σ²/r for the spread; its bound of 60 % is one on σ/r. Both bounds hold "
+        f"throughout a range for {kept}: every printed a lies within.",
     )

@@ -20,18 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.papers.report import Check, Correction, Section
+from afresh.rates import saa
 from afresh.rates.log_ratio import ratio_estimate
-from afresh.rates.saa import (
-    ADDED_WHEN_SLOWER,
-    ADDED_WHEN_STUCK,
-    MERGED,
-    ROUND,
-    Move,
-    Round,
-    RoundOrigin,
-    final_ratio,
-    next_move,
-)
+from afresh.rates.saa import MERGED, ROUND, Move, Round, RoundOrigin
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints, nonnegative
 from afresh.values.errors import InputError
 
@@ -41,7 +32,7 @@ _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
 @dataclass(frozen=True, slots=True)
 class SaaRuns:
-    """What SAA origin to on each page: rate, polls spent with the baseline visit, time spent, verdict.
+    """What SAA found of each page: rate, polls spent with the baseline visit, time spent, verdict.
 
     ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` if ``most_polls`` cut it short.
     """
@@ -123,21 +114,15 @@ def _poll_round(
 
 def _moves(pages: _SaaPages, running: Ints, fastest: float, paper: bool) -> Ints:
     """The move of each running page, asked once per distinct state."""
-    states = np.stack(
-        [
-            pages.have[running],
-            pages.changes[running],
-            # Unbounded in the paper's rules and without meaning there: leave them out of the state.
-            pages.doublings[running] * (not paper),
-            pages.divisions[running] * (not paper),
-            2 * pages.frequency[running] <= fastest,
-            pages.origin[running],
-        ]
-    ).astype(np.int64)
+    # Under the paper's rules doublings and divisions are unbounded and without meaning: no part of the state.
+    steps = [counts[running] * (not paper) for counts in (pages.doublings, pages.divisions)]
+    growable = 2 * pages.frequency[running] <= fastest
+    parts = [pages.have[running], pages.changes[running], *steps, growable, pages.origin[running]]
+    states = np.stack(parts).astype(np.int64)
     keys = np.ravel_multi_index(tuple(states), tuple(states.max(axis=1) + 1))
     _, one, which = np.unique(keys, return_index=True, return_inverse=True)
     codes = [
-        _code(next_move(Round(n, x, up, down, bool(grow), _ORIGINS[origin], paper)))
+        _code(saa.next_move(Round(n, x, up, down, bool(grow), _ORIGINS[origin], paper)))
         for n, x, up, down, grow, origin in states[:, one].T.tolist()
     ]
     return np.asarray(codes, np.int64)[which]
@@ -154,7 +139,7 @@ def _finish(pages: _SaaPages, runs: SaaRuns, running: Ints, moves: Ints, most_po
         polls, changes = pages.have[chosen], pages.changes[chosen]
         # What was cut short takes the value that is never 0.
         rule = move if ends else Move.AT_MOST
-        runs.rate[chosen] = final_ratio(rule, polls, changes) * pages.frequency[chosen]
+        runs.rate[chosen] = saa.final_ratio(rule, polls, changes) * pages.frequency[chosen]
         if ends:
             runs.verdict[chosen] = "estimated" if move in (Move.STOP, Move.STOP_LOW) else move.value
 
@@ -174,11 +159,11 @@ def _advance(pages: _SaaPages, running: Ints, moves: Ints) -> None:
     pages.bits[slower, : len(MERGED)] = kept
     pages.have[slower] = len(MERGED)
     pages.changes[slower] = kept.sum(axis=1)
-    pages.target[slower] = len(MERGED) + ADDED_WHEN_SLOWER
+    pages.target[slower] = len(MERGED) + saa.ADDED_WHEN_SLOWER
     pages.divisions[slower] += 1
     pages.origin[slower] = _ORIGINS.index(RoundOrigin.SLOWER)
 
-    pages.target[longer] += ADDED_WHEN_STUCK
+    pages.target[longer] += saa.ADDED_WHEN_STUCK
     pages.origin[longer] = _ORIGINS.index(RoundOrigin.FASTER)
 
 
@@ -223,15 +208,15 @@ def run_trials() -> dict[str, EstimatorTrial]:
     rates = rates[(seen > 0) & (seen < 10)]
     found = rng.binomial(_POLLS, -np.expm1(-rates * _INTERVAL_DAYS))
     polls = np.full(rates.size, _POLLS)
-    saa = simulate_saa(rates, 1 / _INTERVAL_DAYS, rng, paper=True)
-    spent = float(saa.polls.mean())
+    adaptive = simulate_saa(rates, 1 / _INTERVAL_DAYS, rng, paper=True)
+    spent = float(adaptive.polls.mean())
     alike = round(spent) - 1
     longer = rng.binomial(alike, -np.expm1(-rates * _INTERVAL_DAYS))
     estimates = {
         "X/T": (found / (_POLLS * _INTERVAL_DAYS), _POLLS + 1),
         "a = 0.5": (ratio_estimate(polls, found, 0.5) / _INTERVAL_DAYS, _POLLS + 1),
         "a = 0.4": (ratio_estimate(polls, found, 0.4) / _INTERVAL_DAYS, _POLLS + 1),
-        "SAA": (saa.rate, spent),
+        "SAA": (adaptive.rate, spent),
         MORE_POLLS: (ratio_estimate(np.full(rates.size, alike), longer, 0.4) / _INTERVAL_DAYS, alike + 1),
     }
     return {name: EstimatorTrial(name, found / rates, cost) for name, (found, cost) in estimates.items()}
@@ -240,20 +225,18 @@ def run_trials() -> dict[str, EstimatorTrial]:
 def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
     """Which estimator comes nearest: shares of pages within a factor of 1.5, one over the other."""
     share = {name: trial.near for name, trial in made.items()}
-    naive, cho, zhang, saa = (share[name] for name in ("X/T", "a = 0.5", "a = 0.4", "SAA"))
+    naive, cho, zhang, adaptive = (share[name] for name in ("X/T", "a = 0.5", "a = 0.4", "SAA"))
     more = made[MORE_POLLS]
     alike = Correction("1.0", f"with six polls neither comes nearer: {zhang:.1%} and {cho:.1%} of the pages")
     shares = ", ".join(f"{name} {100 * value:.0f} %" for name, value in share.items())
     middles = ", ".join(f"{trial.name} {trial.middle}" for trial in made.values())
-    return Section(
+    return Section.of(
         "Figure 4: pages estimated within a factor of 1.5, one estimator over another",
-        (
-            Check("a = 0.5 over X/T", "> 1", cho / naive),
-            Check("a = 0.4 over X/T", "> 1", zhang / naive),
-            Check("a = 0.4 over a = 0.5", "> 1", zhang / cho, correction=alike),
-            Check("SAA over a = 0.4", "> 1", saa / zhang),
-        ),
-        f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimate/true of the middle 80 % of the pages: "
+        Check("a = 0.5 over X/T", "> 1", cho / naive),
+        Check("a = 0.4 over X/T", "> 1", zhang / naive),
+        Check("a = 0.4 over a = 0.5", "> 1", zhang / cho, correction=alike),
+        Check("SAA over a = 0.4", "> 1", adaptive / zhang),
+        note=f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimate/true of the middle 80 % of them: "
         f"{middles}. SAA, started at a look every five days, spends "
         f"{made['SAA'].polls:.1f} polls a page, the others {_POLLS + 1}; {more.polls:.0f} polls at that "
         "interval, which suits these pages, bring a = 0.4 as near.",

@@ -17,11 +17,12 @@ With a finite horizon H evidence fades: before each poll a ← a₀+(a−a₀)e^
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.likelihood import PollEvidence, bit_evidence, count_evidence, stamp_evidence
+from afresh.rates.likelihood import PollEvidence, bit_evidence
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds, run_starts
@@ -41,7 +42,10 @@ class GammaState:
 
 @dataclass(frozen=True, slots=True)
 class GammaFilter:
-    """Gamma belief from one bit per poll.
+    """Gamma belief from one bit per poll, or from stronger evidence where polls have it.
+
+    After X credible stamps it is Gamma(a+X, b+Σx), x = min(time since modification, t); after N counted
+    changes in a time Σt it is Gamma(a+N, b+Σt).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> gamma = GammaFilter()
@@ -51,10 +55,16 @@ class GammaFilter:
     >>> state = gamma.update(state, polls_from_intervals(2.0, True))
     >>> gamma.rate(state).round(12).tolist()       # (1/2)·(1−1/4)/(1−1/2)
     [0.75]
+    >>> from afresh.rates.likelihood import count_evidence
+    >>> counts = GammaFilter("counts", count_evidence)
+    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
+    >>> counts.rate(counts.update(counts.start(GammaPrior.of(1.0, 5.0), 1), polls)).tolist()
+    [0.2]
     """
 
+    name: str = "gamma"
+    evidence: Callable[[PollTable], PollEvidence] = bit_evidence  # what it looks at in the polls
     horizon: float = math.inf
-    name = "gamma"
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
         rows = prior.for_items(items)
@@ -64,53 +74,12 @@ class GammaFilter:
         """Carry the belief through the polls, in order within each item."""
         return carry_through_polls(state, polls, self.evidence(polls), self.horizon)
 
-    def evidence(self, polls: PollTable) -> PollEvidence:
-        """What the polls say, as far as this estimator looks at it."""
-        return bit_evidence(polls)
-
     def rate(self, state: GammaState) -> Float64s:
         """Posterior mean a/b."""
         return state.shape / state.rate
 
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
         return gamma_interval(state.shape, state.rate, level)
-
-
-class LastModified(GammaFilter):
-    """Gamma belief from the source's own modification times, from one bit where there is none.
-
-    After X credible stamps it is Gamma(a+X, b+Σx), x = min(time since modification, t).
-
-    >>> from afresh.rates.poll_table import polls_from_intervals
-    >>> stamped = LastModified()
-    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], since=[3.0, np.nan])
-    >>> state = stamped.update(stamped.start(GammaPrior.of(1.0, 2.0), 1), polls)
-    >>> state.shape.tolist(), state.rate.tolist()
-    ([2.0], [15.0])
-    """
-
-    name = "last-modified"
-
-    def evidence(self, polls: PollTable) -> PollEvidence:
-        return stamp_evidence(polls)
-
-
-class Counts(GammaFilter):
-    """Gamma belief from exact counts, from one bit where there is none.
-
-    After N changes in a time Σt it is Gamma(a+N, b+Σt).
-
-    >>> from afresh.rates.poll_table import polls_from_intervals
-    >>> counts = Counts()
-    >>> polls = polls_from_intervals([10.0, 10.0], [True, False], item=[0, 0], count=[4, 0])
-    >>> counts.rate(counts.update(counts.start(GammaPrior.of(1.0, 5.0), 1), polls)).tolist()
-    [0.2]
-    """
-
-    name = "counts"
-
-    def evidence(self, polls: PollTable) -> PollEvidence:
-        return count_evidence(polls)
 
 
 def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:

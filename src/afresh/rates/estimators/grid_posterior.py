@@ -35,15 +35,8 @@ from afresh.rates.estimators.grid_integrals import (
 from afresh.rates.likelihood import PollEvidence, best_evidence, log_likelihood
 from afresh.rates.log_ratio import check_level
 from afresh.rates.poll_table import PollTable
+from afresh.rates.priors import grid_prior
 from afresh.rates.priors.gamma_prior import LEAST_MASS, GammaPrior, cell_masses
-from afresh.rates.priors.grid_prior import (
-    FEWEST_FOR_FORM,
-    StaticMixture,
-    fit_grid,
-    fit_grid_groups,
-    fit_lognormal,
-    flat_share,
-)
 from afresh.rates.segments import Segments
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -241,22 +234,22 @@ class GridPosterior:
         started = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
         kinds = fitted.distinct()[0]
         gamma, table = cell_masses(kinds, state.rates), state.log_likelihood
-        mixture = StaticMixture.of(table, state.quiet, gamma[started.kind])
+        mixture = grid_prior.StaticMixture.of(table, state.quiet, gamma[started.kind])
         shares = mixture.shares(started.kind, len(gamma), static)
         changing = 1.0 - mixture.responsible(shares[started.kind])
-        if len(gamma) == 1 and len(table) >= FEWEST_FOR_FORM:
-            lognormal, probable = fit_lognormal(table, state.rates, gamma[0], changing)
+        if len(gamma) == 1 and len(table) >= grid_prior.FEWEST_FOR_FORM:
+            lognormal, probable = grid_prior.fit_lognormal(table, state.rates, gamma[0], changing)
             density = lognormal.mixed_density(started.log_prior, state.rates, probable)
             started = replace(started, log_prior=density)
             gamma = (1.0 - probable) * gamma + probable * lognormal.cell_masses(state.rates)
         share = np.bincount(started.kind, minlength=len(gamma)) / max(started.kind.size, 1)
-        flat = flat_share(table, share @ gamma, changing)
+        flat = grid_prior.flat_share(table, share @ gamma, changing)
         floor = flat / state.rates.size
         floored = (1.0 - flat) * gamma + floor
         if len(gamma) == 1:
-            weights = fit_grid(table, floored[0], changing)[None]
+            weights = grid_prior.fit_grid(table, floored[0], changing)[None]
         else:
-            weights = fit_grid_groups(table, started.kind, len(gamma), share @ floored, changing)
+            weights = grid_prior.fit_grid_groups(table, started.kind, len(gamma), share @ floored, changing)
         cautious = LEARNED_SHARE * weights + (1.0 - LEARNED_SHARE) * floored
         density = np.logaddexp(np.log1p(-flat) + started.log_prior, np.log(floor))
         with np.errstate(divide="ignore"):

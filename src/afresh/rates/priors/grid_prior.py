@@ -98,13 +98,10 @@ def fit_lognormal(
         variance = float(together @ (log_rate - mean) ** 2) - blur
         fitted = LogNormalPrior(mean, float(np.sqrt(max(variance, NARROWEST**2))))
         masses = fitted.cell_masses(rates)
-    own, other = (_log_probability(likelihood, each, rows) for each in (masses, gamma))
+    mixed = (np.maximum(likelihood @ each, np.finfo(float).tiny) for each in (masses, gamma))
+    own, other = (float(rows @ np.log(each)) for each in mixed)
     gain = own - other - FORM_MARGIN
     return fitted, float(1.0 / (1.0 + np.exp(-np.clip(gain, -700.0, 700.0))))
-
-
-def _log_probability(likelihood: Float64s, masses: Float64s, rows: Float64s) -> float:
-    return float(rows @ np.log(np.maximum(likelihood @ masses, np.finfo(float).tiny)))
 
 
 STATIC_MARGIN = 8.0  # after three polls slow items look static: 7 was seen where none was

@@ -10,7 +10,7 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request
 from afresh.sources.http.ip_addresses import NEVER
-from afresh.sources.http.robots import AGENT, RobotsCache, RobotsNote, RobotsRules, robots_limits
+from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.statuses import (
     PERMANENT,
@@ -123,7 +123,7 @@ class PoliteClient:
         """Return the rules of the robots.txt for ``url``; its crawl delay applies from now on."""
 
         async def fetch(place: str) -> Reply:
-            limits = robots_limits(self._limits)
+            limits = replace(self._limits, max_bytes=MAX_BYTES)
             return await self._send(Request(place, default_headers(self._settings), limits, cut=True), cost)
 
         rules = await self._robots.rules(url, fetch)

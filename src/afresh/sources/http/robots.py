@@ -12,12 +12,12 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protego import Protego
 
-from afresh.sources.http.fetcher import Reply, ResponseLimits
+from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.statuses import REDIRECTS
 from afresh.sources.http.urls import host_group, resolve_link
 from afresh.sources.text_decoding import decode
@@ -91,11 +91,6 @@ def robots_url(url: str) -> str:
     if root is None:
         raise UsageError(f"{url[:100]!r} is not an http or https address")
     return f"{root[0]}/robots.txt"
-
-
-def robots_limits(limits: ResponseLimits) -> ResponseLimits:
-    """Return the limits of a page with the size that robots.txt may have."""
-    return replace(limits, max_bytes=MAX_BYTES)
 
 
 def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Self
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
@@ -31,21 +31,13 @@ class HostBackoffError(Exception):
         self.wait_s, self.spaced = wait_s, spaced
 
 
+@dataclass(slots=True)
 class RequestSlot:
-    """The permission for one request, held with ``async with``; the holder records how the request ended."""
+    """The permission for one request, in which its holder records how the request ended."""
 
-    def __init__(self, throttle: HostThrottle, group: str) -> None:
-        self._throttle, self.group = throttle, group
-        self.condition: HostCondition = "fine"
-        self.retry_after_s: float | None = None
-        self.why = ""
-
-    async def __aenter__(self) -> Self:
-        await self._throttle.acquire(self.group)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._throttle.release(self)
+    condition: HostCondition = "fine"
+    retry_after_s: float | None = None
+    why: str = ""
 
 
 class HostThrottle:
@@ -96,16 +88,22 @@ class HostThrottle:
                     host, next_s=next_s, failures=max(host.failures, backoff.failures), why=backoff.why
                 )
 
-    def slot(self, group: str) -> RequestSlot:
-        """Return a slot; ``async with`` waits for it, or raises ``HostBackoffError``."""
-        return RequestSlot(self, group)
+    @asynccontextmanager
+    async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
+        """Wait until one more request to the group may start, or raise ``HostBackoffError``; the request
+        lasts as long as the block."""
+        await self._acquire(group)
+        slot = RequestSlot()
+        try:
+            yield slot
+        finally:
+            self._release(group, slot)
 
     def close(self) -> None:
         """Withdraw the rules of this source from the hosts."""
         self._hosts.unregister(self._source, self._rules)
 
-    async def acquire(self, group: str) -> None:
-        """Wait until one more request to the group may start, and record that it starts now."""
+    async def _acquire(self, group: str) -> None:
         hosts = self._hosts
         queue = hosts.queues.setdefault(group, HostQueue())
         queue.waiters += 1
@@ -121,8 +119,8 @@ class HostThrottle:
             if not queue.waiters:
                 del hosts.queues[group]
 
-    def release(self, slot: RequestSlot) -> None:
-        now_s, hosts, group = self._context.clock.elapsed_s(), self._hosts, slot.group
+    def _release(self, group: str, slot: RequestSlot) -> None:
+        now_s, hosts = self._context.clock.elapsed_s(), self._hosts
         rules = hosts.politeness(group, self._rules)
         hosts.states[group] = record_end(
             hosts.states[group], rules, now_s, slot.condition, slot.retry_after_s, slot.why

@@ -23,13 +23,14 @@ from afresh.sources.http.settings import all_secrets, secret_headers
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group, origin
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import redactor
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
-ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[SearchRecord, ...], int | None]]
+ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], int | None]]
 """Reads records and total from the body of an answer and its media type."""
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
@@ -50,7 +51,7 @@ class AnswerReader:
     ...     fields={"price": "absolute"})
     >>> read = AnswerReader(settings)
     >>> read.page(b'{"count": "1", "data": [{"id": 7, "price": 2.5}]}', "application/json")
-    ((SearchRecord(key='7', fields={'price': 2.5}),), 1)
+    ((KeyedRecord(key='7', fields={'price': 2.5}),), 1)
     >>> read.page(b"busy", "text/plain")
     Traceback (most recent call last):
     afresh.sources.search.http_server.AnswerError: not JSON: it begins with 'busy'
@@ -65,7 +66,7 @@ class AnswerReader:
             name: _finder(settings.path_of(name)) for name in settings.fields
         }
 
-    def page(self, body: bytes, media_type: str) -> tuple[tuple[SearchRecord, ...], int | None]:
+    def page(self, body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
         """Return the records of a page, and the total that it reports."""
         answer = _parse(body, media_type)
         rows = self._rows(answer)
@@ -83,7 +84,7 @@ class AnswerReader:
         is_number = isinstance(total, int | float) and not isinstance(total, bool)
         return int(total) if is_number and 0 <= total < 1e15 else None
 
-    def record(self, body: bytes, media_type: str) -> tuple[SearchRecord, ...]:
+    def record(self, body: bytes, media_type: str) -> tuple[KeyedRecord, ...]:
         """Return the record of a look-up, which comes alone or as the only row; nothing if it is empty."""
         answer = _parse(body, media_type)
         rows = self._rows(answer) if isinstance(answer, dict) else answer
@@ -91,7 +92,7 @@ class AnswerReader:
             return tuple(self._record(row) for row in rows)
         return (self._record(answer),) if answer else ()
 
-    def _record(self, row: object) -> SearchRecord:
+    def _record(self, row: object) -> KeyedRecord:
         key = self._key(row)
         if not isinstance(key, str | int | float) or isinstance(key, bool) or key == "":
             path = self._settings.path_of(self._settings.key)
@@ -99,7 +100,7 @@ class AnswerReader:
         fields = {name: find(row) for name, find in self._fields.items()}
         if not fields and isinstance(row, dict):
             fields = row
-        return SearchRecord(str(key), fields)
+        return KeyedRecord(str(key), fields)
 
 
 def _finder(path: str) -> Callable[[Any], Any]:
@@ -153,7 +154,7 @@ class HttpSearchServer(SearchServer):
     async def look_up(self, key: str) -> SearchResults:
         """See ``SearchServer``. A 404 means that there is no such record."""
 
-        def read(body: bytes, media_type: str) -> tuple[tuple[SearchRecord, ...], int | None]:
+        def read(body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
             return self._reader.record(body, media_type), None
 
         return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)

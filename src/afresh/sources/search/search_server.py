@@ -6,8 +6,8 @@ A file of records can be one too, for planning and simulation; it is read again 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
@@ -16,15 +16,8 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import LocalRelation, TextColumns, read_columns
 from afresh.sources.search.settings import SearchSettings
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRecord:
-    """One record of an answer: its key as text, and its fields by name."""
-
-    key: str
-    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +26,7 @@ class SearchResults:
     is how many records match altogether, None if the server does not say. ``refused``: we may not ask.
     ``retry_after_s``: the server must be left alone that long; ``busy``: it said so itself."""
 
-    records: tuple[SearchRecord, ...] = ()
+    records: tuple[KeyedRecord, ...] = ()
     total: int | None = None
     requests: int = 1
     bytes: int = 0
@@ -127,9 +120,9 @@ class FileSearchServer(SearchServer):
         self._rows = {key: row for row, key in enumerate(keys)}
         self._stamp = stamp
 
-    def _record(self, key: str) -> SearchRecord:
+    def _record(self, key: str) -> KeyedRecord:
         row, names = self._rows[key], self._settings.fields or self._columns.texts
-        return SearchRecord(key, {name: self._columns.texts[name][row] for name in names})
+        return KeyedRecord(key, {name: self._columns.texts[name][row] for name in names})
 
 
 def file_stamp(place: str) -> tuple[int, int] | None:

@@ -25,7 +25,6 @@ from afresh.sources.search.relation import LocalRelation, display_place, is_post
 from afresh.sources.search.saved_records import SearchState, read_state
 from afresh.sources.search.search_server import (
     FileSearchServer,
-    SearchRecord,
     SearchResults,
     SearchServer,
     file_stamp,
@@ -35,6 +34,7 @@ from afresh.sources.search.search_server import (
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.arrays import Float64s
 from afresh.values.backoff import Backoff
 from afresh.values.errors import AfreshError, InputError, UsageError
@@ -71,9 +71,7 @@ class SearchSource(SingleGroupSource):
         self._tracker = RecordTracker(self._relation, self._measures)
         self._planner = self._make_planner(self._relation)
         self._lock = asyncio.Lock()
-        self._unrequested: dict[
-            str, SearchRecord
-        ] = {}  # records that came with others and are not handed out
+        self._unrequested: dict[str, KeyedRecord] = {}  # records that came with others and are not handed out
         self._removed: set[str] = set()  # keys that left the relation, which the engine does not know yet
         self._passes: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
@@ -262,7 +260,7 @@ class SearchSource(SingleGroupSource):
         self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
         """Give each lease its record, and keep the other records of the relation for later."""
-        by_key: dict[str, list[SearchRecord]] = {}
+        by_key: dict[str, list[KeyedRecord]] = {}
         for record in results.records:
             by_key.setdefault(record.key, []).append(record)
         known = [self._relation.rows[key] for key in by_key if key in self._relation.rows]
@@ -283,7 +281,7 @@ class SearchSource(SingleGroupSource):
                 found.append(None)
         return found
 
-    def _compare(self, lease: Lease, records: Sequence[SearchRecord]) -> Fetched:
+    def _compare(self, lease: Lease, records: Sequence[KeyedRecord]) -> Fetched:
         settings, fields = self._settings, records[0].fields
         if any(other.fields != fields for other in records):
             problem = f"{len(records)} different records have this key in one answer: it must be unique"

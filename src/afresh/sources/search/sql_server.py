@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
-from afresh.sources.search.search_server import SearchRecord, SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
-from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
+from afresh.sources.sql.connections import (
+    KeyedRecord,
+    PostgresConnection,
+    SqliteConnection,
+    keyed_records,
+)
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import quote_identifier
@@ -20,7 +25,7 @@ from afresh.sources.sql.sessions import quote_identifier
 _LOCK_S = 5.0
 _TWO = 2  # rows read for one key: enough to see that it is not unique
 
-Found: TypeAlias = tuple[list[SearchRecord], int]
+Found: TypeAlias = tuple[list[KeyedRecord], int]
 """Records, and how many match altogether."""
 
 
@@ -41,13 +46,13 @@ class SqliteSearchSession(SqliteConnection):
         where = f"FROM {self._table} WHERE {self._table} MATCH ?"
         total = self.table(f"SELECT count(*) {where}", (query,))[1][0][0]
         text = f"SELECT {self._columns} {where} ORDER BY rowid LIMIT {count} OFFSET {offset}"
-        return _records(self.table(text, (query,))), total
+        return keyed_records(self.table(text, (query,))), total
 
     def record(self, key: str) -> Found:
         """Return the records of a key."""
         name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
-        rows = _records(self.table(text, (key,)))
+        rows = keyed_records(self.table(text, (key,)))
         return rows, len(rows)
 
 
@@ -71,12 +76,12 @@ class PostgresSearchSession(PostgresConnection):
             f"SELECT {self._columns} FROM {self._table} WHERE {where} "
             f"ORDER BY {quote_identifier(settings.key)} LIMIT {count} OFFSET {offset}"
         )
-        return _records(self.table(text, values)), int(total)
+        return keyed_records(self.table(text, values)), int(total)
 
     def record(self, key: str) -> Found:
         name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE {name}::text = %s LIMIT {_TWO}"
-        rows = _records(self.table(text, (key,)))
+        rows = keyed_records(self.table(text, (key,)))
         return rows, len(rows)
 
     def _vector(self, keyword: Keyword) -> str:
@@ -125,12 +130,6 @@ class SqlSearchServer(SearchServer):
             except SqlError as error:
                 return SearchResults(problem=str(error), seconds=clock.elapsed_s() - start_s)
         return SearchResults(tuple(records), total, seconds=clock.elapsed_s() - start_s)
-
-
-def _records(table: tuple[list[str], list[tuple[Any, ...]]]) -> list[SearchRecord]:
-    """Make records of a result whose first column is the key as text."""
-    names, rows = table
-    return [SearchRecord(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
 
 
 def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,20 @@ _CONNECT_S = 10
 _SILENCE_S = 30  # a broken network is noticed within this time
 _AS_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json")
 _BUSY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRecord:
+    """One row of a result: its key as text, and its fields by name."""
+
+    key: str
+    fields: Mapping[str, object]
+
+
+def keyed_records(table: tuple[list[str], list[tuple[Any, ...]]]) -> list[KeyedRecord]:
+    """Make records of a result whose first column is the key as text."""
+    names, rows = table
+    return [KeyedRecord(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
 
 
 class PostgresConnection:

@@ -6,26 +6,23 @@ The query of the settings becomes a subquery; it is never changed itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from afresh.sources.secrets import Secret
-from afresh.sources.sql.connections import PostgresConnection, SqliteConnection
+from afresh.sources.sql.connections import (
+    KeyedRecord,
+    PostgresConnection,
+    SqliteConnection,
+    keyed_records,
+)
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.settings import SqlSettings
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseRow:
-    """One row of the query: its key as text, and its columns by name."""
-
-    key: str
-    columns: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,6 @@ def check_columns(names: list[str], settings: SqlSettings) -> None:
             raise SqlError(f"{setting}: the query has no column {name!r}, only {', '.join(names)}")
 
 
-def _database_rows(table: tuple[list[str], list[tuple[object, ...]]]) -> list[DatabaseRow]:
-    """Make rows of a result whose first column is the key as text."""
-    names, rows = table
-    return [DatabaseRow(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
-
-
 class SqliteSession(SqliteConnection):
     """What the source asks of a SQLite file; others may write to it meanwhile. May raise ``SqlError``."""
 
@@ -103,7 +94,7 @@ class SqliteSession(SqliteConnection):
             self.close()
             raise
 
-    def rows(self, keys: list[str]) -> list[DatabaseRow]:
+    def rows(self, keys: list[str]) -> list[KeyedRecord]:
         """Return the rows with these keys (as texts and, where they look like it, as numbers), in any order.
 
         ``row_limit`` rows at most are read.
@@ -114,7 +105,7 @@ class SqliteSession(SqliteConnection):
             f"SELECT CAST(q.{self._key} AS TEXT), q.* {self._from} "
             f"WHERE q.{self._key} IN ({marks}) LIMIT {row_limit(keys)}"
         )
-        return _database_rows(self.table(text, values))
+        return keyed_records(self.table(text, values))
 
     def newest(self) -> object:
         """Return the highest value of the cursor for ``list_keys``, None if there is none."""
@@ -147,13 +138,13 @@ class PostgresSession(PostgresConnection):
             self.close()
             raise
 
-    def rows(self, keys: list[str]) -> list[DatabaseRow]:
+    def rows(self, keys: list[str]) -> list[KeyedRecord]:
         text = (
             f"SELECT q.{self._key}::text, q.* {self._from} "
             f"WHERE q.{self._key} = ANY (%s::text[]::{self._types[self._settings.key]}[]) "
             f"LIMIT {row_limit(keys)}"
         )
-        return _database_rows(self.table(text, (keys,)))
+        return keyed_records(self.table(text, (keys,)))
 
     def newest(self) -> object:
         return self.query(f"SELECT max(q.{self._cursor})::text {self._from}")[0][0]

@@ -19,16 +19,10 @@ from afresh.sources.context import SourceContext
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
+from afresh.sources.sql.connections import KeyedRecord
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
-from afresh.sources.sql.sessions import (
-    DatabaseRow,
-    KeyListing,
-    PostgresSession,
-    SqliteSession,
-    SqlSession,
-    row_limit,
-)
+from afresh.sources.sql.sessions import KeyListing, PostgresSession, SqliteSession, SqlSession, row_limit
 from afresh.sources.sql.settings import SqlSettings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -172,22 +166,22 @@ class SqlSource(SingleGroupSource):
             return Fetched("refused", problem=str(error))
         return Fetched("failed", problem=str(error), retry_after_s=self._polls.backoff_s())
 
-    def _fetched(self, leases: Sequence[Lease], rows: list[DatabaseRow]) -> list[Fetched]:
+    def _fetched(self, leases: Sequence[Lease], rows: list[KeyedRecord]) -> list[Fetched]:
         if len(rows) >= row_limit([lease.key for lease in leases]):
             words = f"key: {self._settings.key!r} is not unique: {len(rows)} rows for {len(leases)} keys"
             return [Fetched("failed", problem=words)] * len(leases)
-        by_key: dict[str, list[DatabaseRow]] = {}
+        by_key: dict[str, list[KeyedRecord]] = {}
         for row in rows:
             by_key.setdefault(row.key, []).append(row)
         return [self._compare(lease, by_key.get(lease.key, [])) for lease in leases]
 
-    def _compare(self, lease: Lease, rows: list[DatabaseRow]) -> Fetched:
+    def _compare(self, lease: Lease, rows: list[KeyedRecord]) -> Fetched:
         settings = self._settings
         if not rows:
             return Fetched("gone", problem="the query has no row with this key")
         if len(rows) > 1:
             return Fetched("failed", problem=f"{len(rows)} rows have this key: it must be unique")
-        columns = rows[0].columns
+        columns = rows[0].fields
         content = row_json(columns.items())
         if len(content) > settings.max_size:
             words = f"the row has {len(content)} bytes, more than {settings.max_size}"

@@ -157,7 +157,7 @@ class ViewSource(SingleGroupSource):
             await self._context.admit(lease.group)
             start_s = clock.elapsed_s()
             try:
-                seen = await self._read_catalogue(self._refreshes)
+                seen = await self.read_catalogue(self._refreshes)
                 if lease.key not in seen.views:
                     words = "there is no such materialised view among those selected: names are schema.view"
                     return Fetched("gone", problem=words, requests=1, seconds=clock.elapsed_s() - start_s)
@@ -207,12 +207,9 @@ class ViewSource(SingleGroupSource):
         await self._refreshes.close()
         await self._readings.close()
 
-    async def read_catalogue(self) -> Catalogue:
-        """Read the catalogue and its counters on the connection for readings."""
-        return await self._read_catalogue(self._readings)
-
-    async def _read_catalogue(self, thread: ConnectionThread[ViewSession]) -> Catalogue:
-        now_s = self._context.clock.now_s()
+    async def read_catalogue(self, thread: ConnectionThread[ViewSession] | None = None) -> Catalogue:
+        """Read the catalogue and its counters, on the connection for readings unless another is given."""
+        now_s, thread = self._context.clock.now_s(), thread or self._readings
         return await thread.run(lambda session: session.catalogue(now_s), _READING_S, retry=True)
 
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:

@@ -111,7 +111,7 @@ def _keep_states(
     store: SqlStore[Connection], connection: Connection, polls: Sequence[changes.AcceptedPoll]
 ) -> None:
     database = store.database
-    runs = store.observations.append(connection, changes.recent_runs(polls))
+    runs = store.observations.append(connection, polls)
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
     store.observations.add_audits(connection, changes.observations_of(polls))

@@ -22,11 +22,8 @@ _ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
 class PostgresUpkeep(SqlUpkeep[Connection]):
     """Implements ``Upkeep``; backups are SQLite files."""
 
+    _database: PostgresDatabase
     contradictions = ("tally", "references", "newest", "orphans", "sizes")
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        super().__init__(database)
-        self._schema = database
 
     def check(self, sample: int | None = None) -> list[str]:
         return self._database.snapshot(lambda connection: list(self._problems(connection, sample)))
@@ -34,11 +31,11 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
     def vacuum(self) -> None:
         # PostgreSQL gives the empty ends of tables back to the machine.
         for (table,) in self._fetch("tables"):
-            self._schema.execute_outside_transaction(f"VACUUM (ANALYZE) {table}")
+            self._database.execute_outside_transaction(f"VACUUM (ANALYZE) {table}")
 
     def backup(self, target: Path) -> None:
         with write_then_replace(target) as file, SqliteStore(file) as copy:
-            copy_store(PostgresTables(self._schema), copy.tables)
+            copy_store(PostgresTables(self._database), copy.tables)
 
     def stats(self) -> StoreStats:
         # PostgreSQL uses the free space inside its tables again and does not tell how much there is.
@@ -67,14 +64,11 @@ class PostgresTables(SqlTables[Connection]):
             "audit": {**same_columns(*_AUDIT), "changed": lambda row: bool(row[_AUDIT.index("changed")])}
         },
     }
+    database: PostgresDatabase
     parameter = "%({})s"
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        super().__init__(database)
-        self._schema = database
-
     def snapshot(self) -> AbstractContextManager[Connection]:
-        return self._schema.separate_snapshot()
+        return self.database.separate_snapshot()
 
     def _insert(
         self, connection: Connection, home: str, columns: list[str], rows: list[list[object]]

@@ -96,11 +96,6 @@ def new_copies(
     return [(poll, copy, media_types[media_type]) for poll, copy, media_type in new]
 
 
-def recent_runs(polls: Sequence[AcceptedPoll]) -> list[tuple[bytes | None, Observation | None]]:
-    """Return each item's run of the latest observations, and the observation to append."""
-    return [(poll.before.recent, poll.outcome.observation) for poll in polls]
-
-
 def observations_of(polls: Sequence[AcceptedPoll]) -> list[Observation]:
     """Return the observations of the polls that told something."""
     return [seen for poll in polls if (seen := poll.outcome.observation) is not None]

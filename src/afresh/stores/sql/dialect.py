@@ -110,10 +110,6 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         """Return the rows of one statement that reads."""
         return self.read(lambda connection: self.rows(connection, statement, given or {}))
 
-    def execute(self, statement: str, given: Parameters, *, durable: bool = True) -> list[Row]:
-        """Run one statement that writes, as a transaction of its own, and return its rows."""
-        return self.write(lambda connection: self.rows(connection, statement, given), durable=durable)
-
     @contextmanager
     def reader(self) -> Iterator[Fetch]:
         """Give a function like ``fetch`` for many statements, each of which sees a moment of its own."""
@@ -162,7 +158,7 @@ class SqlGroup(Generic[ConnectionT]):
 
     def _execute(self, name: str, /, *, durable: bool = True, **given: Any) -> list[Row]:
         """Run the statement ``name``, which writes, as a transaction of its own, and return its rows."""
-        return self._database.execute(self._sql[name], given, durable=durable)
+        return self._database.write(lambda connection: self._rows(connection, name, given), durable=durable)
 
     def _rows(self, connection: ConnectionT, name: str, given: Parameters) -> list[Row]:
         """Run the statement ``name`` inside a transaction, and return its rows."""

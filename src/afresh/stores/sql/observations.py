@@ -12,13 +12,9 @@ from itertools import islice
 
 import numpy as np
 
-from afresh.stores.codecs import (
-    append_observations,
-    count_observations,
-    decode_runs,
-    last_time_us,
-)
-from afresh.stores.rows import audit_columns, audit_rows, group_by_item
+from afresh.stores.codecs import append_observations, count_observations, decode_runs, last_time_us
+from afresh.stores.rows import group_by_item, observation_columns
+from afresh.stores.sql.commit_changes import AcceptedPoll
 from afresh.stores.sql.dialect import ConnectionT, Fetch, SqlDatabase, SqlGroup
 from afresh.stores.store import Observations, Retention
 from afresh.values.errors import InputError
@@ -57,7 +53,7 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             self._database.write(partial(self._add_batch, batch=batch))
 
     def audits(self, since_s: float) -> ObservationColumns:
-        return audit_columns(self._fetch("audits", since=since_s))
+        return observation_columns([(*row, True) for row in self._fetch("audits", since=since_s)])
 
     def _add_batch(self, connection: ConnectionT, batch: list[tuple[int, list[Observation]]]) -> None:
         self._database.lock_states(connection, [item_id for item_id, _ in batch])
@@ -87,13 +83,12 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
             yield [item_id for (item_id,) in found]
             last = found[-1][0]
 
-    def append(
-        self, connection: ConnectionT, polls: Sequence[tuple[bytes | None, Observation | None]]
-    ) -> list[bytes | None]:
-        """Append observations to the latest runs of items; a full run is sealed, the next one is empty."""
+    def append(self, connection: ConnectionT, polls: Sequence[AcceptedPoll]) -> list[bytes | None]:
+        """Return the latest runs of items with their polls appended; full runs are sealed, and then None."""
         recent: list[bytes | None] = []
         full = []
-        for run, seen in polls:
+        for poll in polls:
+            run, seen = poll.before.recent, poll.outcome.observation
             grown = run if seen is None else append_observations(run, [seen])
             if seen is not None and grown is not None and len(grown) >= _FULL_RUN_BYTES:
                 full.append((seen.item_id, grown))
@@ -104,7 +99,8 @@ class SqlObservations(SqlGroup[ConnectionT], Observations):
 
     def add_audits(self, connection: ConnectionT, seen: Sequence[Observation]) -> None:
         """Add those observations that are audits to the list of audits, and cut it at its beginning."""
-        table = audit_rows(seen)
+        audits = [one for one in seen if one.audit]
+        table = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in audits]
         if table:
             self._database.run_many(connection, self._sql["add_audits"], _AUDIT, table)
             self._rows(connection, "trim_audits", {"kept": self._retention.audits})

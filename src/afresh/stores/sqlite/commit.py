@@ -36,7 +36,7 @@ def commit(
         polls, refused = changes.separate_refused(outcomes, copies, locked)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
             _keep_copy(connection, poll, copy, media_type_id, store.retention.versions)
-        runs = store.observations.append(connection, changes.recent_runs(polls))
+        runs = store.observations.append(connection, polls)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
         observations = changes.observations_of(polls)

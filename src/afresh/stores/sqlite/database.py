@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from afresh.stores.rows import Row
@@ -26,7 +26,6 @@ from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
 
-_OLDEST = (3, 35, 0)  # RETURNING
 # A reader drops its cache with every commit of others, a millisecond for ten megabytes; the writer's lasts.
 _WRITER_KIB, _READER_KIB = 64 * 1024, 8 * 1024
 _LOG_PAGES = 16 * 1024  # written back to the file after 64 MiB: pages changed often go there once
@@ -39,6 +38,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
     package = __package__
     survives_alone = False
+    oldest: ClassVar[tuple[int, int]] = (3, 35)  # RETURNING
 
     def __init__(
         self,
@@ -50,8 +50,9 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         migrations: tuple[str, ...] | None = None,
     ) -> None:
         """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
-        if sqlite3.sqlite_version_info < _OLDEST:
-            raise StoreError(f"SQLite is {sqlite3.sqlite_version}: 3.35 or newer is needed")
+        if sqlite3.sqlite_version_info < self.oldest:
+            needed = ".".join(map(str, self.oldest))
+            raise StoreError(f"SQLite is {sqlite3.sqlite_version}: {needed} or newer is needed")
         if (read_only or not create) and not _exists(path):
             raise StoreMissingError(f"there is no store at {path}")
         self.path, self.name, self.read_only, self._timeout_s = path, str(path), read_only, timeout_s
@@ -261,7 +262,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
     def _connect(self, mode: str, cache_kib: int = _READER_KIB) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self._place))}?mode={mode}",
+            self._uri(mode),
             uri=True,
             timeout=self._timeout_s,
             isolation_level=None,
@@ -275,6 +276,9 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             connection.close()
             raise
         return connection
+
+    def _uri(self, mode: str) -> str:
+        return f"file:{quote(str(self._place))}?mode={mode}"
 
     def _require_open(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         if connection is None or self._closed:

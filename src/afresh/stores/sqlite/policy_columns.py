@@ -5,25 +5,20 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from afresh.stores.rows import Row
+from afresh.stores.rows import Row, arrays_and_beliefs
 from afresh.stores.sql.groups import SqlPlan
 from afresh.stores.sqlite.database import SqliteDatabase
-from afresh.values.arrays import Float64s
-from afresh.values.stored import Ids, PolicyColumns
+from afresh.values.stored import PolicyColumns
 
 _TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 3  # NULL becomes NaN
 _USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rate; see plan.sql
 
 
 class SqlitePlan(SqlPlan[sqlite3.Connection]):
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._separate_connection = database.separate_connection
+    _database: SqliteDatabase
 
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, aside: bool = False
@@ -31,14 +26,15 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
         # Each batch is a short transaction, so that the log never waits for a slow reader. For every row that
         # SQLite gives, a thread waits until the busy ones release the interpreter: ``aside`` takes a batch as
         # one row of lists, at twice the work.
-        with self._separate_connection() as connection:
+        with self._database.separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
                 rows = self._read(connection, "lists" if aside else "columns", after=after_id, limit=batch)
-                columns = _from_lists(rows[0]) if aside else _from_rows(rows)
-                if columns.ids.size == 0:
+                columns = _read_lists(rows[0]) if aside else arrays_and_beliefs(rows, _TYPES)
+                ids = columns[0]
+                if ids.size == 0:
                     return
-                first_id, after_id = int(columns.ids[0]), int(columns.ids[-1])
+                first_id, after_id = int(ids[0]), int(ids[-1])
                 limits = self._read(connection, "limits", first=first_id, last=after_id)
                 connection.execute("ROLLBACK")
                 yield _with_limits(columns, limits)
@@ -48,7 +44,8 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
 
         def work(connection: sqlite3.Connection) -> PolicyColumns:
             rows = self._read(connection, "columns_of", ids=wanted)
-            return _with_limits(_from_rows(rows), self._read(connection, "limits_of", ids=wanted))
+            limits = self._read(connection, "limits_of", ids=wanted)
+            return _with_limits(arrays_and_beliefs(rows, _TYPES), limits)
 
         return self._database.snapshot(work)
 
@@ -56,46 +53,22 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
         return self._database.rows(connection, self._sql[name], given)
 
 
-class _Columns(NamedTuple):
-    """The columns of every item, without the limits that few items have."""
-
-    ids: Ids
-    source: Ids
-    group: Ids
-    status: npt.NDArray[np.int8]
-    weight: Float64s
-    polled_s: Float64s
-    due_s: Float64s
-    sizes: Ids
-    beliefs: bytes
-
-
-def _from_rows(rows: list[Row]) -> _Columns:
-    columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 8
-    numbers = (np.array(column, dtype=dtype) for column, dtype in zip(columns, _TYPES, strict=False))
-    beliefs = columns[-1]
-    sizes = np.fromiter(map(len, beliefs), dtype=np.int64, count=len(beliefs))
-    fields: Row = (*numbers, sizes, b"".join(beliefs))
-    return _Columns(*fields)
-
-
-def _from_lists(row: Row) -> _Columns:
-    """Return the columns from the one row of ``lists``, which is NULL if there are no items."""
+def _read_lists(row: Row) -> Row:
+    """Return what ``arrays_and_beliefs`` does, from the one row of ``lists``: NULL if there are no items."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")
         for text, dtype in zip(numbers, (*_TYPES, np.int64), strict=True)
     )
-    fields: Row = (*columns, bytes.fromhex(beliefs))
-    return _Columns(*fields)
+    return (*columns, bytes.fromhex(beliefs))
 
 
-def _with_limits(columns: _Columns, limits: list[Row]) -> PolicyColumns:
+def _with_limits(columns: Row, limits: list[Row]) -> PolicyColumns:
     """Return the columns with the ``limits`` of the few items that have any."""
     limited, *given = zip(*limits, strict=True) if limits else [()] * 5
-    places = np.searchsorted(columns.ids, np.array(limited, dtype=np.int64))
-    costs = [np.full(columns.ids.size, usual) for usual in _USUAL]
+    ids = columns[0]
+    rows = np.searchsorted(ids, np.array(limited, dtype=np.int64))
+    costs = [np.full(ids.size, usual) for usual in _USUAL]
     for cost, values in zip(costs, given, strict=True):
-        cost[places] = np.array(values, dtype=np.float64)
-    fields: Row = (*columns[:5], *costs, *columns[5:])
-    return PolicyColumns(*fields)
+        cost[rows] = np.array(values, dtype=np.float64)
+    return PolicyColumns(*columns[:5], *costs, *columns[5:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from afresh.stores.sql.groups import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
@@ -27,6 +28,8 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
     ['https://example.org/']
     """
 
+    database_type: ClassVar[type[SqliteDatabase]] = SqliteDatabase
+
     def __init__(
         self,
         path: Path,
@@ -37,7 +40,7 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         retention: Retention | None = None,
     ) -> None:
         """Open the file, create or upgrade it; ``timeout_s`` is how long to wait for other writers."""
-        database = SqliteDatabase(path, create=create, read_only=read_only, timeout_s=timeout_s)
+        database = self.database_type(path, create=create, read_only=read_only, timeout_s=timeout_s)
         super().__init__(database, retention or Retention())
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)

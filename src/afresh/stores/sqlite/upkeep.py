@@ -24,15 +24,12 @@ _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite itsel
 
 
 class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
+    _database: SqliteDatabase
     contradictions = ("tally", "references", "newest", "payloads")
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._file = database
 
     def check(self, sample: int | None = None) -> list[str]:
         try:
-            with self._file.separate_connection() as connection:
+            with self._database.separate_connection() as connection:
                 connection.execute("BEGIN")
                 # Contents of a file that SQLite itself finds broken are not worth reading.
                 return list(_damage(connection)) or list(self._problems(connection, sample))
@@ -40,16 +37,17 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
             return [str(error)]
 
     def vacuum(self) -> None:
-        with self._file.outside_transaction() as connection:
+        with self._database.outside_transaction() as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def backup(self, target: Path) -> None:
-        if target.exists() and target.samefile(self._file.path):
+        own = self._database.path
+        if target.exists() and own.exists() and target.samefile(own):
             raise InputError(f"{target} is the store itself: give the backup another name")
         with (
             write_then_replace(target) as file,
-            self._file.separate_connection() as source,
+            self._database.separate_connection() as source,
             translate_errors(file),
             closing(sqlite3.connect(file)) as copy,
         ):
@@ -61,7 +59,7 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
             counts = connection.execute(self._sql["stats"]).fetchone()
             pragmas = ("freelist_count", "page_size")
             free, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
-            path = self._file.path
+            path = self._database.path
             parts = (path, path.with_name(path.name + "-wal"))
             return (*counts, sum(part.stat().st_size for part in parts if part.exists()), free * page)
 
@@ -93,19 +91,16 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             "payload": {"content_id": "id", "data": "data"},
         },
     }
+    database: SqliteDatabase
     parameter = ":{}"
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._file = database
 
     @property
     def name(self) -> str:
-        return str(self._file.path.absolute())
+        return str(self.database.path.absolute())
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        with self._file.separate_connection() as connection:
+        with self.database.separate_connection() as connection:
             connection.execute("BEGIN")
             yield connection
 

@@ -17,7 +17,6 @@ _MOST_BINS, _FEWEST_AUDITS = 24, 5
 
 
 def compute_series(snapshot: StatusSnapshot) -> SeriesOut:
-    """Return the course of the last day, audits in bins, requests per minute, and the budget."""
     course = snapshot.course
     requests: Counter[float] = Counter()
     for row in snapshot.ledger:

@@ -45,11 +45,9 @@ _WELL_ABOVE = 1.1  # times the budget; an engine never spends so much more than 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number of the dashboard; ``value`` is a function or a path of attributes, such as ``status.due``.
-
     ``name`` is the ``data-field`` of its text on the page and in live updates, and ``text`` formats it; a
     figure without a name is not on the page. ``metric`` is its name in ``/metrics``, after ``afresh_``, and
-    ``meaning`` the help text there.
-    """
+    ``meaning`` the help text there."""
 
     value: str | Callable[[StatusSnapshot], float]
     name: str = ""
@@ -58,7 +56,6 @@ class Figure:
     meaning: str = ""
 
     def read(self, snapshot: StatusSnapshot) -> float:
-        """Return the number as it is in a snapshot."""
         value = attrgetter(self.value) if isinstance(self.value, str) else self.value
         return float(value(snapshot))
 
@@ -111,14 +108,6 @@ def budget_share(snapshot: StatusSnapshot) -> float:
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
 
 
-def _format_audited(value: float) -> str:
-    return "none yet" if math.isnan(value) else format_share(value)
-
-
-def _format_failing(value: float) -> str:
-    return f"{format_whole(value)} waiting after a failure"
-
-
 FIGURES = (
     Figure(
         "status.freshness.value",
@@ -132,7 +121,7 @@ FIGURES = (
     Figure(
         "status.audited.value",
         "audited",
-        _format_audited,
+        lambda value: "none yet" if math.isnan(value) else format_share(value),
         "audited_freshness_ratio",
         "The same as random polls found it.",
     ),
@@ -149,7 +138,11 @@ FIGURES = (
     Figure("status.due", "due", format_whole, "due_items", "Items that are due and not yet polled."),
     Figure("lag_s", metric="lag_seconds", meaning="How long the longest due item has waited."),
     Figure(
-        "status.failing", "due-detail", _format_failing, "failing_items", "Items that wait after a failure."
+        "status.failing",
+        "due-detail",
+        lambda value: f"{format_whole(value)} waiting after a failure",
+        "failing_items",
+        "Items that wait after a failure.",
     ),
     Figure("status.dropped", metric="dropped_items", meaning="Items not worth a poll at this budget."),
     Figure("status.file_bytes", "store", format_bytes, "store_bytes", "Size of the store."),
@@ -161,7 +154,7 @@ FIGURES = (
 def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
     """Return every text of the Now page that changes, by its ``data-field``."""
     status = snapshot.status
-    is_sampled = status.looked_at < status.items
+    is_sampled, by_status = status.looked_at < status.items, status.by_status.items()
     figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
     return figures | {
         "state": snapshot.state,
@@ -169,7 +162,8 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         "state-detail": _describe_state(snapshot),
         "freshness-range": _describe_range(status.freshness),
         "audited-range": _describe_audits(status.audited),
-        "items-detail": _describe_items(snapshot),
+        "items-detail": ", ".join(f"{format_whole(items)} {name}" for name, items in by_status if items)
+        or "add some",
         "dropped": _describe_dropped(snapshot),
         "budget-detail": _describe_spending(snapshot),
         "store-detail": f"{format_count(status.events, 'event')} and"
@@ -203,13 +197,6 @@ def _describe_audits(audited: ShareEstimate) -> str:
     if not audited.n:
         return "random polls will measure it"
     return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"
-
-
-def _describe_items(snapshot: StatusSnapshot) -> str:
-    by_status = snapshot.status.by_status
-    return (
-        ", ".join(f"{format_whole(items)} {name}" for name, items in by_status.items() if items) or "add some"
-    )
 
 
 def _describe_dropped(snapshot: StatusSnapshot) -> str:

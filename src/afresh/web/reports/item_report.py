@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.item_estimates import ItemEstimate, estimate_course, estimate_items
-from afresh.engine.reporting.item_snapshot import ItemSnapshot
-from afresh.engine.reporting.why import PastPoll, Why, explain, last_polls
+from afresh.engine.reporting.item_snapshot import (
+    ItemEstimate,
+    ItemSnapshot,
+    PastPoll,
+    estimate_items,
+    last_polls,
+)
+from afresh.engine.reporting.why import Why, explain
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import Version
-from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, PollOut, VersionOut
+from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, VersionOut
 
 _CURVE_POINTS, _POLLS_SHOWN = 121, 300
 _CURVE_SPAN = 3.0  # times the usual interval between polls
@@ -27,10 +32,8 @@ _HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """Everything that an item's page shows. ``polls`` are the last ones, oldest first.
-
-    ``curves`` is None where nothing must be estimated: there is no copy, or its staleness is observed.
-    """
+    """Everything that an item's page shows. ``polls`` are the last ones, oldest first. ``curves`` is None
+    where nothing must be estimated: there is no copy, or its staleness is observed."""
 
     why: Why
     estimate: ItemEstimate
@@ -40,7 +43,6 @@ class ItemReport:
 
     @property
     def heading(self) -> str:
-        """The heading of the reasons."""
         return _HEADINGS.get(self.estimate.plan, "Why so often")
 
     @property
@@ -51,19 +53,17 @@ class ItemReport:
         return waits_s > why.interval_s and _FAR_ABOVE * why.threshold < poll_value < math.inf
 
     def to_schema(self) -> ItemDetailOut:
-        """Return the report as the API gives it."""
         return ItemDetailOut(
             item=item_schema(self.why.item, self.estimate),
             reasons=list(self.why.reasons),
             threshold=self.why.threshold,
             curves=self.curves,
-            polls=[PollOut.model_validate(poll) for poll in self.polls],
+            polls=list(self.polls),
             versions=[VersionOut.model_validate(version) for version in self.versions],
         )
 
 
 def item_schema(item: Item, estimate: ItemEstimate) -> ItemOut:
-    """Return an item and its estimates as the API gives them."""
     estimated = {
         "plan": estimate.plan,
         "rate_per_s": estimate.rate_per_s,
@@ -97,7 +97,8 @@ def _compute_curves(snapshot: ItemSnapshot, why: Why) -> CurvesOut:
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
     typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
     elapsed_s = np.linspace(0.0, _CURVE_SPAN * max(typical_s, since_s / 2, 1.0), _CURVE_POINTS)
-    fresh, poll_values = estimate_course(snapshot, why.item.id, elapsed_s)
+    (row,) = snapshot.scheduler.item_rows.rows([why.item.id]).tolist()
+    fresh, poll_values = snapshot.scheduler.forecast.course(row, elapsed_s)
     return CurvesOut(
         time_s=elapsed_s.tolist(),
         fresh=fresh.tolist(),

@@ -35,24 +35,16 @@ _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses mo
 
 @dataclass(frozen=True, slots=True)
 class PlanModel:
-    """A sample of items, and what any budget gives for it.
-
-    ``rate`` is the median of the belief about each item's rate, per second; ``populations`` are draws of how
-    rates may really be spread, which give the interval around a planned freshness.
-    """
+    """A sample of items, and what any budget gives for it. ``rate`` is the median of the belief about each
+    item's rate, per second; ``populations`` are draws of how rates may really be spread, which give the
+    interval around a planned freshness."""
 
     sample: PlanSample
     rate: Float64s
     populations: RatePopulations
     _frontiers: dict[str, BudgetFrontier] = field(default_factory=dict)
 
-    @property
-    def weight_share(self) -> Float64s:
-        """The weights of the items, which sum to 1."""
-        return np.asarray(self.sample.weight / self.sample.weight.sum())
-
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
-        """Return the polls per second of each item at a budget, and the shadow price."""
         if not self.rate.size:
             return np.empty(0), 0.0
         if objective not in self._frontiers:
@@ -62,11 +54,9 @@ class PlanModel:
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
-        """Return the 90 % interval of a plan's freshness.
-
-        Its upper end also allows for what the plan gains once more polls have made the rates known.
-        """
-        posteriors, share = self.sample.posteriors, self.weight_share
+        """Return the 90 % interval of a plan's freshness. Its upper end also allows for what the plan gains
+        once more polls have made the rates known."""
+        posteriors, share = self.sample.posteriors, self.sample.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
         known = self.sample.freshness_with_known_rates(objective, requests / self.sample.scale)
@@ -74,7 +64,6 @@ class PlanModel:
 
 
 def build_plan_model(engine: Engine, now_s: float, seed: int = 0) -> PlanModel:
-    """Sample the active items of a store and prepare their plans."""
     rng = np.random.default_rng(seed)
     sample = take_plan_sample(engine.store, engine.settings, now_s, SAMPLE_ITEMS, rng)
     populations = RatePopulations.draw(sample.posteriors.likelihoods(), rng)
@@ -84,13 +73,13 @@ def build_plan_model(engine: Engine, now_s: float, seed: int = 0) -> PlanModel:
 def report_plan(
     engine: Engine, model: PlanModel, objective: str, status: Status, budget: BudgetTable
 ) -> PlanOut:
-    """Return everything that the Plan page shows for one objective; ``budget`` is today's."""
     sample, spent = model.sample, status.spent_last_hour
     size = model.rate.size
     ratio = sample.value_per_cost if size else np.ones(1)
     typical = float(np.median(ratio))
     shown = np.unique(np.linspace(0, size - 1, min(CHART_ITEMS, size)).astype(np.intp))
     today = budget_point(model, objective, budget.requests, budget, spent)
+    budgets = budget.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
     curve_rate, curve_frequency = optimal_curve(model.rate, objective, today.marginal, typical)
     keys = {item.id: item.key for item in engine.store.items.by_id(sample.ids[shown].tolist())}
     return PlanOut(
@@ -100,7 +89,7 @@ def report_plan(
         now=report_present(status),
         today=today,
         absorbed_per_s=status.absorbed_per_s,
-        budgets=_budget_points(model, objective, budget, spent),
+        budgets=[budget_point(model, objective, each, budget, spent) for each in budgets.tolist() if size],
         curve_rate=curve_rate.tolist(),
         curve_frequency=curve_frequency.tolist(),
         dot_rate=model.rate[shown].tolist(),
@@ -116,17 +105,7 @@ def report_plan(
 
 
 def report_present(status: Status) -> PlanNowOut:
-    """Return the present state, which the Plan page shows beside the plans."""
     return PlanNowOut(freshness=status.freshness.value, age_s=status.age_s, dropped=status.dropped)
-
-
-def _budget_points(
-    model: PlanModel, objective: str, settings: BudgetTable, spent: Spent
-) -> list[BudgetPointOut]:
-    if not model.rate.size:
-        return []
-    budgets = settings.requests * np.geomspace(1 / _SPAN, _SPAN, BUDGET_POINTS)
-    return [budget_point(model, objective, budget, settings, spent) for budget in budgets.tolist()]
 
 
 def budget_point(
@@ -139,9 +118,9 @@ def budget_point(
     if model.rate.size:
         frequency, price = model.plan_at(objective, requests)
         fresh = sample.posteriors.mean_freshness(frequency)
-        freshness = float(model.weight_share @ fresh)
+        freshness = float(sample.weight_share @ fresh)
         low, high = model.freshness_interval(objective, requests, frequency)
-        age_s = float(model.weight_share @ sample.posteriors.mean_age_s(frequency))
+        age_s = sample.mean_age_s(frequency)
         dropped = round(sample.scale * np.count_nonzero(frequency <= 0))
         if sample.stakes is not None:
             money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
@@ -182,10 +161,8 @@ def optimal_curve(
     rates: Float64s, objective: str, price: float | None, typical: float
 ) -> tuple[Float64s, Float64s]:
     """Return change rates and their optimal frequencies for an item of the ``typical`` value per cost.
-
     ``price`` is the shadow price of today's plan. The curve is that of Cho & Garcia-Molina 2000, Fig. 9; it
-    is solved as a plan whose items are the rates of the curve.
-    """
+    is solved as a plan whose items are the rates of the curve."""
     if not rates.size or price is None or price <= 0:
         return np.empty(0), np.empty(0)
     end = typical / price if objective == "freshness" else float(rates.max())
@@ -209,6 +186,5 @@ def _frequencies(interval_s: Float64s) -> Float64s:
 
 
 def _heaviest_keys(engine: Engine, sample: PlanSample, rows: Ints) -> list[str]:
-    """Return the keys of the few items with the largest weights."""
     first = rows[np.argsort(-sample.weight[rows], kind="stable")][:NAMED_ITEMS]
     return [item.key for item in engine.store.items.by_id(sample.ids[first].tolist())]

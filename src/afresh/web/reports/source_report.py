@@ -13,7 +13,7 @@ from afresh.sources.http.saved_hosts import read_state as read_http_state
 from afresh.sources.search.saved_records import read_state as read_search_state
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import NOTHING_SPENT
-from afresh.web.schemas import HostOut, QueryOut, ScaleOut, SearchOut, SeenOut, SourceOut, SpentOut
+from afresh.web.schemas import HostOut, QueryOut, SearchOut, SeenOut, SourceOut
 from afresh.web.snapshot_cache import StatusSnapshot
 
 MOST_FAILING = 200  # failing items of a source that are looked at
@@ -52,10 +52,10 @@ def _report_source(
         name=name,
         kind=kind,
         delay_s=settings.delay_s if settings else None,
-        concurrency=table.concurrency if table else None,
+        concurrency=settings.polls_at_once if settings else None,
         items=total.total(),
         by_status=dict(total),
-        spent=SpentOut.model_validate(spent),
+        spent=spent,
         hosts=_report_hosts(
             snapshot, name, table, hosts, state if kind == "http" else b"", _count_problems(engine, name)
         ),
@@ -67,10 +67,10 @@ def _report_source(
     )
 
 
-def _count_problems(engine: Engine, source: str) -> dict[str, Counter[str]]:
+def _count_problems(engine: Engine, source: str) -> defaultdict[str, Counter[str]]:
     """Count the failing items of each host by problem, among the first ``MOST_FAILING``."""
     query = ItemQuery(status="active", source=source, sort="failures", descending=True)
-    problems: dict[str, Counter[str]] = defaultdict(Counter)
+    problems: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in engine.store.items.page(query, MOST_FAILING).items:
         if item.failures:
             problems[item.group][item.problem] += 1
@@ -83,7 +83,7 @@ def _report_hosts(
     table: SourceTable | None,
     hosts: dict[str, CountsByStatus],
     state: bytes,
-    problems: dict[str, Counter[str]],
+    problems: defaultdict[str, Counter[str]],
 ) -> list[HostOut]:
     """Report hosts left alone first, then those with untrusted validators, failing items, most items."""
     saved = read_http_state(state)
@@ -95,22 +95,23 @@ def _report_hosts(
 
     shown = sorted(hosts, key=order)[:_HOSTS_SHOWN]
     reports = host_reports(saved, shown)
-    delay_s = table.settings.delay_s if table else None
-    found = []
-    for host in shown:
-        report = reports.get(host, HostReport())
-        found.append(_report_host(host, hosts[host], delay_s, report, backoffs.get(host), problems.get(host)))
-    return found
+    return [
+        _report_host(
+            host, hosts[host], table, reports.get(host, HostReport()), backoffs.get(host), problems[host]
+        )
+        for host in shown
+    ]
 
 
 def _report_host(
     host: str,
     counts: CountsByStatus,
-    delay_s: float | None,
+    table: SourceTable | None,
     report: HostReport,
     backoff: GroupBackoff | None,
-    problems: Counter[str] | None,
+    problems: Counter[str],
 ) -> HostOut:
+    delay_s = table.settings.delay_s if table else None
     return HostOut(
         name=host,
         items=counts.total(),
@@ -121,7 +122,7 @@ def _report_host(
         failures=backoff.failures if backoff else 0,
         rests_until_s=backoff.until_s if backoff else None,
         validators=list(report.validators),
-        failing=problems.total() if problems else 0,
+        failing=problems.total(),
         failing_of=problems.most_common(1)[0][0] if problems else "",
     )
 
@@ -148,7 +149,7 @@ def report_search(state: bytes) -> SearchOut:
         queries=len(queries),
         look_ups=saved.look_ups,
         shown=queries[:_QUERIES_SHOWN],
-        scales=[ScaleOut.model_validate(scale) for scale in saved.scales if scale.totals],
+        scales=[scale for scale in saved.scales if scale.totals],
     )
 
 

@@ -25,16 +25,10 @@ from typing import Protocol
 
 import numpy as np
 
+from afresh.cli.proving.demo import site_scores
 from afresh.cli.proving.demo.changing_site import DemoSite, cho_pages
 from afresh.cli.proving.demo.running_copy import RunningCopy
-from afresh.cli.proving.demo.site_scores import (
-    Score,
-    Theory,
-    captured,
-    captured_at_equal_requests,
-    scores,
-    theory,
-)
+from afresh.cli.proving.demo.site_scores import Score, Theory
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.leftovers import LEFTOVERS
@@ -47,11 +41,8 @@ _EASE = 0.85  # share of the measured pace, so that the budget can be spent unti
 _WARM = 200  # requests before the pace is measured
 _STARTING_S = 120.0
 _SAMPLE_S = 0.25
-_STEER_S, _CATCH_UP_S, _AT_MOST = (
-    2.5,
-    7.0,
-    1.4,
-)  # how often to steer, over how long to catch up, largest factor
+_STEER_S, _CATCH_UP_S = 2.5, 7.0  # how often the budget is steered, and over how long a copy catches up
+_AT_MOST = 1.4  # the largest factor by which the budget is raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
     """Keep both copies for ``for_s`` seconds, by default 750 site-days or 90 s; then remove all traces."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
-    expected = theory(rates, PAGES / ROUND_D)
+    expected = site_scores.theory(rates, PAGES / ROUND_D)
     observer.starts()
     with DemoSite(rates, POLICIES) as site:
         with _copies(site) as copies:
@@ -100,10 +91,10 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
             begin_d = site.now_d
             observer.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
             _watch(site, copies, per_s, span_d, observer)
-        uniform, adaptive = scores(site, begin_d + span_d / 2, begin_d + span_d)
+        uniform, adaptive = site_scores.scores(site, begin_d + span_d / 2, begin_d + span_d)
     half_d = span_d / 2
-    measured = captured(expected, uniform, adaptive)
-    corrected = captured_at_equal_requests(rates, half_d, uniform, adaptive)
+    measured = site_scores.captured(expected, uniform, adaptive)
+    corrected = site_scores.captured_at_equal_requests(rates, half_d, uniform, adaptive)
     budget = PAGES / ROUND_D * half_d
     return DemoResult(half_d, budget, uniform, adaptive, expected, measured, corrected)
 
@@ -150,16 +141,10 @@ def _watch(
 def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
     """Run both copies in a folder that is removed afterwards."""
     with _temporary_folder() as folder, ExitStack() as stack:
-        made = [
-            RunningCopy(
-                folder / policy,
-                policy,
-                site.urls(),
-                budget_per_s=FASTEST_PER_S / _EASE,
-                web=policy == "adaptive",
-            )
-            for policy in POLICIES
-        ]
+        made = []
+        for policy in POLICIES:
+            budget_per_s, web = FASTEST_PER_S / _EASE, policy == "adaptive"
+            made.append(RunningCopy(folder / policy, policy, site.urls(), budget_per_s=budget_per_s, web=web))
         copies = [stack.enter_context(copy) for copy in made]
         yield copies
         for copy in copies:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
-from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
+from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+
 from afresh.stores.rows import (
     STATUS_CODE,
     Row,
@@ -21,7 +22,7 @@ from afresh.values.outcome import Observation
 from afresh.values.stored import Copy, Ids, ObservationColumns, PolicyColumns, Version
 
 
-class MemoryCopies(MemoryGroup, Copies):
+class ReferenceCopies(ReferenceGroup, Copies):
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         copies = self._copies(item_id)
         if number is None:
@@ -37,7 +38,7 @@ class MemoryCopies(MemoryGroup, Copies):
             return list(record.copies) if record else []
 
 
-class MemoryPlan(MemoryGroup, Plan):
+class ReferencePlan(ReferenceGroup, Plan):
     def columns(
         self,
         *,
@@ -82,8 +83,8 @@ class MemoryPlan(MemoryGroup, Plan):
         return (item.id, *codes, item.weight, item.cost, *limits, *times, record.belief)
 
 
-class MemoryObservations(MemoryGroup, Observations):
-    def __init__(self, data: MemoryData, retention: Retention) -> None:
+class ReferenceObservations(ReferenceGroup, Observations):
+    def __init__(self, data: ReferenceData, retention: Retention) -> None:
         super().__init__(data)
         self._retention = retention
 
@@ -92,7 +93,7 @@ class MemoryObservations(MemoryGroup, Observations):
             wanted = self._data.records.keys() if ids is None else set(ids) & self._data.records.keys()
             seen = [one for item_id in sorted(wanted) for one in self._data.records[item_id].observations]
         if seen:
-            yield observation_columns(seen)
+            yield _columns(seen)
 
     def add(self, observations: ObservationColumns) -> None:
         rows = [row for _, group in group_by_item(observations) for row in group]
@@ -114,10 +115,12 @@ class MemoryObservations(MemoryGroup, Observations):
 
     def audits(self, since_s: float) -> ObservationColumns:
         with self._data:
-            return observation_columns([one for one in self._data.audits if one.time_s >= since_s])
+            return _columns([one for one in self._data.audits if one.time_s >= since_s])
 
 
-def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, retention: Retention) -> None:
+def keep_observation(
+    data: ReferenceData, record: ItemRecord, seen: Observation, retention: Retention
+) -> None:
     """Keep an observation, exact to the microsecond, in order of time; drop those beyond the retention."""
     exact = replace(
         seen,
@@ -131,6 +134,10 @@ def keep_observation(data: MemoryData, record: ItemRecord, seen: Observation, re
     if seen.audit:
         data.audits.append(seen)
         del data.audits[: -retention.audits]
+
+
+def _columns(seen: Sequence[Observation]) -> ObservationColumns:
+    return observation_columns([astuple(one) for one in seen])
 
 
 def _microseconds(seconds: float) -> float:

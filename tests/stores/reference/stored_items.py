@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+
 from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
-from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
 from afresh.stores.store import EDITS_KEPT, Leases, StoredItems
 from afresh.values.errors import InputError
 from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
@@ -18,7 +19,7 @@ from afresh.values.stored import Edits, Event
 _LEASE_FIELDS_OF_ITEM = {field.name for field in fields(Lease)} & {field.name for field in fields(Item)}
 
 
-class MemoryItems(MemoryGroup, StoredItems):
+class ReferenceItems(ReferenceGroup, StoredItems):
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
         new = 0
         for item in items:
@@ -115,7 +116,7 @@ class MemoryItems(MemoryGroup, StoredItems):
         self._data.records[item_id] = ItemRecord(item)
 
 
-class MemoryLeases(MemoryGroup, Leases):
+class ReferenceLeases(ReferenceGroup, Leases):
     def take(
         self,
         ids: Sequence[int],
@@ -179,7 +180,7 @@ class MemoryLeases(MemoryGroup, Leases):
         return [record.lease for record in records if record.lease]
 
 
-def due_records(data: MemoryData, now_s: float) -> list[ItemRecord]:
+def due_records(data: ReferenceData, now_s: float) -> list[ItemRecord]:
     """Return the records of active items that are due and not leased, the longest due first."""
     records = [r for r in data.records.values() if r.item.status == "active" and r.item.due_s <= now_s]
     return sorted((record for record in records if data.is_free(record, now_s)), key=_by_due)

@@ -1,4 +1,4 @@
-"""The store in memory, put together from its groups."""
+"""A store in Python's own dictionaries, so simple that it shows what the databases must answer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+from tests.stores.reference.item_history import (
+    ReferenceCopies,
+    ReferenceObservations,
+    ReferencePlan,
+    keep_observation,
+)
+from tests.stores.reference.queues import (
+    ReferenceEvents,
+    ReferenceFleet,
+    ReferenceLedger,
+    ReferenceNotices,
+    ReferenceState,
+)
+from tests.stores.reference.stored_items import ReferenceItems, ReferenceLeases
+
 from afresh.stores.codecs import content_hash
-from afresh.stores.memory.data import ItemRecord, MemoryData, MemoryGroup
-from afresh.stores.memory.item_history import MemoryCopies, MemoryObservations, MemoryPlan, keep_observation
-from afresh.stores.memory.queues import MemoryEvents, MemoryFleet, MemoryLedger, MemoryNotices, MemoryState
-from afresh.stores.memory.stored_items import MemoryItems, MemoryLeases
 from afresh.stores.store import ClosedOnExit, Retention, Upkeep
 from afresh.values.errors import StoreError
 from afresh.values.outcome import NewCopy, Outcome, Refusal
@@ -18,29 +30,29 @@ from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import Copy, Event, StoreStats, Version
 
 
-class MemoryStore(ClosedOnExit):
+class ReferenceStore(ClosedOnExit):
     """Implements ``Store`` in memory: its content is gone when the process ends.
 
     >>> from afresh.values.items import NewItem
-    >>> with MemoryStore() as store:
+    >>> with ReferenceStore() as store:
     ...     store.items.add([NewItem("https://example.org/", "web", "example.org")], now_s=0.0)
     1
     """
 
     def __init__(self, *, retention: Retention | None = None) -> None:
-        self._data = MemoryData()
+        self._data = ReferenceData()
         self._retention = retention or Retention()
-        self.items = MemoryItems(self._data)
-        self.leases = MemoryLeases(self._data)
-        self.copies = MemoryCopies(self._data)
-        self.plan = MemoryPlan(self._data)
-        self.observations = MemoryObservations(self._data, self._retention)
-        self.events = MemoryEvents(self._data)
-        self.notices = MemoryNotices(self._data)
-        self.ledger = MemoryLedger(self._data)
-        self.state = MemoryState(self._data)
-        self.fleet = MemoryFleet(self._data)
-        self.upkeep = MemoryUpkeep(self._data)
+        self.items = ReferenceItems(self._data)
+        self.leases = ReferenceLeases(self._data)
+        self.copies = ReferenceCopies(self._data)
+        self.plan = ReferencePlan(self._data)
+        self.observations = ReferenceObservations(self._data, self._retention)
+        self.events = ReferenceEvents(self._data)
+        self.notices = ReferenceNotices(self._data)
+        self.ledger = ReferenceLedger(self._data)
+        self.state = ReferenceState(self._data)
+        self.fleet = ReferenceFleet(self._data)
+        self.upkeep = ReferenceUpkeep(self._data)
 
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None
@@ -110,7 +122,7 @@ class MemoryStore(ClosedOnExit):
         del record.copies[: -self._retention.versions]
 
 
-class MemoryUpkeep(MemoryGroup, Upkeep):
+class ReferenceUpkeep(ReferenceGroup, Upkeep):
     def check(self, sample: int | None = None) -> list[str]:
         del sample
         with self._data:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 
-from afresh.stores.memory.data import MemoryGroup
+from tests.stores.reference.data import ReferenceGroup
+
 from afresh.stores.store import Events, Fleet, Ledger, State, StoredNotices
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
@@ -15,7 +16,7 @@ from afresh.values.storable_text import check_storable
 from afresh.values.stored import Claim, Event, LedgerRow, Notice, RequestWindow, Worker, minute_of
 
 
-class MemoryEvents(MemoryGroup, Events):
+class ReferenceEvents(ReferenceGroup, Events):
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         with self._data:
             events = self._data.events
@@ -41,7 +42,7 @@ class MemoryEvents(MemoryGroup, Events):
             return len(self._data.events)
 
 
-class MemoryNotices(MemoryGroup, StoredNotices):
+class ReferenceNotices(ReferenceGroup, StoredNotices):
     def add(self, ids: Sequence[int], time_s: float) -> None:
         with self._data:
             for item_id in ids:
@@ -57,7 +58,7 @@ class MemoryNotices(MemoryGroup, StoredNotices):
         return [notice for notice in notices if notice.number > after]
 
 
-class MemoryLedger(MemoryGroup, Ledger):
+class ReferenceLedger(ReferenceGroup, Ledger):
     def add(self, source: str, time_s: float, spent: Spent) -> None:
         with self._data:
             place = (minute_of(time_s), source)
@@ -78,7 +79,7 @@ class MemoryLedger(MemoryGroup, Ledger):
                 del self._data.ledger[place]
 
 
-class MemoryState(MemoryGroup, State):
+class ReferenceState(ReferenceGroup, State):
     def get(self, name: str) -> bytes | None:
         with self._data:
             return self._data.values.get(name)
@@ -96,7 +97,7 @@ class MemoryState(MemoryGroup, State):
             return sorted(self._data.values)
 
 
-class MemoryFleet(MemoryGroup, Fleet):
+class ReferenceFleet(ReferenceGroup, Fleet):
     def beat(self, worker: Worker) -> None:
         check_storable("a worker's name", [worker.name, worker.host])
         with self._data:

@@ -27,7 +27,7 @@ class ItemRecord:
 
 
 @dataclass(slots=True)
-class MemoryData:
+class ReferenceData:
     """All items by id, and what is not about one item. Used as a context it holds the lock."""
 
     records: dict[int, ItemRecord] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class MemoryData:
         return record.lease is None or record.lease.until_s <= now_s
 
 
-class MemoryGroup:
+class ReferenceGroup:
     """One group of a store's methods, on the data that all groups share."""
 
-    def __init__(self, data: MemoryData) -> None:
+    def __init__(self, data: ReferenceData) -> None:
         self._data = data
