@@ -12,13 +12,13 @@ RUNS = 10
 class SilentObserver:
     """An observer of the demo that ignores everything."""
 
-    def starts(self) -> None:
+    def on_start(self) -> None:
         """Ignore it."""
 
-    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
         """Ignore it."""
 
-    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
+    def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
         """Ignore it."""
 
 

@@ -206,7 +206,7 @@ def test_the_environment_overrides(shell: Shell, monkeypatch: pytest.MonkeyPatch
 def test_a_budget_that_the_hosts_cannot_absorb_is_said(shell: Shell, site: LivingSite) -> None:
     shell("add", site.url(1))
     shell("run", "--once", "--allow-private", "--budget", "50/s")
-    assert "let through less than the budget" in shell.err
+    assert "allow fewer requests than the budget" in shell.err
 
 
 def test_no_secret_is_ever_shown(

@@ -71,7 +71,8 @@ class Fleet:
 
     def refused(self) -> Counter[int]:
         """The items whose outcomes came after another engine had polled them, as the engines say."""
-        return Counter(map(int, re.findall(r"outcome was not kept .*?item (\d+):", self._log.read_text())))
+        text = self._log.read_text()
+        return Counter(map(int, re.findall(r"outcome was not committed .*?item (\d+):", text)))
 
     def waits(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition while the engines run."""

@@ -2,7 +2,7 @@
 
 As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
 for a mean freshness or a mean age is found by one search for the price at which the plan just meets the
-target; the spend of that plan is the budget. So a freshness of 0.8 needs f ≥ 2.15·λ if all rates λ are equal.
+target; the spend of that plan is the budget. A freshness of 0.8 needs f ≥ 2.15·λ if all rates λ are equal.
 """
 
 from __future__ import annotations

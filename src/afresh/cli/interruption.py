@@ -72,23 +72,23 @@ class Interruption:
         self.number = 0  # of the first signal
         self.was_raised = False
         self._signals = 0
-        self._is_urgent = self._owed = self._was_asked = False
+        self._is_urgent = self._is_pending = self._was_asked = False
         self._held = 0
         self._stops: list[_Stop] = []
-        self._saying = threading.Lock()
-        self._told, self._tell = -1, -1
+        self._print_lock = threading.Lock()
+        self._pipe_read, self._pipe_write = -1, -1
 
     def install(self) -> None:
         """Set the handlers of both signals. Only the main thread can; in another thread, do nothing."""
-        if self._tell >= 0 or threading.current_thread() is not threading.main_thread():
+        if self._pipe_write >= 0 or threading.current_thread() is not threading.main_thread():
             return
-        self._told, self._tell = os.pipe()
-        os.set_blocking(self._tell, False)
+        self._pipe_read, self._pipe_write = os.pipe()
+        os.set_blocking(self._pipe_write, False)
         for number in SIGNALS:
             signal.signal(number, self._receive)
         signal.signal(_RAISE_AGAIN, self._receive_again)
-        signal.set_wakeup_fd(self._tell, warn_on_full_buffer=False)
-        sys.unraisablehook = self._dropped
+        signal.set_wakeup_fd(self._pipe_write, warn_on_full_buffer=False)
+        sys.unraisablehook = self._on_dropped_exception
         threading.Thread(target=self._guard, daemon=True, name="afresh-signals").start()
 
     # What commands use.
@@ -118,8 +118,8 @@ class Interruption:
             yield
         finally:
             self._held -= 1
-        if self._owed and not self._held:
-            self._owed = False
+        if self._is_pending and not self._held:
+            self._is_pending = False
             self._raise()
 
     def check(self) -> None:
@@ -171,20 +171,20 @@ class Interruption:
         if self._stops:
             self._stops[-1].ask()
         else:
-            self._raise_or_owe(frame)
+            self._raise_or_postpone(frame)
 
     def _receive_again(self, _number: int, frame: FrameType | None) -> None:
         if self.number and not self._stops:
-            self._raise_or_owe(frame)
+            self._raise_or_postpone(frame)
 
-    def _raise_or_owe(self, frame: FrameType | None) -> None:
+    def _raise_or_postpone(self, frame: FrameType | None) -> None:
         while frame is not None and frame.f_code is not _perform.__code__:
             frame = frame.f_back
         if frame is None:  # the work has not begun, and checks for signals first, or it has ended
             return
         self.was_raised = True
         if self._held:
-            self._owed = True
+            self._is_pending = True
         else:
             self._raise()
 
@@ -192,7 +192,7 @@ class Interruption:
         self.was_raised = True
         raise Interrupted(signal.Signals(self.number).name)
 
-    def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+    def _on_dropped_exception(self, dropped: sys.UnraisableHookArgs) -> None:
         """Ask the guard to raise our exception again, if Python dropped it (as in ``__del__``)."""
         if isinstance(dropped.exc_value, Interrupted):
             self._notify(_AGAIN)
@@ -201,20 +201,20 @@ class Interruption:
 
     def _notify(self, word: int) -> None:
         with suppress(BlockingIOError):  # the pipe is full, so the guard will wake up anyway
-            os.write(self._tell, bytes([word]))
+            os.write(self._pipe_write, bytes([word]))
 
     # How the program ends.
 
     def _finish(self) -> None:
         """Ignore signals while Python shuts down, after a command that no signal ended."""
-        if self._tell >= 0:
+        if self._pipe_write >= 0:
             for number in SIGNALS:  # Python would restore the default handler, which kills the process
                 signal.signal(number, signal.SIG_IGN)
 
     def _end(self) -> NoReturn:
         """Exit after a signal, when the command has ended in order."""
         clear()
-        self._say("at once " if self._is_urgent else "")
+        self._print_end("at once " if self._is_urgent else "")
         _flush()
         atexit._run_exitfuncs()  # noqa: SLF001  # libraries remove their temporary files there
         # SystemExit would wait for threads whose work is no longer needed.
@@ -222,11 +222,11 @@ class Interruption:
 
     def _end_at_once(self) -> NoReturn:
         clear()
-        self._say("at once " if self._signals > 1 or self._is_urgent else "")
+        self._print_end("at once " if self._signals > 1 or self._is_urgent else "")
         os._exit(128 + self.number)
 
-    def _say(self, how: str) -> None:
-        if not self._saying.acquire(blocking=False):
+    def _print_end(self, how: str) -> None:
+        if not self._print_lock.acquire(blocking=False):
             return  # the other thread prints it
         words = f"afresh: stopped {how}by {signal.Signals(self.number).name}\n"
         with suppress(OSError):
@@ -241,11 +241,11 @@ class Interruption:
         of_python, of_handler, is_urgent = 0, 0, False
         while True:
             left_s = None if until_s is None else max(until_s - clock.elapsed_s(), 0.0)
-            ready = select.select([self._told], [], [], left_s)[0]
+            ready = select.select([self._pipe_read], [], [], left_s)[0]
             if not ready:
-                until_s, is_urgent = self._run_out(clock, is_urgent=is_urgent), True
+                until_s, is_urgent = self._on_time_limit(clock, is_urgent=is_urgent), True
                 continue
-            for word in os.read(self._told, 64):
+            for word in os.read(self._pipe_read, 64):
                 of_python += word in SIGNALS
                 of_handler += word & ~_HANDLED in SIGNALS and word > _HANDLED
                 if word == _AGAIN:
@@ -263,7 +263,7 @@ class Interruption:
         stops = self._stops[-1:]
         return stops[0].limit_s if stops else IN_ORDER_S
 
-    def _run_out(self, clock: SystemClock, *, is_urgent: bool) -> float:
+    def _on_time_limit(self, clock: SystemClock, *, is_urgent: bool) -> float:
         """Ask the command once more to stop, because its time limit has passed; return the next limit.
 
         End the process if the command was asked already, or cannot be asked.

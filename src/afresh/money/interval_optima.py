@@ -97,7 +97,7 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval under z = (1−p)^⌊t/s⌋: a whole number of steps or, if U > 0, just less.
 
-    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. It is monotone in q^j: j = 1 or ∞.
+    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. It is reached at j = 1 or ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))

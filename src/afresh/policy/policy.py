@@ -1,7 +1,7 @@
 """The interface of every policy, its input, and its table of items.
 
-A policy decides which items to poll, but not when; its caller enforces the budget and reads the clock. It
-consists of a few arrays, reads no clock, does no I/O, draws no random numbers and is picklable.
+A policy decides which items to poll, but not when; its caller enforces the budget and reads the clock. A
+policy consists of a few arrays, reads no clock, does no I/O, draws no random numbers, and is picklable.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class PoissonChecks:
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
     """Check every item that has at least ``least`` gaps between its changes.
 
-    ``item`` and ``times`` have one entry per change, in any order. Simultaneous changes count as one.
+    ``item`` and ``times`` have one entry per change, in any order; changes of an item at one instant are one.
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence

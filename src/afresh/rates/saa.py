@@ -9,7 +9,7 @@ of which X of n found a change, the estimate r̂ = −ln((n−X+0.4)/(n+0.4)) de
     r̂ > 2           polls are too rare: f ← 2f and seven new polls; if f may not grow, eight more, once
 
 The estimated rate is λ̂ = r̂·f. After 7 doublings or 5 divisions SAA stops and reports "at least" or "at most",
-because it would poll an item that never changes for ever. Unlike those of the paper, the ranges are disjoint.
+because an item that never changes would be polled for ever. Unlike the paper's, the ranges are disjoint.
 
 On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, 0.75 from 3 (f₀
 is the first frequency). By the paper's rules (``paper=True``) it is 1.06–1.13 below 0.5, the same above.

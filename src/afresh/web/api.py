@@ -1,4 +1,4 @@
-"""The API under ``/api/v1``: all that the pages show, and changes, which need the bearer token."""
+"""The API under ``/api/v1``: it reads everything that the pages show; changes need the bearer token."""
 
 from __future__ import annotations
 

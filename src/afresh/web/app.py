@@ -28,14 +28,14 @@ _DESCRIPTION = (
 
 
 def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """Make the application. Without a ``token`` nothing can be changed. ``names`` are the host names that the
-    application answers to, beside addresses and ``localhost``."""
+    """Return the application. Without a ``token`` it refuses changes. ``names`` are the host names that it
+    accepts in requests, besides IP addresses and ``localhost``."""
     data = DashboardData(engine, token)
     live = LiveUpdates(data)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with suppress(StoreError):  # The pages say so, and try again.
+        with suppress(StoreError):  # The pages report the error, and try again.
             await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
         yield
 

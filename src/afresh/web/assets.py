@@ -1,7 +1,7 @@
-"""Scripts and styles from our own origin: our files, and plotly.js and Swagger UI from their packages.
+"""Serves scripts and styles: our own files, and plotly.js and Swagger UI from their installed packages.
 
-Each is requested with its version in the address, so that a browser may keep it for ever. Large files are
-compressed once.
+The address of each contains its version, so that a browser may cache the file for ever. Large files are
+compressed once per process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """The content of a file, also compressed where that pays."""
+    """The content of a file, and its gzip-compressed content if the file is large."""
 
     content: bytes
     compressed: bytes | None
@@ -38,7 +38,7 @@ class Asset:
 
 @cache
 def _asset_paths() -> dict[str, Path]:
-    """Return the file of each name; no other name is served, whatever a request asks for."""
+    """Return the path of each file by its name; requests for other names are refused."""
     from swagger_ui_bundle import swagger_ui_path  # type: ignore[import-untyped]
 
     own = (Path(str(files("afresh.web"))) / "static").iterdir()
@@ -72,7 +72,7 @@ def asset_url(name: str) -> str:
 
 
 def asset_response(name: str, request: Request) -> Response:
-    """Return a file; the browser may keep it for ever if the request names its version."""
+    """Return a file; the browser may cache it for ever if the request contains its version."""
     asset = load_asset(name)
     if asset is None:
         return error_response(404, f"there is no file {name[:100]!r}")

@@ -1,4 +1,4 @@
-"""What pages and API read from one engine: items, snapshots of the status, and plans."""
+"""Reads what the pages and the API show from one engine: items, snapshots of the status, and plans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Plans:
 
 
 class DashboardData:
-    """Reads from one engine's store for all pages; ``token`` is None where nothing may be changed."""
+    """Reads from one engine's store for all pages; ``token`` is None if changes are refused."""
 
     def __init__(self, engine: Engine, token: str | None) -> None:
         self.engine, self.token = engine, token
@@ -50,8 +50,8 @@ class DashboardData:
     def page_items(
         self, query: ItemQuery, limit: int, cursor: str | None
     ) -> tuple[ItemPage, list[ItemEstimate], float]:
-        """Return a page of items, their estimates, and the time of these. A cursor begins with a hash of its
-        query; the cursor of another query is refused."""
+        """Return a page of items, their estimates, and the time of the estimates. A cursor begins with a hash
+        of its query, so that the cursor of another query is refused."""
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
@@ -64,26 +64,26 @@ class DashboardData:
         return page, estimate_items(snapshot), snapshot.time_s
 
     def report_item(self, key: str) -> ItemReport:
-        """Return everything about one item; 404 if there is none."""
+        """Return everything about one item; raise RequestError (404) if there is no such item."""
         item = self.find_item(key)
         return report_item(self.engine.store, self._snapshot_items([item]), item)
 
     def find_item(self, key: str) -> Item:
-        """Return the item of a key; 404 if there is none."""
+        """Return the item of a key; raise RequestError (404) if there is no such item."""
         item = self.engine.store.items.get(key)
         if item is None:
             raise RequestError(404, f"there is no item {key[:200]!r}", "add it first")
         return item
 
     def _check_source(self, name: str | None) -> None:
-        """Refuse a source that neither the settings nor the items name."""
+        """Raise RequestError (404) if neither the settings nor any item contain this source."""
         if name is None or self.engine.settings.source(name) is not None:
             return
         if name not in {count.source for count in self.engine.store.items.counts()}:
             raise RequestError(404, f"there is no source {name[:200]!r}", "/api/v1/sources lists them")
 
     def current_snapshot(self) -> StatusSnapshot:
-        """Return a snapshot for a program; 503 while the store cannot be read, rather than old numbers."""
+        """Return a snapshot for the API; raise RequestError (503) if the store cannot be read now."""
         self.engine.store.state.names()  # Raises StoreError if the store was lost since the last snapshot.
         snapshot = self.snapshots.get(wait=True)
         if snapshot.problem:
@@ -91,9 +91,9 @@ class DashboardData:
         return snapshot
 
     def report_plan(self, objective: str) -> PlanOut:
-        """Return the plan for an objective, at most a minute old, beside the present state."""
+        """Return the plan for an objective, at most a minute old, together with the present state."""
         status, budget = self.snapshots.get(wait=True).status, self._today_budget()
-        with self._lock:  # One request computes what the others wait for.
+        with self._lock:  # One request computes the plan, and the others wait for it.
             plans, key = self._current_plans(), (objective, budget.requests)
             if key not in plans.reports:
                 plans.reports[key] = report_plan(self.engine, plans.model, objective, status, budget)
@@ -107,24 +107,24 @@ class DashboardData:
         return compare_budgets(self.engine, model, objective, requests, spent, self._today_budget())
 
     def forget(self) -> None:
-        """Drop all cached values, because something was changed from here."""
+        """Drop all cached values, because a request has changed items or the budget."""
         self.snapshots.expire()
         self._plans = None
 
     def _today_budget(self) -> BudgetTable:
-        """Return the budget that was set from here, else the running engine's, else the settings'."""
+        """Return the budget that was set through the API, else that of the running engine or the settings."""
         engine = self.engine
         if current_override(engine.store, engine.settings) is None:
             return engine.running_settings().budget
         return engine.current().budget
 
     def _snapshot_items(self, items: Sequence[Item]) -> ItemSnapshot:
-        """Read what is known about these items once, so that all parts of an answer agree."""
+        """Read the state of these items once, so that all parts of a response agree."""
         engine = self.engine
         return take_snapshot(engine.store, engine.running_settings(), items, self.clock.now_s())
 
     def _current_plans(self) -> _Plans:
-        """Return the plans, from a new sample of the items after a minute."""
+        """Return the cached plans, or new ones from a new sample of the items if they are a minute old."""
         plans, elapsed_s = self._plans, self.clock.elapsed_s()
         if plans is None or elapsed_s - plans.made_s >= _PLAN_KEPT_S:
             plans = _Plans(elapsed_s, build_plan_model(self.engine, self.clock.now_s()))

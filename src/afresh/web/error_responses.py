@@ -1,4 +1,4 @@
-"""Errors as responses: for programs always ``{"error": {"code", "message", "hint"}}``, for people a page."""
+"""Turns errors into responses: ``{"error": {"code", "message", "hint"}}`` for programs, a page for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.values.errors import AfreshError, InputError, StoreError, StoreReadO
 
 
 class ErrorBody(BaseModel):
-    """What went wrong: a ``code`` for programs, ``message`` and ``hint`` (perhaps empty) for people."""
+    """An error: ``code`` is for programs, ``message`` and ``hint`` (which may be empty) are for people."""
 
     code: str
     message: str
@@ -29,7 +29,7 @@ class Problem(BaseModel):
 
 
 class RequestError(Exception):
-    """A request that is answered with an error status."""
+    """Raised by a handler to answer a request with an error status, a message and a hint."""
 
     def __init__(self, status: int, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ def error_response(status: int, message: str, hint: str = "") -> JSONResponse:
 
 
 def error_code(status: int) -> str:
-    """Return the code that programs read, for a status.
+    """Return the error code that programs read, for an HTTP status.
 
     >>> error_code(404), error_code(413)
     ('not_found', 'too_large')
@@ -54,7 +54,7 @@ def error_code(status: int) -> str:
 
 
 def error_status(error: AfreshError) -> int:
-    """Return the status for an error of afresh.
+    """Return the HTTP status for an error of afresh.
 
     >>> error_status(UsageError("")), error_status(StoreError(""))
     (400, 503)
@@ -65,7 +65,7 @@ def error_status(error: AfreshError) -> int:
 
 
 ErrorPage = Callable[[Request, RequestError], Response | None]
-"""Returns the page for an error, or None where the request is not one for a page."""
+"""Returns the page for an error, or None if the client does not expect a page."""
 
 
 def add_error_handlers(app: FastAPI, error_page: ErrorPage) -> None:

@@ -1,11 +1,11 @@
 """The middleware that checks every request before it is handled.
 
-- **Host.** A foreign page whose name is made to point here (DNS rebinding) calls us by that name. So only
-  addresses, ``localhost`` and the names that were configured are answered.
-- **Origin.** A request that changes something is refused if a page of another origin sends it. It also needs
-  the bearer token, which no browser sends by itself, so that a form on another site can change nothing.
+- **Host.** If somebody points the name of a foreign site at this server (DNS rebinding), the Host header
+  contains that name. So only IP addresses, ``localhost`` and the configured names are accepted.
+- **Origin.** A request that changes something is refused if a page of another origin sends it. The request
+  also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
 - **Size and time.** The body of a request is limited in bytes and in seconds.
-- **HEAD.** It is answered like GET, except for the live stream, which has no end; the server omits the body.
+- **HEAD.** HEAD is handled as GET, and the server omits the body; the live stream is excepted: it never ends.
 - **Headers.** Scripts, styles and data come from our own origin alone, and no page may frame ours.
 """
 
@@ -50,11 +50,11 @@ _HEADERS = {
 
 
 class BodyError(Exception):
-    """The body of a request is too large, or did not come in time."""
+    """The body of a request is too large, or did not arrive in time."""
 
 
 class RequestGuard:
-    """The middleware; ``names`` are the host names that are ours, beside addresses and ``localhost``."""
+    """The middleware; ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
         self._app = app
@@ -75,7 +75,7 @@ class RequestGuard:
         try:
             await self._app(scope, limited.receive, limited.send)
         except BodyError:
-            pass  # Answered below, since a handler may have caught it on the way.
+            pass  # The response is sent below, because a handler may also have caught this exception.
         except Exception as error:
             LOGGER.exception("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
             if limited.started:
@@ -103,7 +103,7 @@ class RequestGuard:
 
 
 def is_same_origin(origin: str, host: str) -> bool:
-    """Return whether an Origin header names the host that was asked.
+    """Return whether an Origin header contains the host of the request.
 
     >>> [is_same_origin(origin, "a:1") for origin in ("http://a:1", "https://A:1", "http://a:2", "null", "http://[::1")]
     [True, True, False, False, False]
@@ -113,7 +113,7 @@ def is_same_origin(origin: str, host: str) -> bool:
 
 
 def is_own_name(host: str, names: frozenset[str]) -> bool:
-    """Return whether a Host header is an address, ``localhost``, or one of ``names``.
+    """Return whether a Host header is an IP address, ``localhost``, or one of ``names``.
 
     >>> [is_own_name(host, frozenset()) for host in ("127.0.0.1:8321", "[::1]:1", "evil.example")]
     [True, True, False]
@@ -135,7 +135,7 @@ def is_own_name(host: str, names: frozenset[str]) -> bool:
 
 
 class _LimitedBody:
-    """Receives a body of limited size in limited time; beyond that, the answer is held back."""
+    """Limits a request's body in bytes and seconds. Beyond a limit, no response of the app is sent."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send, self._left_bytes = receive, send, MOST_BODY_BYTES

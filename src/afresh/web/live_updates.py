@@ -1,9 +1,9 @@
-"""Live updates as server-sent events: the texts of the Now page whenever there is a new snapshot.
+"""Sends live updates as server-sent events: the texts of the Now page whenever there is a new snapshot.
 
 ``event: now`` carries ``{"fields": {…}, "series": {…} or null}``. ``series`` is what the charts draw, from
 the same snapshot as the texts; it is sent to pages with charts, and only when the course has a new point.
-``event: here`` says every few seconds that the server still runs: a page that hears nothing says so, and
-connects again. ``event: problem`` says why the store cannot be read.
+``event: here`` is sent every few seconds while nothing else is. A page that receives no event shows that, and
+connects again. ``event: problem`` carries the reason why the store cannot be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_LISTENERS = 64
 
 
 class LiveUpdates:
-    """The streams of all listening pages; they end when ``is_closing`` says so, since the server waits."""
+    """The streams of all open pages. They end when ``is_closing`` is true, or the server could not stop."""
 
     def __init__(self, data: DashboardData) -> None:
         self._data = data
@@ -34,7 +34,7 @@ class LiveUpdates:
         self.listeners = 0
 
     def stream_response(self, *, charts: bool = False) -> StreamingResponse:
-        """Return the stream of one page; ``charts`` says whether the page draws the series."""
+        """Return the stream for one page; with ``charts`` it contains the series that the page draws."""
         return StreamingResponse(
             self._stream(charts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
         )
@@ -60,7 +60,7 @@ class LiveUpdates:
     async def _next_message(
         self, sent: StatusSnapshot | None, charts: bool
     ) -> tuple[str, StatusSnapshot | None]:
-        """Return the message about what is new since the snapshot ``sent`` last, and the one sent now."""
+        """Return the next message and its snapshot; the message is empty if ``sent`` is still the newest."""
         try:
             snapshot = await run_in_threadpool(self._data.snapshots.get)
         except StoreError as error:

@@ -25,7 +25,7 @@ class MetricsCollector(Collector):
         self._data = data
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; while the store cannot be read, only those that say so."""
+        """Yield all metrics; if the store cannot be read, only its latency (NaN) and the engine's state."""
         latency_s = measure_latency_s(self._data)
         yield _gauge("store_latency_seconds", "A small read from the store; NaN: it failed.", latency_s)
         try:

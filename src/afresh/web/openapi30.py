@@ -8,7 +8,7 @@ _BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
 def downgrade_openapi(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the same description in OpenAPI 3.0, which writes nullable types in another way.
+    """Return the description in OpenAPI 3.0, which has other syntax for nullable types and open bounds.
 
     >>> downgrade_openapi({"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
     {'openapi': '3.0.3', 'x': {'type': 'string', 'nullable': True}}

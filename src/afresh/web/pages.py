@@ -1,4 +1,4 @@
-"""The HTML pages. All text is escaped; scripts only add charts, live updates and actions."""
+"""Renders the HTML pages. All text is escaped; scripts only add charts, live updates and actions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _templates() -> Environment:
 
 
 class Pages:
-    """Renders pages with the frame that they have in common."""
+    """Renders pages inside their common frame: menu, state of the engine, time."""
 
     def __init__(self, data: DashboardData) -> None:
         self._data = data
@@ -78,9 +78,9 @@ class Pages:
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:
-        """Render a page; ``menu_entry`` is the path of the menu entry that it belongs to. The frame shows the
-        state of ``snapshot``, from which the content was made, and times relative to ``now_s``, which is the
-        time of the snapshot unless the content is of another time."""
+        """Return a page; ``menu_entry`` is the path of its entry in the menu. The frame shows the state of
+        ``snapshot`` (default: the newest). Times are shown relative to ``now_s`` (default: the time of the
+        snapshot)."""
         try:
             snapshot = snapshot or self._data.snapshots.get()
             now = page_texts(snapshot)
@@ -94,7 +94,7 @@ class Pages:
         return HTMLResponse(_templates().get_template(template).render(**frame, **values), status)
 
     def render_error(self, request: Request, error: RequestError) -> HTMLResponse | None:
-        """Render an error for a request of a page, or of anything outside the API by a browser."""
+        """Return an error page if the request was for a page or from a browser, else None (for the API)."""
         path = request.url.path
         wants_page = path in _MENU_ENTRIES or "text/html" in request.headers.get("accept", "")
         if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
@@ -165,7 +165,7 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     ) -> HTMLResponse:
         query = ItemQuery(
             text,
-            status or None,  # type: ignore[arg-type]  # checked there
+            status or None,  # type: ignore[arg-type]  # ItemQuery checks it
             source or None,
             None,
             sort,  # type: ignore[arg-type]
@@ -224,7 +224,7 @@ def item_link(key: str) -> str:
 
 
 def fill_detail(detail: str, texts: dict[str, str]) -> Markup:
-    """Put texts that live updates replace into the line below a figure.
+    """Return the line below a figure with its ``{name}`` replaced by texts that live updates can change.
 
     >>> str(fill_detail("{due} due", {"due": "<7"}))
     '<span data-field="due">&lt;7</span> due'
@@ -234,6 +234,6 @@ def fill_detail(detail: str, texts: dict[str, str]) -> Markup:
 
 
 def _sort_link(asked: dict[str, str], name: str) -> str:
-    """Return the link that sorts by a column; if the page is sorted by it already, in the other order."""
+    """Return the link that sorts by a column, in reverse order if the page is sorted by it already."""
     down = asked["sort"] == name and asked["order"] != "down"
     return f"/items?{urlencode(asked | {'sort': name, 'order': 'down' if down else ''})}"

@@ -1,7 +1,7 @@
-"""The JSON that the API takes and gives, which the pages show too.
+"""The JSON of the API's requests and responses; the pages show the same objects.
 
 Times are Unix seconds, rates are per second, shares lie between 0 and 1. A number that is not known or not
-finite is null in JSON, and None here. A value of the engine whose fields are all finite is given as it is.
+finite is null in JSON, and None here. Values of the engine whose fields are all finite are used directly.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Column = Annotated[list[float | None], BeforeValidator(_replace_infinite)]
 
 
 class Model(BaseModel):
-    """Refuses unknown fields, and can be read from any object that has attributes of the same names."""
+    """Base class: refuses unknown fields, and can be built from any object with attributes of these names."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, from_attributes=True)
 
 
 class ShareOut(Model):
-    """A share with its 95 % interval, measured on ``n`` random draws."""
+    """A share with its 95 % interval, from a sample of ``n``."""
 
     value: Number
     low: Number
@@ -64,7 +64,7 @@ class SeenOut(Model):
 
 
 class FactorOut(Model):
-    """A factor that is estimated, with the interval that holds it at ``level``."""
+    """An estimated factor, and the interval that contains it with the probability ``level``."""
 
     value: Number
     low: Number
@@ -73,7 +73,7 @@ class FactorOut(Model):
 
 
 class StatusOut(Model):
-    """The state of the local copy and of the engine. ``dropped`` items get no poll at present."""
+    """The state of the local copy and of the engine. ``dropped`` items are not polled at this budget."""
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]
@@ -104,7 +104,7 @@ class StatusOut(Model):
 
 
 class ItemOut(Model):
-    """An item and what is estimated about it; its change rate has a 90 % interval."""
+    """An item and the estimates about it; ``rate_low_per_s`` to ``rate_high_per_s`` is a 90 % interval."""
 
     key: str
     source: str
@@ -147,7 +147,7 @@ class VersionOut(Model):
 
 
 class CurvesOut(Model):
-    """The probability that the copy is right, and the value of a poll, over the time since the last poll."""
+    """The probability that the copy is right, and the poll value, over the time since the last poll."""
 
     time_s: list[float]
     fresh: Column
@@ -158,7 +158,7 @@ class CurvesOut(Model):
 
 
 class ItemDetailOut(Model):
-    """An item explained; ``curves`` is null without a copy, and where its staleness is observed."""
+    """An item, its polls and reasons; ``curves`` is null without a copy, or if its staleness is observed."""
 
     item: ItemOut
     reasons: list[str]
@@ -183,20 +183,20 @@ class AddedOut(Model):
 
 
 class ChangeIn(Model):
-    """What to change of an item; a field that is left out stays as it is."""
+    """Changes of an item; a field that is left out does not change."""
 
     weight: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     status: Literal["active", "paused"] | None = None
 
 
 class NoticesIn(Model):
-    """Items that are said to have changed."""
+    """Items that have changed according to the sender."""
 
     keys: list[Key] = Field(min_length=1, max_length=10_000)
 
 
 class NoticedOut(Model):
-    """How many of the items are known, and which are not."""
+    """The number of items that are registered, and the keys that are not."""
 
     noticed: int
     unknown: list[str]
@@ -209,13 +209,13 @@ class BudgetIn(Model):
 
 
 class BudgetOut(Model):
-    """The budget from now on."""
+    """The budget that applies from now on."""
 
     requests_per_s: float
 
 
 class BudgetPointOut(Model):
-    """What one budget gives in the long run. ``marginal`` is the shadow price."""
+    """The result of one budget in the long run. ``marginal`` is the shadow price."""
 
     requests_per_s: float
     freshness: Number
@@ -237,8 +237,8 @@ class PlanNowOut(Model):
 
 
 class PlanOut(Model):
-    """The optimal frequency over the rate, the items, and other budgets, from ``sample`` of ``items``.
-    ``today`` is what today's budget gives in the long run, ``now`` the present state."""
+    """The curve of optimal frequencies, the items as dots, and other budgets, from ``sample`` of all items.
+    ``today`` is the result of today's budget in the long run, ``now`` the present state."""
 
     objective: str
     items: int
@@ -261,7 +261,8 @@ class PlanOut(Model):
 
 
 class OtherBudgetOut(Model):
-    """Another budget compared with today's; a few of the items it brings back or drops by name."""
+    """Another budget compared with today's. It polls ``back`` items more and ``gone`` items no longer; the
+    lists name a few of these items."""
 
     then: BudgetPointOut
     today: BudgetPointOut
@@ -272,8 +273,8 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A host: how it is treated, what fails, and what is wrong with its validators. ``failing`` counts
-    failing items among 200 of the source; ``failing_of`` is their most common problem."""
+    """A host: its delay, robots.txt, back-off, and problems with its validators. ``failing`` counts failing
+    items among the source's 200 worst; ``failing_of`` is their most common problem."""
 
     name: str
     items: int
@@ -289,7 +290,7 @@ class HostOut(Model):
 
 
 class QueryOut(Model):
-    """A keyword query: its results on the server, and how many of our records its pages were seen to hold."""
+    """A keyword query: ``total`` results on the server, of which ``brings`` are our records."""
 
     query: str
     total: Number
@@ -300,7 +301,7 @@ class QueryOut(Model):
 
 
 class SearchOut(Model):
-    """What a search source has reached: records seen, those found by queries, and the most useful queries."""
+    """The records that a search source has seen, those that queries found, and the most useful queries."""
 
     records: int
     seen: int
@@ -312,7 +313,7 @@ class SearchOut(Model):
 
 
 class SourceOut(Model):
-    """A source; ``kind`` is null where items name a source that the settings no longer have."""
+    """A source; ``kind`` is null if it is no longer in the settings but still has items."""
 
     name: str
     kind: str | None

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn on a socket of our own, in the foreground or in a thread beside the engine."""
+"""Runs uvicorn on a given socket, in the foreground or in a thread beside the engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _JOIN_S = 30.0
 
 
 def check_reach(host: str, token: str | None) -> None:
-    """Refuse to listen beyond this machine without a token.
+    """Raise UsageError if other machines can reach ``host`` and there is no token.
 
     >>> check_reach("127.0.0.1", None)
     >>> check_reach("0.0.0.0", None)
@@ -37,7 +37,7 @@ in web.token or [web] token
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("example.org")
     (True, True, False)
@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any free port."""
+    """Return a listening socket; port 0 selects any free port."""
     listening = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -68,16 +68,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _QuietServer(uvicorn.Server):
-    """uvicorn's server, without its handling of signals, which belong to the caller."""
+    """uvicorn's server without its signal handlers, because the caller handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Handle no signals: while uvicorn replaces handlers and restores them, a signal could be lost."""
+        """Do nothing, because a signal could be lost while uvicorn replaces and restores the handlers."""
         yield
 
 
 class Server:
-    """Serves an application on a socket; as a context manager, in a thread of its own."""
+    """Serves an application on a socket: ``run`` in this thread, a ``with`` block in another thread."""
 
     def __init__(self, app: FastAPI, listening: socket.socket) -> None:
         self._listening = listening
@@ -96,7 +96,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """The address at which a browser finds the server."""
+        """The URL to open in a browser on this machine."""
         host, port = self._listening.getsockname()[:2]
         if host in ("0.0.0.0", "::"):
             host = "localhost"

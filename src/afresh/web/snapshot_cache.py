@@ -1,10 +1,10 @@
-"""Snapshots of the status, shared by all readers, so that reading takes at most a twentieth of the time.
+"""Caches snapshots of the status for all readers, so that reading takes at most a twentieth of the time.
 
-Reading the status of a million items takes a good part of a second. So one snapshot serves all readers until
-its age is twenty times what reading it took, and at least a second. A reader that comes later gets the old
-snapshot at once while a new one is read in the background, unless reading is quick. A snapshot that nobody
-asked for in a long while is too old for that: a page may still show it, since live updates follow, but a
-program (``wait=True``) waits for the new one.
+Reading the status of a million items takes a good part of a second. So all readers get the same snapshot
+until its age is twenty times the duration of reading it, and at least a second. Then a reader gets the old
+snapshot at once while another thread reads a new one, or the new one if reading takes little time. If nobody
+has asked for a long time, the old snapshot is too old for a program (``wait=True``), which waits for the new
+one; a page may still show the old one, because live updates follow.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _FAILING_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
-    """The status at one moment, with what the pages show beside it. ``number`` grows with every snapshot and
-    ``took_s`` is the time that reading it took. ``backoffs`` are the hosts that are left alone for now, each
-    with its source, the longest first. ``problem`` says why the store could not be read; the other fields are
-    then those of the last snapshot that could be read."""
+    """The status at one moment, and further data of the pages. ``number`` grows with every snapshot;
+    ``took_s`` is how long reading it took. ``backoffs`` are the hosts in back-off, each with its source, the
+    longest first. ``problem`` is the reason why the store could not be read; the other fields are then those
+    of the last snapshot that could be read."""
 
     number: int
     time_s: float
@@ -50,19 +50,19 @@ class StatusSnapshot:
 
     @property
     def state(self) -> str:
-        """The engine's state: running, stopped, lost, none (never seen), or ``no store``."""
+        """The engine's state: running, stopped, lost, none (no engine has run), or ``no store``."""
         if self.problem:
             return "no store"
         return "none" if self.pulse is None else self.pulse.state(self.time_s)
 
     @property
     def lag_s(self) -> float:
-        """How long the longest due item has waited, in seconds."""
+        """How long the item that has been due longest has waited, in seconds."""
         return max(0.0, self.time_s - self.longest_due_s)
 
 
 class SnapshotCache:
-    """Reads snapshots of an engine's store on behalf of all readers. Any thread may call it."""
+    """Reads and caches snapshots of an engine's store. Any thread may call its methods."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._clock = engine, engine.clock
@@ -71,9 +71,8 @@ class SnapshotCache:
         self._expires_s = -math.inf
 
     def get(self, *, wait: bool = False) -> StatusSnapshot:
-        """Return the last snapshot, or a new one if it has expired. With ``wait`` the caller rather waits for
-        a new snapshot than gets one that expired long ago. Raises ``StoreError`` as long as the store could
-        never be read."""
+        """Return the last snapshot, or a new one if it has expired. With ``wait`` the caller waits for a new
+        snapshot if the last one expired long ago. Raise StoreError if the store could never be read."""
         last = self._last
         if last is None:
             with self._lock:

@@ -1,4 +1,4 @@
-"""Numbers, times and rates as text, for the pages and the live updates alike."""
+"""Formats numbers, times and rates as text, for the pages and the live updates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def format_whole(value: float) -> str:
-    """Return a whole number with groups of three digits.
+    """Return a number, rounded to a whole number, with a comma between groups of three digits.
 
     >>> format_whole(1234567)
     '1,234,567'
@@ -22,7 +22,7 @@ def format_whole(value: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return three significant digits, without an exponent up to a thousand million.
+    """Return a number with three significant digits, without an exponent below a thousand million.
 
     >>> [format_number(value) for value in (0.12345, -1234567.0, 1e9, None, math.inf)]
     ['0.123', '-1,230,000', '1e+09', '–', '∞']
@@ -61,7 +61,7 @@ def format_rate(per_s: float | None) -> str:
 
 
 def format_rate_range(per_s: float | None, low: float | None, high: float | None) -> str:
-    """Return an interval of rates in the unit of the rate ``per_s``, or of its upper end if the rate is 0.
+    """Return an interval of rates in the unit of ``per_s``, or in the unit of ``high`` if ``per_s`` is 0.
 
     >>> format_rate_range(3 / 86400, 1 / 86400, 9 / 86400), format_rate_range(0.0, 0.0, 5 / 60)
     ('1 … 9/d', '0 … 5/m')
@@ -80,7 +80,7 @@ def _two_digits(value: float) -> str:
 
 
 def format_bytes(octets: float) -> str:
-    """Return a number of bytes.
+    """Return a number of bytes with its unit.
 
     >>> format_bytes(1_530_000), format_bytes(12)
     ('1.53 MB', '12 B')
@@ -125,7 +125,7 @@ def format_iso(seconds: float | None) -> str | None:
 
 
 def format_relative(seconds: float | None, now_s: float) -> str:
-    """Return how long ago or how far ahead a time is.
+    """Return how long ago a time was, or in how much time it will be.
 
     >>> [format_relative(seconds, 100.0) for seconds in (90.0, 160.0, 100.4, None)]
     ['10 s ago', 'in 1 m', 'now', 'never']

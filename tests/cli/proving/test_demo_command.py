@@ -197,12 +197,12 @@ def test_the_screen_draws_lines_on_a_terminal_and_the_result() -> None:
     console = Console(force_terminal=True, width=100, record=True, file=Path(os.devnull).open("w"))  # noqa: SIM115
     known = theory(RATES, 1000 / 30)
     with Screen(browser=False, console=console) as screen:
-        screen.starts()
-        screen.lives(known, 15.0, 50.0, "http://127.0.0.1:1/")
+        screen.on_start()
+        screen.on_measurement(known, 15.0, 50.0, "http://127.0.0.1:1/")
         for day in range(0, 750, 50):
-            screen.sees(day, (0.57, 0.57 + day / 20_000))
+            screen.on_sample(day, (0.57, 0.57 + day / 20_000))
     half = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.601, 7.9, 12_498), known, 0.69, 0.70)
-    screen.tell(half)
+    screen.print_result(half)
     text = console.export_text()
     console.file.close()
     assert "Too short" not in text
@@ -227,8 +227,8 @@ def test_too_few_days_give_no_verdict() -> None:
         18, 593, Score(0.6, 5.6, 590), Score(0.59, 5.7, 588), theory(RATES, 1000 / 30), -0.18, -0.18
     )
     screen = Screen(browser=False, console=console)
-    screen.lives(short.theory, 1.5, 24.0, "http://127.0.0.1:1/")
-    screen.tell(short)
+    screen.on_measurement(short.theory, 1.5, 24.0, "http://127.0.0.1:1/")
+    screen.print_result(short)
     text = console.export_text()
     assert "Too short to tell: before these days each page was asked for 0.6 times on average" in text
     assert "afresh demo --for 500s at this machine's pace" in text
@@ -239,7 +239,7 @@ def test_a_share_at_equal_requests_is_told_beside_the_measured_one() -> None:
     console = Console(width=200, record=True, file=io.StringIO())
     known = theory(RATES, 1000 / 30)
     lame = Found(375, 12_500, Score(0.571, 5.6, 12_499), Score(0.596, 7.9, 11_000), known, 0.58, 0.72)
-    Screen(browser=False, console=console).tell(lame)
+    Screen(browser=False, console=console).print_result(lame)
     text = console.export_text()
     assert "took 58% of what knowing every rate would gain over uniform, as measured; 72% at equal" in text
 
@@ -251,7 +251,7 @@ def test_what_to_type_next_begins_with_the_path(monkeypatch: pytest.MonkeyPatch)
     for path, said in (("/nowhere", True), (f"{activate.parent}", False)):
         monkeypatch.setenv("PATH", path)
         console = Console(width=200, record=True, file=io.StringIO())
-        Screen(browser=False, console=console).tell(half)
+        Screen(browser=False, console=console).print_result(half)
         assert (f"  . {activate}\n  afresh init" in console.export_text()) == said
 
 
@@ -259,9 +259,9 @@ def test_no_line_but_the_verdict_breaks_on_eighty_columns() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     known = theory(RATES, 1000 / 30)
     screen = Screen(browser=False, console=console)
-    screen.starts()
-    screen.lives(known, 9.9, 75.8, "http://127.0.0.1:65535/")
-    screen.sees(0.0, (0.6, 0.6))
+    screen.on_start()
+    screen.on_measurement(known, 9.9, 75.8, "http://127.0.0.1:65535/")
+    screen.on_sample(0.0, (0.6, 0.6))
     assert len(console.export_text().splitlines()) == 4 + 2 + 1
 
 

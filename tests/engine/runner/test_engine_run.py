@@ -106,7 +106,7 @@ def test_a_second_signal_ends_a_run_whose_store_stays_full(tmp_path: Path, said:
         with site.engine(tmp_path, store=full) as stuck:
             stuck.add(site.urls())
             site.time.run(work(stuck))
-    assert any("before everything was kept" in words for words in said)
+    assert any("before everything was saved" in words for words in said)
 
 
 def test_a_damaged_store_ends_the_run(tmp_path: Path) -> None:

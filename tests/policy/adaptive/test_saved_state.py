@@ -54,15 +54,16 @@ def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
         "version", "items", "budget", "learned_for", "bound", "since_rekey", "since_refit", "refit_gap",
         "belief.rates", "belief.horizon", "belief.prior",
         "calibration.frequency", "calibration.found", "calibration.expected", "calibration.ratio",
+        "calibration.all_found", "calibration.all_ratio",
         "notices.sources", "notices.heard", "notices.quiet_heard", "notices.time", "notices.quiet_time",
         "notices.changes", "notices.frequency",
         "season.profile", "season.gain", "season.item", "season.now", "season.elapsed", "season.changed",
         "season.lengths",
         "shocks.width", "shocks.origin", "shocks.share", "shocks.pool", "shocks.labels", "shocks.all_found",
-        "shocks.all_seen", "shocks.evidence", "shocks.found", "shocks.seen",
+        "shocks.all_seen", "shocks.evidence", "shocks.found", "shocks.seen", "shocks.support", "shocks.rise",
     }  # fmt: skip
     assert set(policy.rows([0])) == {
-        "last", "evidence", "lowest", "polled", "rate_class", "quiet", "notices", "look", "spared",
+        "last", "evidence", "lowest", "polled", "polls", "rate_class", "quiet", "notices", "look", "spared",
     }  # fmt: skip
 
 

@@ -77,3 +77,38 @@ def test_families_grow_with_new_items() -> None:
     assert shocks.family_row[2, 0] == shocks.family_row[0, 0] == 0
     assert shocks.family_row[3, 1] == shocks.family_row[0, 1]
     assert shocks.evidence[0] == 5.0
+
+
+def test_many_small_rises_of_a_large_family_add_up_to_a_review() -> None:
+    """Of a thousand members a quarter changed: each find raises all by little, and together they matter."""
+    members, rng = 1000, np.random.default_rng(3)
+    shocks = Shocks(np.zeros((members, 1), dtype=np.int64), 10.0, 0.0)
+    shocks.evidence[0] = 10.0  # known to have shocks
+    shocks.refit()
+    reviews, largest_rise = 0, 0.0
+    since, now = np.array([0.0]), np.array([9.0])
+    for item in range(100):
+        one = np.array([item])
+        before = float(shocks.exposure(one, since, now).total()[0])
+        found = rng.random(1) < (0.0 if item < 60 else 0.25)
+        risen = shocks.learn(shocks.exposure(one, since, now), since, now, found, np.full(1, 1e-2))
+        if item >= 60:
+            largest_rise = max(largest_rise, float(shocks.exposure(one, since, now).total()[0]) - before)
+            reviews += int(risen.size == members)
+    assert largest_rise < 0.02  # none of them would have been enough alone in version 0.1.0
+    assert reviews > 1
+
+
+def test_families_are_trusted_as_far_as_they_predict() -> None:
+    shocks = Shocks(np.zeros((4, 1), dtype=np.int64), 10.0, 0.0)
+    assert shocks.trust == 0.5
+    every, little, much = np.ones(4, dtype=bool), np.full(4, 0.1), np.full(4, 1.0)
+    for _ in range(5):
+        shocks.compare(much, little, every, 4)
+    assert shocks.trust > 0.99
+    for _ in range(40):  # now they expect changes that do not come
+        shocks.compare(much, little, ~every, 4)
+    assert shocks.trust < 0.1
+    for _ in range(40):
+        shocks.compare(much, little, every, 4)
+    assert shocks.trust > 0.9

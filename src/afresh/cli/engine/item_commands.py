@@ -49,9 +49,7 @@ def add(
     discover: Annotated[
         list[str] | None, Option(metavar="URL", help="Find the sitemaps and feeds of this site.")
     ] = None,
-    source: Annotated[
-        str | None, Option(metavar="NAME", help="Source of the items; default: the first.")
-    ] = None,
+    source: Annotated[str | None, Option(metavar="NAME", help="Source of the items; default: first.")] = None,
     weight: Annotated[float, Option(metavar="W", help="Importance.")] = 1.0,
     cost: Annotated[float, Option(metavar="C", help="Cost of one poll.")] = 1.0,
     min_interval: MinInterval = None,
@@ -112,9 +110,7 @@ def set_items(
     max_interval: MaxInterval = None,
     selector: Selector = None,
     pause: Annotated[bool, Option("--pause", help="Do not poll the items until they are resumed.")] = False,
-    resume: Annotated[
-        bool, Option("--resume", help="Poll items again that were paused, gone or refused.")
-    ] = False,
+    resume: Annotated[bool, Option("--resume", help="Poll again: paused, gone or refused items.")] = False,
     poll_now: Annotated[bool, Option("--poll-now", help="Poll the items as soon as possible.")] = False,
 ) -> None:
     """Change the settings of items; a running engine applies them within a second."""

@@ -1,4 +1,4 @@
-"""``afresh budget``: the least budget that reaches a target, and what other budgets would give."""
+"""``afresh budget`` finds the smallest budget that reaches a target, and the results of other budgets."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def budget(
     as_json: AsJson = False,
     plot: Annotated[str | None, Option(metavar="FILE", help="Draw the curve, as .png or .svg.")] = None,
 ) -> None:
-    """Find the least budget that reaches a target, or the whole curve from budget to freshness.
+    """Find the smallest budget that reaches a target, or the freshness of a range of budgets.
 
-    ITEMS is as for plan. The rows that come out are budget, freshness, age, marginal, dropped.
+    ITEMS is as for plan. The output has the columns budget, freshness, age, marginal, dropped.
     """
     unit_s = unit_seconds(unit)
     if (target is None) == (not curve):
@@ -57,7 +57,7 @@ def budget(
     check_files([items, caps, views], output, plot, as_json=as_json)
     with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
-    # The least budget of all is found when the plan pursues what the target is about.
+    # A plan that optimises the measure of the target reaches it with the smallest budget.
     chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
     points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
     columns = {name: getattr(points, name) for name in _COLUMNS}
@@ -77,7 +77,7 @@ def budget(
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
-    """Return what the target is about, and its value: a freshness, or an age in units of time."""
+    """Return the measure of the target, "freshness" or "age", and its value (an age in units of time)."""
     try:
         if target.endswith("%"):
             return "freshness", float(target[:-1]) / 100
@@ -89,7 +89,7 @@ def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
 def _solve(
     rates: Floats, wanted: float | None, measure: str, chosen: dict[str, Any], *, is_drawn: bool
 ) -> tuple[BudgetCurve, BudgetCurve]:
-    """Return the point that reaches the target, or the curve where there is none; and the curve to draw."""
+    """Return the point that reaches the target (without a target: the curve), and the curve to draw."""
     from afresh.allocation.budget_curve import budget_curve, budget_for
 
     found = None if wanted is None else [budget_for(rates, wanted, target_is=measure, **chosen)]

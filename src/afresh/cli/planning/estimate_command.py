@@ -1,4 +1,4 @@
-"""``afresh estimate``: how often things change, from polls, cohorts or lifetimes."""
+"""``afresh estimate`` estimates change rates from polls or cohorts, and decay functions from lifetimes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COHORTS = (
     Column("n", "count", required=True, minimum=1, what="how many were looked at"),
     Column("changed", "count", required=True, minimum=0, what="how many had changed"),
 )
-LONGEST = 1e150  # units of time: its square is still a finite number
+LONGEST = 1e150  # in units of time; the square of a longer lifetime could overflow
 LIFETIMES = (
     Column("lifetime", "number", required=True, above=0, maximum=LONGEST, what="units of time"),
     Column("ended", "flag", default=True, what="0 where it was still going when last seen"),
@@ -74,17 +74,17 @@ class EstimateOptions:
 
     @property
     def target(self) -> str | None:
-        """Where the rows are written; None: nowhere."""
+        """The path to write the rows to, or None if no rows are written."""
         return choose_output(self.output, as_json=self.as_json)
 
     @property
     def plan_interval_s(self) -> float | None:
-        """The mean interval of the plan to come, in seconds; None: the rates are not for planning."""
+        """The mean interval of the plan that will use the rates, in seconds, or None if there is none."""
         return None if self.interval is None else _parse_time("--interval", self.interval)
 
     @property
     def fading_s(self) -> float | None:
-        """The time over which old polls fade, in seconds; None: as the log shows; infinite: never.
+        """The time over which old polls lose weight, in seconds; infinite: never; None: estimate it.
 
         >>> [EstimateOptions(drift=text).fading_s for text in ("auto", "off", "1d")]
         [None, inf, 86400.0]
@@ -95,11 +95,11 @@ class EstimateOptions:
 
     @property
     def has_season(self) -> bool | None:
-        """Whether the hours of the week differ; None: as the log shows."""
+        """Whether to estimate a factor for each hour of the week; None: if the log shows differences."""
         return _SEASONS[one_of("--season", self.season, _SEASONS)]
 
     def check(self) -> None:
-        """Refuse wrong options before anything is read."""
+        """Raise UsageError if an option is wrong, before anything is read."""
         unit_seconds(self.unit)
         if sum(source is not None for source in (self.polls, self.cohorts, self.lifetimes)) != 1:
             raise UsageError("give one of POLLS, --cohorts FILE and --lifetimes FILE")
@@ -119,11 +119,11 @@ class EstimateOptions:
 
 @with_option_groups
 def estimate(options: EstimateOptions) -> None:
-    """Estimate how often each item changes, with an interval, from what polls found.
+    """Estimate the change rate of each item, with an interval, from a log of polls.
 
     POLLS may also have the columns modified, count (changes since the poll before) and reached (0 where a
-    poll failed). An item's first poll only starts its clock. The rows that come out are item, rate, low,
-    high, polls, changes, method. --cohorts and --lifetimes stand instead of POLLS.
+    poll failed). An item's first poll only starts its first interval. The output has the columns item, rate,
+    low, high, polls, changes, method. Give --cohorts or --lifetimes instead of POLLS for other data.
     """
     options.check()
     if options.polls is not None:
@@ -137,7 +137,7 @@ def estimate(options: EstimateOptions) -> None:
 
 
 def _parse_time(option: str, text: str, right: str = "a time such as 20d") -> float:
-    """Return the seconds of an option that must be a time above 0."""
+    """Return the duration in an option's text, in seconds; raise UsageError unless it is above 0."""
     try:
         seconds = parse_duration(text)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""``afresh money``: the interval at which each item earns the most, and the items that never pay."""
+"""``afresh money`` finds the interval at which each item earns the most, and the items that never pay."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def money(
 ) -> None:
     """Find the interval at which refreshing each item earns the most, and the items that are futile.
 
-    ITEMS has columns item, rate and, as you like, decay, benefit, cost, update_cost, stale_cost, size, bulk;
-    the options of the same names stand in for columns and cells that are not given. The rows that come out
-    are item, interval, frequency, freshness, net_income, status.
+    ITEMS has the columns item, rate and optionally decay, benefit, cost, update_cost, stale_cost, size, bulk.
+    The options of the same names are used for missing columns and empty cells. The output has the columns
+    item, interval, frequency, freshness, net_income, status.
     """
     unit_s = unit_seconds(unit)
     from afresh.tables.reading import read_table
@@ -86,7 +86,7 @@ def money(
 
 
 def _fill_column(table: CheckedTable, name: str, flag: float | None) -> Any:
-    """Return a column in which empty cells, or all cells if there is no column, hold the option's value."""
+    """Return a column with the option's value in empty cells, or in all cells if there is no such column."""
     import numpy as np
 
     default = _DEFAULTS.get(name) if flag is None else flag
@@ -117,7 +117,7 @@ def _read_decays(table: CheckedTable, default: str) -> Any:
 def _find_intervals(
     table: CheckedTable, given: dict[str, Any], target: str | None, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write the best interval of each item; return the summary for programs and for people."""
+    """Write the best interval of each item; return the JSON summary and the rows of the printed summary."""
     import numpy as np
 
     from afresh.money.best_interval import best_intervals
@@ -135,7 +135,7 @@ def _find_intervals(
         kinds = {"item": TEXT, **dict.fromkeys(numbers, NUMBER), "status": TEXT}
         write_table(target, kinds, {"item": table.text("item"), **columns, "status": status})
     income, futile = float(found.net_income.sum()), int(found.futile.sum())
-    # A bulk is refreshed as one: its first row counts for all.
+    # All rows of a bulk are refreshed together, so only its first row is counted.
     first = slice(None) if bulk is None else np.unique(bulk_members(bulk), return_index=True)[1]
     refreshes = float(found.frequency[first].sum())
     per = f"per {UNIT_NAMES[unit]}"
@@ -149,7 +149,7 @@ def _find_intervals(
 
 
 def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
-    """Refuse a bulk whose rows have different costs: one refresh of a bulk has one cost."""
+    """Raise an error if the rows of a bulk have different costs, because a refresh of a bulk has one cost."""
     first: dict[str, int] = {}
     for row, label in enumerate(bulk):
         before = first.setdefault(label, row) if label else row
@@ -159,7 +159,7 @@ def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
 
 
 def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
-    """Say of the futile items nearest to paying why they are futile, and from which benefit on they pay."""
+    """Describe the three futile items closest to paying: why they are futile, and which benefit would pay."""
     import numpy as np
 
     from afresh.money.terms import VERDICT_TEXTS, RefreshVerdict
@@ -178,7 +178,7 @@ def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
 def _find_benefits(
     table: CheckedTable, given: dict[str, Any], target: str | None, interval: float, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write the benefit that would make ``interval`` the best for each item; return both summaries."""
+    """Write the benefit at which ``interval`` is the best for each item; return both summaries."""
     import numpy as np
 
     from afresh.money.inverse import implied_benefit

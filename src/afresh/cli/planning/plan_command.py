@@ -1,4 +1,4 @@
-"""``afresh plan``: the frequencies at which a budget buys the most, from the rates in a file."""
+"""``afresh plan`` finds the refresh frequencies that make the best use of a budget, from rates in a file."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def plan(
     as_json: AsJson = False,
     plot: Plot = None,
 ) -> None:
-    """Find how often to refresh each item so that the budget buys the most.
+    """Find how often to refresh each item to make the best use of the budget.
 
-    ITEMS has columns item, rate and, as you like, weight, cost, update_cost, decay, group, min_frequency,
-    max_frequency. The rows that come out are item, frequency, interval, freshness, age, marginal, status.
+    ITEMS has the columns item, rate and optionally weight, cost, update_cost, decay, group, min_frequency,
+    max_frequency. The output has the columns item, frequency, interval, freshness, age, marginal, status.
     """
     unit_s, rate = unit_seconds(unit), parse_budget(budget)
     from afresh.allocation.allocate import allocate
@@ -74,7 +74,7 @@ def plan(
 def _write(
     path: str, given: PlannedItems, result: Allocation, chosen: dict[str, Any], dropped: NearestDropped
 ) -> None:
-    """Write one row for each item, in batches, so that the details of a plan are never all in memory."""
+    """Write one row for each item, in batches, so that the whole output is never in memory at once."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""A plan for people: what it achieves, what more budget would buy, which items are dropped, and a picture."""
+"""Describes a plan to people: its freshness, the gain of more budget, the dropped items, and a picture."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 _UNCERTAIN = "from polls, planned with as uncertain as the column low says"
 _SHOWN = 3  # dropped items described one by one
-_SMALL_UNIT = 1e4  # one unit is a small step only of a budget above it
-_SAMPLE = 20_000  # items: enough for a smooth curve, quick to solve forty times
+_SMALL_UNIT = 1e4  # one more unit is a small step only for budgets above this
+_SAMPLE = 20_000  # items, which is enough for a smooth curve, and quick to solve forty times
 _LAW_POINTS = 400
 _NO_LAW = (np.empty(0), np.empty(0), float("inf"))
 
 
 class NearestDropped:
-    """The dropped items nearest to coming back, collected while the rows of a plan are written."""
+    """Collects, while the rows of a plan are written, the dropped items with the largest marginal gain."""
 
     def __init__(self) -> None:
         self.found: list[tuple[float, int, str]] = []  # gain, position, name
 
     def update(self, names: pa.Array, start: int, detail: Explanation) -> None:
-        """Take in a batch of rows, of which the first is at position ``start``."""
+        """Add a batch of rows; the first row of the batch has the position ``start``."""
         dropped = np.flatnonzero(detail.status == DROPPED)
         gains = detail.marginal[dropped]
         for at in np.argsort(-gains, kind="stable")[:_SHOWN]:
@@ -46,7 +46,7 @@ class NearestDropped:
 
 
 def plan_title(policy: str, objective: str, order: str) -> str:
-    """Return the title of the summary: the kind of the plan."""
+    """Return the title of the summary: policy, objective and order of the plan."""
     way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
     return f"{policy} plan for {objective}, {way}"
 
@@ -59,7 +59,7 @@ def plan_rows(
     unit: str,
     chosen: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
-    """Return the rows of the summary; ``chosen`` are the arguments that the plan was made with."""
+    """Return the rows of the summary; ``chosen`` are the arguments of ``allocate`` for this plan."""
     per = f"per {UNIT_NAMES[unit]}"
     fewer = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
     return [
@@ -75,7 +75,7 @@ def plan_rows(
 
 
 def _compare_uniform(given: PlannedItems, budget: float, chosen: Mapping[str, Any]) -> str:
-    """Say what the uniform plan would reach; it knows no bounds, so there is no comparison under bounds."""
+    """Describe the freshness of uniform polling, or return "" under bounds, which uniform polling ignores."""
     if {"lower", "upper", "caps"} & chosen.keys() or not given.count:
         return ""
     uniform = allocate(given.rates, budget, policy="uniform", **chosen)
@@ -85,11 +85,11 @@ def _compare_uniform(given: PlannedItems, budget: float, chosen: Mapping[str, An
 def _describe_next_unit(
     plan: Allocation, given: PlannedItems, budget: float, chosen: Mapping[str, Any], per: str
 ) -> str:
-    """Say what one more unit of budget does to the mean of the objective."""
+    """Describe the effect of one more unit of budget on the mean of the objective."""
     weights = chosen.get("weights")
     total = float(given.count if weights is None else np.sum(weights, dtype=np.float64))
     gain = plan.multiplier
-    if budget < _SMALL_UNIT:  # a unit is then a large step, on which the gain falls
+    if budget < _SMALL_UNIT:  # one unit is a large step, over which the marginal gain falls
         gain = next_unit(given.rates, budget, **chosen).gain
     objective = chosen["objective"]
     effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
@@ -101,7 +101,7 @@ def _describe_next_unit(
 def _dropped_rows(
     given: PlannedItems, dropped: NearestDropped, budget: float, per: str, chosen: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Say what the dropped items nearest to coming back would gain, and at which budget they return."""
+    """Describe the dropped items found: the gain of a unit spent on each, and the budget to bring it back."""
     if not dropped.found:
         return []
     rows = []
@@ -118,16 +118,16 @@ def _dropped_rows(
 def plan_picture(
     given: PlannedItems, plan: Allocation, budget: float, unit: str, policy: str, chosen: Mapping[str, Any]
 ) -> PlanPicture:
-    """Return what the picture shows: the items on Cho's curve, and the freshness of other budgets.
+    """Return the data of the picture: the items, the optimal curve, and the freshness of other budgets.
 
-    Where items are many, the curves over budgets are computed from a sample of them.
+    If there are many items, the curves over budgets are computed from a sample of the items.
     """
     from afresh.plots.plan_plot import PlanPicture
 
     every = max(1, given.count // _SAMPLE)
     rates = given.rates[::every]
     options = slice_options(chosen, slice(None, None, every))
-    if "caps" in options:  # a sample of a group may spend its share of the cap
+    if "caps" in options:  # the sample of a group may spend only the sampled share of the group's cap
         options["caps"] = {group: cap / every for group, cap in options["caps"].items()}
     limited = {"lower", "upper", "caps"} & chosen.keys()
     curve = budget_curve(rates, **options)

@@ -1,7 +1,7 @@
-"""The files ITEMS, ``--caps`` and ``--views`` of ``plan`` and ``budget``, as arguments of ``allocate``.
+"""Reads ITEMS, ``--caps`` and ``--views`` of ``plan`` and ``budget`` into arguments of ``allocate``.
 
-The names of items are most of a file of ten million rows, so they are never all in memory: they are read
-again when the plan is written.
+The names of items are the largest part of a file of ten million rows, so they are never all in memory. They
+are read again when the plan is written.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class PlannedItems:
     rates: Floats
     options: Mapping[str, Any]
     names: Callable[[], Iterator[pa.Array]]
-    rows: int  # of ITEMS, which "per item" multiplies by; views make it differ from the number planned
-    shape: Floats | None = None  # of the gamma distribution of each rate, where the rates were estimated
+    rows: int  # of ITEMS, for budgets per item; with views it differs from the number of planned items
+    shape: Floats | None = None  # of the gamma distribution of each rate, if the rates were estimated
     polls: Floats | float = np.inf  # how many polls each estimated rate comes from
 
     @property
@@ -62,7 +62,7 @@ class PlannedItems:
         return len(self.rates)
 
     def at_budget(self, budget: float) -> PlannedItems:
-        """Return the items with rates to plan with at the plan's mean interval, where rates are uncertain."""
+        """Return the items with uncertain rates replaced by the rates to plan with at the mean interval."""
         if self.shape is None or not budget > 0:
             return self
         from afresh.rates.estimator import uncertain_rate
@@ -73,7 +73,7 @@ class PlannedItems:
 
 
 def slice_options(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
-    """Return the arguments of ``allocate`` for some of the items: arrays are sliced, the rest is kept."""
+    """Return the arguments of ``allocate`` for the items of ``part``: arrays are sliced, others stay."""
     return {name: value if isinstance(value, str | dict) else value[part] for name, value in options.items()}
 
 
@@ -84,7 +84,7 @@ def read_items(
     views: str | None = None,
     on_read: Callable[[float], None] | None = None,
 ) -> PlannedItems:
-    """Read and check the items of a file; ``on_read`` is called with the share that has been read."""
+    """Read and check the items of a file; ``on_read`` is called with the share of the file read so far."""
     if views is not None:
         return _read_views(source, views, caps)
     columns = [ITEM, *NUMBERS, *UNCERTAIN, POLLS, DECAY, *([GROUP] if caps else [])]
@@ -115,7 +115,7 @@ def read_items(
 
 
 def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) -> None:
-    """Refuse unknown decay functions, bounds that contradict each other, and a second level in one file."""
+    """Raise an error for an unknown decay function, contradicting bounds, or a second level in one file."""
     check_decays(table)
     low, high = table.numbers("min_frequency"), table.numbers("max_frequency")
     if (low > high).any():
@@ -129,7 +129,7 @@ def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) ->
 
 
 def _shape(rates: Floats, low: Floats, level: Floats, for_interval: Floats) -> Floats:
-    """Return the shape of each rate; rates without ``low``, or made for an interval, are taken as certain."""
+    """Return the gamma shape of each rate; rates without ``low``, or with ``for_interval``, are certain."""
     from afresh.rates.estimator import posterior_shape
 
     certain = np.isnan(low) | ~np.isnan(for_interval)
@@ -143,7 +143,7 @@ def _with_options(items: PlannedItems, **more: Any) -> PlannedItems:
 def _values(batch: CheckedTable, column: Column) -> Any:
     if column.kind == "text":
         return batch.text(column.name).dictionary_encode()
-    # A column that the file does not have takes no memory: with 1e8 items it would be most of it.
+    # A column that is not in the file must use no memory, which matters with 1e8 items.
     if column.name in batch:
         return batch.numbers(column.name)
     return np.broadcast_to(column.empty_value, batch.rows)
@@ -167,7 +167,7 @@ def _with_caps(
 
 
 def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
-    """Read the caps of groups; each group must be one of the ``labels`` that items in ``path`` have."""
+    """Read the caps of groups; each group must be in ``labels``, the groups of the items in ``path``."""
     table = read_table(caps, CAPS, unique="group")
     names = table.text("group").to_pylist()
     known = set(labels)
@@ -179,10 +179,10 @@ def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
 
 
 def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems:
-    """Read views, which are refreshed instead of their bases, at the rate of their distinct bases together.
+    """Read views, which are refreshed instead of their bases; its rate is the sum over distinct bases.
 
-    A view's own weight, costs and bounds come from its row in ITEMS, if it has one, where the rate is
-    left empty. Bases are not refreshed and get no row; other items are planned as usual.
+    A view's weight, costs and bounds come from its row in ITEMS, if there is one; its rate there is empty.
+    Bases are not refreshed and have no row in the plan. Other items are planned as usual.
     """
     rate = replace(NUMBERS[0], required=False, default=np.nan)
     table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, POLLS, DECAY, GROUP], unique="item")
@@ -212,7 +212,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
 
 
 def _sum_over_bases(names: list[str], values: Floats, graph: ViewGraph) -> Floats:
-    """Return the sum over the distinct bases of each view, and then the values of the other items.
+    """Return the sum of ``values`` over the distinct bases of each view, then the values of other items.
 
     The sum of the variances rate²/shape is the variance of the view's rate.
     """
@@ -249,7 +249,7 @@ def _views_and_others(
 
 
 def check_decays(table: CheckedTable) -> None:
-    """Refuse the first cell of ``decay`` that names no decay function; empty cells are none."""
+    """Raise an error for the first cell of ``decay`` that is neither empty nor a decay function."""
     encoded = table.text("decay").dictionary_encode()
     for code, spec in enumerate(encoded.dictionary.to_pylist()):
         try:
@@ -271,7 +271,7 @@ class ViewPairs:
 
     @classmethod
     def read(cls, path: str) -> ViewPairs:
-        """Read the pairs of a file; an error names the row that closes a circle."""
+        """Read the pairs of a file; raise InputError with the row that closes a circle of views."""
         table = read_table(path, VIEWS)
         view, base = table.text("view").to_pylist(), table.text("base").to_pylist()
         try:
@@ -280,7 +280,7 @@ class ViewPairs:
             raise table.fault(_closing_row(view, base), "base", error.problem) from None
 
     def refuse_unknown_bases(self, items: Collection[str]) -> None:
-        """Refuse a base that is neither one of the ``items`` nor a view."""
+        """Raise an error if a base is neither one of the ``items`` nor a view."""
         known = {*items, *self.graph.views}
         for row, name in enumerate(self.base):
             if name not in known:
@@ -288,7 +288,7 @@ class ViewPairs:
                 raise self.table.fault(row, "base", f"is {name!r}, which is neither an item nor a view{hint}")
 
     def refuse_polled_views(self, items: Collection[str]) -> None:
-        """Refuse a view with the name of one of the ``items``, which has a rate of its own."""
+        """Raise an error if a view has the name of one of the ``items``, which were polled themselves."""
         polled = set(items)
         for row, name in enumerate(self.view):
             if name in polled:
@@ -297,7 +297,7 @@ class ViewPairs:
 
 
 def _closing_row(view: list[str], base: list[str]) -> int:
-    """Find the first row with which the pairs so far make a circle, by bisection."""
+    """Return the first row with which the pairs contain a circle, found by bisection."""
     low, high = 0, len(view)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""The POLLS file of ``estimate``, read into arrays; an error names the wrong row."""
+"""Reads the POLLS file of ``estimate`` into arrays; errors contain the number of the wrong row."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ COLUMNS = (
     Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
 )
 EARLIEST_S = -62135596800.0
-CLOCKS_APART_S = 60.0  # a poll this little in the future comes from another machine's clock
+CLOCKS_APART_S = 60.0  # polls up to this far in the future are accepted, since clocks of machines differ
 
 
 @dataclass(frozen=True, slots=True)
 class PollLog:
-    """Polls in the order of the file; ``item`` are positions in ``names``, ``groups`` are of the items."""
+    """Polls in file order. ``item`` is an index in ``names``; ``groups`` contains the group of each item."""
 
     names: pa.Array
     item: Ints
@@ -57,7 +57,7 @@ def read_polls(
     group: str | None = None,
     on_read: Callable[[float], None] | None = None,
 ) -> PollLog:
-    """Read the polls of a file, in any order; polls after ``now_s`` are refused."""
+    """Read the polls of a file, in any order; raise InputError if a poll is later than ``now_s``."""
     if group in {column.name for column in COLUMNS}:
         raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
     columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
@@ -96,7 +96,7 @@ def _values(batch: CheckedTable, column: Column) -> Any:
 
 
 def _encode(parts: list[pa.Array]) -> pa.Array:
-    # Over all batches at once: encoding each and then joining their dictionaries hashes every name twice.
+    # All batches are encoded at once, because joining the dictionaries of batches hashes every name twice.
     return pa.chunked_array(parts).dictionary_encode().combine_chunks()
 
 
@@ -111,7 +111,7 @@ def _refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
 
 
 def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: Ints) -> Ints:
-    """Return the group of each item; an item in two groups is refused."""
+    """Return the group of each item; raise InputError if an item is in two groups."""
     encoded = _encode(parts[column])
     of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     of_item = np.zeros(len(items.dictionary), dtype=np.int64)

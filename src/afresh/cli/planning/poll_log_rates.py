@@ -1,4 +1,4 @@
-"""The work of ``afresh estimate POLLS``: rates from a log of polls, with their season, drift and pictures."""
+"""Estimates rates from a log of polls for ``afresh estimate POLLS``, with season, drift and pictures."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from afresh.cli.planning.estimate_command import EstimateOptions
 
 _HOUR_S = 3600.0
-_DAY_S = 86400.0  # where no interval is known yet an item may change once a day, in whatever unit
+_DAY_S = 86400.0  # without any interval between polls, one change a day is assumed
 _WEEK_S = HOURS * _HOUR_S
-_MOST_DRAWN = 2000  # items: more would be one line anyhow
+_MOST_DRAWN = 2000  # items; more dots would merge into one line
 _NEAR = 0.3  # items whose mean gap is within this share of the typical one are drawn together
-_DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # as Unix weeks go
+_DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # Unix time began on a Thursday
 
 
 def estimate_log(path: str, options: EstimateOptions) -> None:
@@ -57,9 +57,9 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     estimator = _find_estimator(options.method or DEFAULT_METHOD)
     names, groups = log.names, log.groups
     polls = _poll_table(log, unit_s)
-    del log  # as large as the polls themselves
+    del log  # to free its memory, which is as large as that of ``polls``
     horizon = None if options.fading_s is None else options.fading_s / unit_s
-    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # the others cannot forget
+    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # others cannot weight polls by age
         horizon = math.inf
     regime = find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
     found = estimate_polls(
@@ -76,7 +76,7 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     if options.plan_interval_s is not None:
         found = with_planning_rates(found, options.plan_interval_s / unit_s, options.level)
     judged = changes_to_judge(polls) if options.check_poisson else None
-    # Drawn before anything is written, so that a failure leaves nothing half done.
+    # The picture is drawn before any file is written, so that a failure leaves no partial output.
     picture = None
     if options.plot is not None:
         figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(*judged, options.unit)
@@ -89,7 +89,7 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
 
 
 def _find_estimator(name: str) -> Estimator[Any]:
-    """Return an estimator of afresh, or else one of another installed package."""
+    """Return the estimator with this name, of afresh or of another installed package."""
     if name in ESTIMATORS:
         return ESTIMATORS[name]
     from afresh.engine.plugins import estimators
@@ -99,9 +99,10 @@ def _find_estimator(name: str) -> Estimator[Any]:
 
 
 def _poll_table(log: PollLog, unit_s: float) -> PollTable:
-    """Return the log as polls, in units of time since the start of the week of the first poll.
+    """Return the polls of the log; times are in units of ``unit_s`` since the week of the first poll began.
 
-    Seconds since 1970 would leave few digits for short intervals; whole weeks keep the hours of the week.
+    Seconds since 1970 would leave few digits for short intervals. A shift by whole weeks preserves the hours
+    of the week.
     """
     start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
     times = log.time_s - start_s
@@ -120,7 +121,7 @@ def _poll_table(log: PollLog, unit_s: float) -> PollTable:
 def _with_views(
     names: pa.Array, found: RateEstimates, views: str, level: float
 ) -> tuple[pa.Array, RateEstimates]:
-    """Add a row for every view, which changes when any of its distinct bases does."""
+    """Add a row for every view; a view changes when any of its distinct bases changes."""
     from afresh.cli.planning.planned_items import ViewPairs
     from afresh.rates.views import with_views
 
@@ -132,7 +133,7 @@ def _with_views(
 
 
 def _plan_columns(options: EstimateOptions, unit_s: float) -> dict[str, float]:
-    """Return further columns that ``plan`` needs where rates are not means with a 90 % interval."""
+    """Return further columns that ``plan`` needs if ``--level`` is not 0.9 or ``--interval`` is given."""
     columns = {} if options.level == 0.9 else {"level": options.level}
     if options.plan_interval_s is not None:
         columns["for_interval"] = options.plan_interval_s / unit_s
@@ -185,7 +186,7 @@ def _print_results(
 
 
 def _regime_rows(regime: Regime, unit: str) -> list[tuple[str, str]]:
-    """Return the rows about season and drift; none where the rates are constant."""
+    """Return the rows about season and drift, or no rows if the rates are constant."""
     rows = []
     if not math.isinf(regime.horizon):
         over = f"{format_number(regime.horizon)} {unit}s"
@@ -218,7 +219,10 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
 
 
 def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
-    """Draw gaps of items of typical pace over the exponential line (Cho & Garcia-Molina 2000, Fig. 11)."""
+    """Draw the gaps between changes beside an exponential line (Cho & Garcia-Molina 2000, Fig. 11).
+
+    Only items whose mean gap is near the median are drawn.
+    """
     from afresh.plots.estimate_plots import poisson_figure
 
     checks = check_items(item, times)

@@ -1,4 +1,4 @@
-"""What ``afresh probes`` works on: indexes of local records, of the server and of a proxy; a live server."""
+"""Reads the inputs of ``afresh probes``: indexes of local, server and proxy records, or a live server."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from afresh.tables.reading import CheckedTable, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
-_LONGEST = 1_000_000  # characters of one keyword field: more is a document, or a broken quote
+_LONGEST = 1_000_000  # characters of a keyword field; a longer field is a document, or a broken quote
 _NARROW = 4  # keywords of the query that replaces a look-up
 _RETRIES = 2
-_FIRST_REST = "1s"  # short, since somebody waits; what the server itself asks for counts all the same
-_PATIENCE_S = 60.0  # the longest time that the server may ask to be left alone
+_FIRST_REST = "1s"  # short, since a user waits; a Retry-After of the server is respected all the same
+_PATIENCE_S = 60.0  # the longest wait that the server may ask for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeWorld:
-    """The local relation and the value of each of its tuples; the server's records and a proxy, where known.
+    """The local records with the value of each, and the records of the server and of a proxy, if known.
 
-    ``weighed`` says whether the values are given; if not, all of them are 1.
+    ``weighed`` is false if no values are given, so that all of them are 1.
     """
 
     keys: list[str]
@@ -57,7 +57,7 @@ class ProbeWorld:
 
 
 def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None) -> ProbeWorld:
-    """Read and index the files that the options name; a live server is not read."""
+    """Read and index the files in the options; a live server is not read."""
     key, scoped = options.key, not options.any_attribute
     columns = (options.weight, options.rate, options.elapsed)
     attributes = [parse_keywords(text) for text in options.keywords]
@@ -87,7 +87,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
 
 
 def is_in_database(place: str) -> bool:
-    """Return whether the records are in a table of a database.
+    """Return whether the place of records is a table of a database, not a file.
 
     >>> is_in_database("papers.csv"), is_in_database("papers.db#papers")
     (False, True)
@@ -170,7 +170,7 @@ def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[
 
 
 def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
-    """Return w·F, the weight times the expected lag of each record; 1 where neither is given."""
+    """Return the weight times the expected lag of each record; a factor without columns is 1."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
     if rate is not None and elapsed is not None:
@@ -179,7 +179,7 @@ def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | No
 
 
 def _column(table: CheckedTable, name: str) -> Float64s:
-    """Return the numbers of a column, also of one that was read as text because it is the key or keywords."""
+    """Return the numbers of a column, even if it was read as text because it is the key or keywords."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
@@ -194,9 +194,9 @@ def _column(table: CheckedTable, name: str) -> Float64s:
 
 
 class LiveServer:
-    """A ``ProbeServer`` that is asked politely, one request at a time.
+    """A ``ProbeServer`` that sends requests to a live server, one at a time and with delays.
 
-    When the server refuses a request, the probes end, and ``trouble`` says why.
+    When the server refuses a request, the probes end, and ``trouble`` contains the reason.
     """
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
@@ -229,7 +229,7 @@ class LiveServer:
         return ProbeAnswer(found.total, _distinct_keys(found))
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """Ask for one record; a server that finds no keys is asked for the record's rarest keywords."""
+        """Request one record by its key, or by its rarest keywords if the server cannot search by key."""
         if not self._settings.finds_keys:
             words = self._relation.by_tuple.row(self._rows[key]).tolist()
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
@@ -244,7 +244,7 @@ class LiveServer:
             if not found.problem:
                 return found
             wait_s = found.retry_after_s or 0.0
-            # A server that never answered may have a wrong address, which is said at once.
+            # If the server never answered, its address may be wrong, so this fails without retries.
             is_final = found.refused or not self._answered
             if is_final or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
                 break
@@ -254,7 +254,7 @@ class LiveServer:
 
 
 def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
-    """Return the keys of the records; a record that is on a page twice counts once."""
+    """Return the keys of the distinct records of a page; equal records count once."""
     distinct: list[KeyedRecord] = []
     for record in found.records:
         if record not in distinct:

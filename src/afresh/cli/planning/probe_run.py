@@ -1,4 +1,4 @@
-"""The work of ``afresh probes``: plan the queries, ask the server, and collect what came of it."""
+"""Plans the queries of ``afresh probes``, sends them to the server, and collects the results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from afresh.sources.search.totals import LearnedTotals
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """Every request that was made, as rows, and the summary."""
+    """The requests that were made, as columns of rows, and the summary."""
 
     rows: dict[str, list[Any]]
     summary: dict[str, Any]
     covered: tuple[int, ...]  # records, after each request
 
     def panel(self) -> Panel:
-        """Return the records covered over the requests, and a line for look-ups one by one."""
+        """Return a chart of the records covered over the requests, with a line for look-ups one by one."""
         requests = np.arange(len(self.covered) + 1.0)
         grown = np.array([0, *self.covered], dtype=np.float64)
         alone = np.minimum(requests, self.summary["tuples"])
@@ -42,7 +42,7 @@ def plan_and_ask(
     on_step: Callable[[float], None],
     live: ProbeServer | None = None,
 ) -> ProbeOutcome:
-    """Plan the queries and ask ``live``, or else the records in ``world``.
+    """Plan the queries and send them to ``live``, or to the server's records in ``world`` if it is None.
 
     ``on_step`` is called with the number of records that are covered.
     """
@@ -56,7 +56,7 @@ def plan_and_ask(
         steps = run_campaign(campaign, asked, world.keys, lambda left: on_step(world.tuples - left))
     else:
         steps = _run_greedy(world, options, totals, asked)
-        # The bound is on what as many requests could have done.
+        # The bound must be for as many requests as the greedy algorithm made.
         campaign = _make_campaign(world, options, totals, None if options.quota is None else len(steps))
     summary = _summary(world, options, steps, campaign, is_known=isinstance(totals, ExactTotals))
     return ProbeOutcome(_rows(world, steps), summary, tuple(accumulate(step.new for step in steps)))
@@ -78,7 +78,7 @@ def _make_campaign(
 def _run_greedy(
     world: ProbeWorld, options: ProbeOptions, totals: ResultTotals, asked: ProbeServer
 ) -> tuple[ProbeStep, ...]:
-    """Run the greedy algorithm of the paper, whose methods 1 and 2 read all pages or the first."""
+    """Run the greedy algorithm of Yang's paper; method 1 reads all pages of a query, method 2 the first."""
     method = int(options.method)
     chosen = greedy_probes(
         world.relation,
@@ -101,7 +101,7 @@ def _summary(
     is_known: bool,
 ) -> dict[str, Any]:
     done = sum(step.new for step in steps)
-    # The bound is the least number of requests, or the most that the quota could bring.
+    # The bound is the smallest number of requests or, with a quota, the most that it could cover.
     bound_of = "requests" if options.quota is None else "weight" if world.weighed else "records"
     return {
         "requests": len(steps),
@@ -125,7 +125,7 @@ def _summary(
 
 
 def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:
-    """Return one row for each run of pages of one query, and for each look-up."""
+    """Return one row for each look-up, and for each run of successive pages of one query."""
     names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
     rows: dict[str, list[Any]] = {name: [] for name in names}
     covered = 0

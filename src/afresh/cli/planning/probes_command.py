@@ -1,4 +1,4 @@
-"""``afresh probes``: keyword queries that refresh a relation behind a search box, with few requests."""
+"""``afresh probes`` finds keyword queries that refresh records behind a search box with few requests."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ProbeOptions(ServerOptions):
     plot: Plot = None
 
     def check(self) -> None:
-        """Refuse options that contradict each other, and files that cannot be used."""
+        """Raise an error if options contradict each other, or if a file cannot be used."""
         one_of("method", self.method, ("auto", "1", "2"))
         if self.quota is not None and self.until_covered:
             raise UsageError("--quota and --until-covered: give one, either ends the asking")
@@ -126,16 +126,16 @@ class ProbeOptions(ServerOptions):
 
     @property
     def is_live(self) -> bool:
-        """Whether the server is asked over HTTP or in a database, rather than read as a file."""
+        """Whether ``server`` is queried over HTTP or in a database, and not a file of its records."""
         return "://" in self.server or self.server.startswith(("sqlite:", "env:"))
 
 
 @with_option_groups
 def probes(options: ProbeOptions) -> None:
-    """Find the keyword queries that refresh a relation behind a search box with the fewest requests.
+    """Find the keyword queries that refresh records behind a search box with the fewest requests.
 
-    The rows that come out are query, kind, page, requests, total, expected, new, covered: in order, with what
-    was expected of each query and what it brought.
+    The output has the columns query, kind, page, requests, total, expected, new, covered, in the order of the
+    requests; expected and new are the numbers of new records that were expected and found.
     """
     options.check()
     from afresh.cli.planning.probe_inputs import LiveServer, read_world
@@ -199,7 +199,7 @@ def _describe_coverage(summary: dict[str, Any]) -> str:
 
 
 def _describe_bound(summary: dict[str, Any]) -> str:
-    """Say what the bound limits, and whether it is proven."""
+    """Describe what the bound limits, and whether it is proven."""
     if summary["quota"] is not None:
         what = "the quota" if summary["method"] == "auto" else "as many requests"
         words = f"{summary['bound_of']}: the most that {what} could bring"

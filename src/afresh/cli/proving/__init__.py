@@ -1,1 +1,1 @@
-"""Commands of the help panel "Prove it": they measure policies on recorded, simulated and living data."""
+"""Commands of the help panel "Prove it": they measure policies on recorded, simulated and live data."""

@@ -22,9 +22,9 @@ def demo(
     ] = False,
     as_json: PrintJson = False,
 ) -> None:
-    """Keep two copies of a changing site, by uniform and by afresh, and see what the site itself measures.
+    """Keep two copies of a changing site, one by uniform polling and one by afresh, and compare them.
 
-    Everything is on this machine, and removed at the end.
+    Everything runs on this machine, and is removed at the end.
     """
     from afresh.cli.proving.demo.comparison import compare
     from afresh.cli.proving.demo.screen import Screen
@@ -32,6 +32,6 @@ def demo(
     for_s = None if for_time is None else parse_duration(for_time)
     with Screen(browser=not no_browser) as screen:
         found = compare(for_s, seed, screen)
-    screen.tell(found)
+    screen.print_result(found)
     if as_json:
         print_json(asdict(found))

@@ -67,7 +67,7 @@ def history_git(
 
 
 def check_output_names(name: str) -> dict[str, str]:
-    """Return the names of the two files of a history; refuse them where they could not be written."""
+    """Return the names of the two files of a history; raise OutputError if they cannot be written."""
     from afresh.tables.atomic_output import check_writable
 
     if name == "-" or not Path(name).name:
@@ -79,7 +79,7 @@ def check_output_names(name: str) -> dict[str, str]:
 
 
 def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **columns: Any) -> None:
-    """Write both files or neither; ``columns`` are further columns of the items: texts, or number arrays."""
+    """Write both files, or none after an error; ``columns`` are further columns of the items' file."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
@@ -99,9 +99,9 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
 def report_history(
     title: str, outputs: dict[str, str], summary: dict[str, Any], notes: dict[str, str], *, as_json: bool
 ) -> None:
-    """Describe what was written, in JSON or in a table with the command that replays it.
+    """Print what was written: JSON, or a table and the command that replays the history.
 
-    ``summary`` holds items, changes, start and end; ``notes`` follow the two numbers in the table.
+    ``summary`` contains items, changes, start and end; ``notes`` are texts after the first two numbers.
     """
     from afresh.values.formatting import format_iso_time
 
@@ -115,7 +115,7 @@ def report_history(
 
 
 def replay_command(outputs: dict[str, str], start: str, end: str) -> str:
-    """Return the command line that replays what was written.
+    """Return the command line that replays the history in these files.
 
     >>> replay_command({"changes": "x.changes.csv", "items": "x.items.csv"}, "0", "9")
     'afresh replay x.changes.csv --items x.items.csv --start 0 --end 9 --budget 0.05/item/d'

@@ -1,4 +1,4 @@
-"""The data of ``reproduce --data``: histories of changes and records for keyword probes, in one folder."""
+"""Reads the folder of ``reproduce --data``: histories of changes, and records for keyword probes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``afresh replay`` runs policies on a recorded history; ``afresh simulate`` runs them on a synthetic world.
 
-Both take the options of ``ReplayOptions``; those that describe a synthetic world are ``WorldOptions``.
+Both have the options in ``ReplayOptions``; ``simulate`` also has those in ``WorldOptions``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """The options that ``replay`` and ``simulate`` share: a new one is one more field."""
+    """The options that ``replay`` and ``simulate`` share."""
 
     budget: Annotated[
         str | None,
@@ -56,7 +56,7 @@ class ReplayOptions:
 
     @property
     def budgets(self) -> tuple[BudgetRate, ...]:
-        """One budget or several, each above 0."""
+        """The budgets to replay, each above 0."""
         return () if self.budget is None else parse_budgets(self.budget)
 
     @property
@@ -70,7 +70,7 @@ class ReplayOptions:
         return tuple(dict.fromkeys(name for name in names if name))
 
     def check(self, inputs: Sequence[str | None]) -> None:
-        """Refuse a wrong value of any option, or of the files ``inputs``, before anything is read.
+        """Raise UsageError if an option, or a file of ``inputs``, is wrong, before anything is read.
 
         >>> ReplayOptions(warm_up=1.0).check([])
         Traceback (most recent call last):
@@ -116,7 +116,7 @@ class WorldOptions:
 
 
 def parse_budgets(text: str) -> tuple[BudgetRate, ...]:
-    """Return the budgets in a text, which commas separate; each must be above 0.
+    """Return the budgets in a text, separated by commas; raise UsageError unless each is above 0.
 
     >>> [budget.per_item for budget in parse_budgets("0.02/item/d, 5/d")]
     [True, False]
@@ -170,9 +170,9 @@ def simulate(
         typer.Option("-o", "--output", metavar="NAME", help="Write NAME.changes.csv and NAME.items.csv."),
     ] = None,
 ) -> None:
-    """Make a world whose items change as you say, then run policies on it as replay does.
+    """Simulate items that change as the options describe, then run policies on them as replay does.
 
-    With -o the world is written; without a budget that is all. Rates are per unit of time.
+    With -o the changes are written to files. Without a budget no policy runs. Rates are per unit of time.
     """
     if options.budget is None and name is None:
         raise UsageError("give a budget, such as --budget 0.05/item/d, or -o NAME to write the world")

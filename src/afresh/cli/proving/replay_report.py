@@ -1,4 +1,4 @@
-"""The results of a replay: JSON for programs, a table for each budget for people, visits, a picture."""
+"""Writes the results of a replay: JSON for programs, a table for each budget, the visits, a picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CAPTION = (
     " needs: times the requests with which uniform polling would do as well"
 )
 Cell: TypeAlias = "Callable[[ReplayResult], str]"
-# Scores that a table shows only where they are the objective, or known.
+# Scores that a table shows only if they are the objective, or (for the error) if they are known.
 _SPECIAL: Mapping[str, Cell] = {
     "lag": lambda result: format_duration(result.after.scores.lag),
     "harmonic": lambda result: format_number(result.after.scores.harmonic),
@@ -34,7 +34,7 @@ _SPECIAL: Mapping[str, Cell] = {
 
 
 def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
-    """Return one result for programs: the scores of the whole window, and those after the warm-up."""
+    """Return one result as a JSON object: the scores of the whole window, and those after the warm-up."""
     return {
         "policy": result.policy,
         "budget": result.budget * UNIT_SECONDS[unit],
@@ -63,13 +63,13 @@ def _score_fields(part: PeriodScores, unit: str) -> dict[str, Any]:
 def print_tables(
     results: Sequence[ReplayResult], unit: str, title: str, objective: str = "freshness"
 ) -> None:
-    """Print one table for each budget on stderr, the policy that was freshest after the warm-up first."""
+    """Print one table for each budget on stderr, sorted by freshness after the warm-up, highest first."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, _WIDTH)  # in a file nothing need be cut off
+        console.width = max(console.width, _WIDTH)  # a file has no width at which text must be cut
     columns = _columns(results, objective)
     for budget, group in groupby(results, key=lambda result: result.budget):
         per = f"{format_number(budget * UNIT_SECONDS[unit])} per {UNIT_NAMES[unit]}"
@@ -124,7 +124,7 @@ def _format_factor(factor: float) -> str:
 
 
 def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:
-    """Write every visit of every policy; the column budget_per_s is there only with several budgets."""
+    """Write every visit of every policy; if there are several budgets, add a column budget_per_s."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
@@ -149,7 +149,7 @@ def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None
 def draw_replay(
     path: str, results: Sequence[ReplayResult], history: ChangeHistory, warm_up_end: float, unit: str
 ) -> None:
-    """Draw freshness over time at the first budget, and over budgets where there are several.
+    """Draw freshness over time at the first budget, and freshness over budgets if there are several.
 
     ``results`` are sorted by budget; ``path`` ends in .png or .svg.
     """
@@ -170,7 +170,7 @@ def draw_replay(
 
 
 def _lines_over_budgets(results: Sequence[ReplayResult], unit: str) -> list[FreshnessByBudget]:
-    """Return one line for each policy; none where there is only one budget."""
+    """Return one line for each policy, or no lines if there is only one budget."""
     from afresh.plots.replay_plot import FreshnessByBudget
 
     if len({result.budget for result in results}) < 2:

@@ -1,4 +1,4 @@
-"""The work of ``replay`` and ``simulate``: run every policy at every budget, and report the results."""
+"""Runs every policy at every budget for ``replay`` and ``simulate``, and reports the results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None
 
 
 def _change_history(recorded: RecordedHistory) -> ChangeHistory:
-    """Return what was recorded, in arrays alone."""
+    """Return the recorded history as arrays, without names."""
     return ChangeHistory.of(
         len(recorded.names),
         recorded.item,
@@ -69,7 +69,7 @@ def _change_history(recorded: RecordedHistory) -> ChangeHistory:
 def _run_all(
     recorded: RecordedHistory, history: ChangeHistory, start: PolicyInput, options: ReplayOptions
 ) -> list[ReplayResult]:
-    """Run every policy at every budget, least budget first."""
+    """Run every policy at every budget, the smallest budget first."""
     notices = _read_notices(recorded, options)
     budgets = sorted({budget.total_per_second(history.items) for budget in options.budgets})
     results: list[ReplayResult] = []
@@ -90,7 +90,7 @@ def _run_all(
 def _compare_with_uniform(
     history: ChangeHistory, results: Sequence[ReplayResult], start: PolicyInput, options: ReplayOptions
 ) -> list[ReplayResult]:
-    """Return the results with what uniform polling would need for the same."""
+    """Return the results, with the budget that uniform polling would need for the same freshness."""
     found: list[ReplayResult] = []
     budgets = len({result.budget for result in results})
     with ProgressBar("polling uniformly at other budgets", float(budgets)) as progress:
@@ -119,7 +119,7 @@ def _refuse_unknown_names(options: ReplayOptions) -> None:
 
 
 def _policy_input(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> PolicyInput:
-    """Return what every policy starts from; the budget is set later."""
+    """Return the input that every policy starts with; its budget is a placeholder that is set later."""
     families = families_of(recorded.names.to_pylist())
     if recorded.group is not None:
         given = number_labels([group or None for group in recorded.group])
@@ -163,7 +163,7 @@ def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime 
 
 
 def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> NoticeLog | None:
-    """Read the notices of a file, or make some for this history where settings are given instead."""
+    """Read the notices of a file, or generate notices if ``--notices`` is settings such as recall=0.8."""
     if options.notices is None:
         return None
     if "=" in options.notices and not Path(options.notices).exists():

@@ -1,4 +1,4 @@
-"""``afresh reproduce`` recomputes the papers' numbers and says whether they agree with the printed ones."""
+"""``afresh reproduce`` recomputes the papers' numbers and reports whether they agree with the papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items of a synthetic world and how they change, from the options of ``simulate``."""
+"""Builds the items of a synthetic world, and the way they change, from the options of ``simulate``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SETTINGS: dict[str, SettingReaders] = {
     "--drift": {"sd": (parse_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)},
     "--mass-edits": {"rate": (parse_rate, 2 / UNIT_SECONDS["y"]), **_numbers(share=0.5, size=20)},
 }
-# By name: the settings of a distribution of rates, and the function that draws rates per unit of time.
+# Each distribution of rates: its settings, and the function that draws rates per unit of time.
 DISTRIBUTIONS: dict[str, tuple[SettingReaders, Callable[..., Float64s]]] = {
     "cho": (_numbers(), cho_rates),
     "gamma": (_numbers(mean=0.1, cv=1.5), gamma_rates),
@@ -71,7 +71,7 @@ def make_items(
         settings, draw = DISTRIBUTIONS[name]
         drawn = draw(count, rng, **parse_settings(f"--rates {name}", text, settings))
         return _name_items(drawn / (_DAY_S if name == "cho" else unit_s), group_size)
-    # A name with a dot or a slash is a file that is missing, any other a misspelt distribution.
+    # A name with a dot or a slash means a file; any other name must be a misspelt distribution.
     looks_like_file = "=" not in rates and ("." in rates or "/" in rates)
     if not (rates == "-" or Path(rates).exists() or looks_like_file):
         known = ", ".join(DISTRIBUTIONS)
@@ -112,7 +112,7 @@ def _read_items(path: str, unit_s: float, group_size: int | None) -> WorldItems:
 
 
 def make_behaviour(options: WorldOptions) -> tuple[WorldBehaviour, int | None]:
-    """Return how the items change, and how many form a group where there are mass edits."""
+    """Return how the items change, and the size of a group if there are mass edits."""
     edits, size = _parse_mass_edits(options.mass_edits)
     behaviour = WorldBehaviour(
         shape=_parse_shape(options.changes),

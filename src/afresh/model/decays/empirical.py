@@ -53,7 +53,7 @@ class Empirical:
 
         With S the Kaplan–Meier survival of the lifetimes and m its mean, a copy refreshed at a random time
         has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be wrong, because a
-        random time is more often within a long lifetime. S is used only if a refresh ``restarts`` it.
+        random time is more often in a long lifetime. S is used only if a refresh ``restarts`` the lifetime.
 
         If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then set to 0 at
         the longest lifetime (Efron's convention), which makes m too small and z a lower bound. With

@@ -110,6 +110,9 @@ class Adaptive(ReviewSchedule):
         density = np.exp(log - log.max(axis=1, keepdims=True))
         self.belief.posterior[which] = density / density.sum(axis=1, keepdims=True)
         self.belief.polled[which] = True
+        # ``rate`` is the time over which the item was watched: as well known as after so many mean intervals.
+        watched = np.minimum(b[:, 0] * self.items.mean_frequency, 1e6)
+        self.belief.polls[which] = np.ceil(watched).astype(np.int64)
         self.mark_copied(which, last_poll)
 
     def shared(self) -> Arrays:

@@ -25,7 +25,7 @@ class Calibration:
     >>> calibration = Calibration(1, frequency=1.0)
     >>> calibration.classify(np.array([0]), np.array([1.0]), np.array([False]))
     >>> for _ in range(400):
-    ...     calibration.record(np.array([0]), np.array([0.4]), np.array([0.2]), 1)
+    ...     calibration.record(np.array([0]), np.array([0.4]), np.array([True]), np.array([0.2]), 1)
     >>> calibration.factors(np.array([0])).round(1).tolist()
     [0.9]
     """
@@ -35,22 +35,38 @@ class Calibration:
         self.found: Float64s = np.zeros((RATE_CLASSES, RUN_CLASSES.size + 1))
         self.expected: Float64s = np.zeros_like(self.found)
         self.ratio: Float64s = np.ones_like(self.found)
+        # The same with all changes found, whatever they are due to: for items that had no families.
+        self.all_found: Float64s = np.zeros_like(self.found)
+        self.all_ratio: Float64s = np.ones_like(self.found)
         self.rate_class: Ints = np.full(items, RATE_CLASSES // 2)
         self.unchanged_run: Ints = np.ones(items, dtype=np.int64)  # polls since a change was found
 
     def factors(self, items: Ints) -> Float64s:
-        """What the rate of each item is multiplied by."""
+        """What the rate of each item is multiplied by, beside the shocks of its families."""
         return self.ratio[self.rate_class[items], self._run_class(items)]
 
-    def record(self, items: Ints, expected: Float64s, found: Float64s, alive: int) -> None:
-        """Count the changes that the items' own rates let expect, and those found that are due to them."""
+    def factors_alone(self, items: Ints) -> Float64s:
+        """What the rate of each item is multiplied by where its families mean nothing."""
+        return self.all_ratio[self.rate_class[items], self._run_class(items)]
+
+    def record(
+        self, items: Ints, expected: Float64s, changed: Bools, own_share: Float64s, alive: int
+    ) -> None:
+        """Count the changes that the items' own rates let expect, and those found.
+
+        ``own_share`` is the share of a change found that is due to the item itself, not to its families.
+        """
         fade = np.exp(-items.size / (ROUNDS * max(alive, 1)))
         cell = self.rate_class[items] * self.ratio.shape[1] + self._run_class(items)
-        for table, value in ((self.found, found), (self.expected, expected)):
+        counted = ((self.found, changed * own_share), (self.expected, expected), (self.all_found, changed))
+        for table, value in counted:
             table *= fade
             table += np.bincount(cell, value, table.size).reshape(table.shape)
-        by_rate = (self.found.sum(axis=1) + CAUTION) / (self.expected.sum(axis=1) + CAUTION)
-        self.ratio = (self.found + CAUTION * by_rate[:, None]) / (self.expected + CAUTION)
+        self.update()
+
+    def update(self) -> None:
+        """Compute the ratios from what was counted."""
+        self.ratio, self.all_ratio = (self._ratio(found) for found in (self.found, self.all_found))
 
     def classify(self, items: Ints, rate: Float64s, changed: Bools) -> None:
         """Sort polled items into their classes: posterior mean rate, and polls since a change was found."""
@@ -63,6 +79,10 @@ class Calibration:
         """Add new items, in the middle class."""
         self.rate_class = np.concatenate([self.rate_class, np.full(items, RATE_CLASSES // 2)])
         self.unchanged_run = np.concatenate([self.unchanged_run, np.ones(items, dtype=np.int64)])
+
+    def _ratio(self, found: Float64s) -> Float64s:
+        by_rate = (found.sum(axis=1) + CAUTION) / (self.expected.sum(axis=1) + CAUTION)
+        return np.asarray((found + CAUTION * by_rate[:, None]) / (self.expected + CAUTION))
 
     def _run_class(self, items: Ints) -> Ints:
         return np.searchsorted(RUN_CLASSES, self.unchanged_run[items], side="right")

@@ -61,7 +61,16 @@ class ChangeModel:
     def rates(self) -> Float64s:
         """The posterior mean of each item's rate, shocks included."""
         every = np.arange(self.items.size)
-        return self.belief.mean(every) + (0.0 if self.shocks is None else self.shocks.rate(every))
+        mean = self.belief.mean(every)
+        return mean if self.shocks is None else mean + self.shocks.trust * self.shocks.rate(every)
+
+    def own_factors(self, items: Ints) -> Float64s:
+        """What the own rate of each item is multiplied by, by the calibration."""
+        if self.shocks is None:
+            return self.calibration.factors(items)
+        trust = self.shocks.trust
+        beside, alone = self.calibration.factors(items), self.calibration.factors_alone(items)
+        return np.asarray(trust * beside + (1.0 - trust) * alone)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
         """The probability that each of these copies is still right: Σ p·e^{−E}, p as of the last poll.
@@ -83,15 +92,15 @@ class ChangeModel:
         """Each item's posterior, the changes expected since its last poll at each rate, and these rates."""
         since, until = self.items.last_poll[items], np.full(items.size, now)
         elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
-        factor = self.calibration.factors(items)
+        factor = self.own_factors(items)
         expected = self.belief.expected(elapsed * factor)
         rate = factor[:, None] * self.belief.rates
         if self.notices.is_relevant(items):
             evidence = self.notices.evidence(items, self.belief.rates)
             expected = (1.0 - evidence.recall) * expected + evidence.announced
         if self.shocks is not None:
-            expected += self.shocks.exposure(items, since, until).total()[:, None]
-            rate += self.shocks.rate(items)[:, None]
+            expected += self.shocks.exposure(items, since, until).total(self.shocks.trust)[:, None]
+            rate += self.shocks.trust * self.shocks.rate(items)[:, None]
         return self.belief.posteriors_after(items, elapsed), expected, rate
 
     def learn(self, items: Ints, now: Float64s, changed: Bools) -> Ints:
@@ -105,9 +114,15 @@ class ChangeModel:
         alone = -np.log(unchanged)
         risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
         if self.shocks is not None:
-            risen = self.shocks.learn(self.shocks.exposure(items, since, now), since, now, changed, alone)
+            exposure, count = self.shocks.exposure(items, since, now), self.items.alive_count
+            beside = alone * self.calibration.factors(items)
+            without = alone * self.calibration.factors_alone(items)
+            self.shocks.compare(beside + exposure.total(), without, changed, count)
+            risen = self.shocks.learn(exposure, since, now, changed, beside)
             risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
-        total = own + shocked[:, None]
+        # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
+        # the rates without them would be too low, and families would seem to be needed to predict.
+        total = own.copy()
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
@@ -119,7 +134,7 @@ class ChangeModel:
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)
-        self.calibration.record(items, 1.0 - unchanged, changed * share, self.items.alive_count)
+        self.calibration.record(items, 1.0 - unchanged, changed, share, self.items.alive_count)
         self.calibration.classify(items, rate, changed)
         self.items.last_poll[items] = now
         return risen

@@ -24,6 +24,9 @@ BLOCK = 8192  # items handled at a time, so that their rows stay in the cache
 REVIEW_AGAIN = 0.01, 0.05
 EARLY_BATCHES = 3.0  # batches before its value can reach the price an item is reviewed again
 LONGEST = 10.0  # mean intervals until an item is reviewed, whatever is believed about it
+# No item waits longer than one mean interval, as under uniform polling, and this much more for each poll of
+# it: what is known about an item after n polls may move its next poll by so much and no more.
+PATIENCE = 0.2
 SAMPLED = 32  # of the items to be reviewed next, from which the time of their reviews is estimated
 SAMPLE = 4096  # items from which the shadow price is estimated
 REKEY_POLLS = 0.1  # of all items must be polled between two re-keyings
@@ -90,12 +93,25 @@ class ReviewSchedule(ChangeModel):
                 more = np.setdiff1d(np.flatnonzero(self.items.alive), reviewed, assume_unique=True)
             reviewed = np.concatenate([reviewed, more])
             value = np.concatenate([value, self._poll_values_blockwise(more, now)])
-        chosen = largest(value, n)
-        price = float(value[chosen[-1]])
+        chosen, price = self._choose(reviewed, value, n, now)
         nearly = price * max(1.0 - EARLY_BATCHES * n / self.items.alive_count, 0.9)
         self._postpone_reviews(reviewed, value, now, nearly)
         self._follow_price(price, too_few, reviewed.size > TOO_MANY * n + 64, now)
         return reviewed[chosen]
+
+    def longest_wait(self, items: Ints) -> Float64s:
+        """How long after its last poll each item is polled at the latest, where the budget allows."""
+        return np.asarray((1.0 + PATIENCE * self.belief.polls[items]) / self.items.mean_frequency)
+
+    def _choose(self, reviewed: Ints, value: Float64s, n: int, now: float) -> tuple[Ints, float]:
+        """The places of the n items to poll, first those that waited too long; the price of the others."""
+        waited = now - self.items.last_poll[reviewed]
+        is_late = (waited > self.longest_wait(reviewed)) & (self.items.weight[reviewed] > 0)
+        late, others = np.flatnonzero(is_late), np.flatnonzero(~is_late)
+        late = late[largest(waited[late], n)]
+        by_value = others[largest(value[others], n - late.size)]
+        last = by_value if by_value.size else late
+        return np.concatenate([late, by_value]), float(value[last].min())
 
     def poll_values(self, items: Ints, now: float) -> Float64s:
         """The poll value of each of these items now, per cost."""
@@ -130,11 +146,11 @@ class ReviewSchedule(ChangeModel):
         Infinite where it never does.
         """
         weight_per_cost = self.items.weight[items] / self.items.cost[items]
-        factor = self.calibration.factors(items)
+        factor = self.own_factors(items)
         posterior = self.belief.posterior[items]
         if self.shocks is not None:
             rate = posterior @ self.belief.rates.astype(np.float32)
-            factor = factor + self.shocks.rate(items) / np.maximum(rate, 1e-300)
+            factor = factor + self.shocks.trust * self.shocks.rate(items) / np.maximum(rate, 1e-300)
         # E = s·λτ has the poll value of λ at s·τ, divided by s^p.
         power = self.poll_value.objective.power
         goal = np.asarray(value) * factor**power / np.maximum(weight_per_cost, 1e-270)
@@ -145,6 +161,7 @@ class ReviewSchedule(ChangeModel):
         due = self.time_to_reach(items, self.review_value)
         due = np.minimum(self._explore_sooner(items, due), LONGEST / self.items.mean_frequency)
         review = self.clock.read(last_poll) + due
+        review = np.minimum(review, self.clock.read(last_poll + self.longest_wait(items)))
         self.next_review[items] = np.where(self.items.alive[items], review, np.inf)
 
     def _explore_sooner(self, items: Ints, due: Float64s) -> Float64s:

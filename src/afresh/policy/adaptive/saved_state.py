@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
-from afresh.policy.adaptive.shocks import Shocks
+from afresh.policy.adaptive.shocks import DEEPEST, Shocks
 from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
@@ -45,6 +45,8 @@ SHARED_KEYS = {
     "calibration.found": "calibration.found",
     "calibration.expected": "calibration.expected",
     "calibration.ratio": "calibration.ratio",
+    "calibration.all_found": "calibration.all_found",
+    "calibration.all_ratio": "calibration.all_ratio",
     "notices.heard": "notices.received",
     "notices.quiet_heard": "notices.unconfirmed",
     "notices.time": "notices.time",
@@ -62,6 +64,7 @@ SHOCK_KEYS = {
     "shocks.origin": "first_bin",
     "shocks.share": "share",
     "shocks.pool": "pooled_mean",
+    "shocks.support": "support",
 }
 FAMILY_KEYS = {
     "shocks.all_found": "total_found",
@@ -69,10 +72,12 @@ FAMILY_KEYS = {
     "shocks.evidence": "evidence",
     "shocks.found": "found",
     "shocks.seen": "seen",
+    "shocks.rise": "unreviewed_rise",
 }
 ROW_KEYS = {
     "last": "items.last_poll",
     "polled": "belief.polled",
+    "polls": "belief.polls",
     "rate_class": "calibration.rate_class",
     "quiet": "calibration.unchanged_run",
     "spared": "baseline_information",
@@ -81,6 +86,21 @@ ROW_KEYS = {
 _SEASON_POLLS = {"item": np.int64, "now": np.float64, "elapsed": np.float64, "changed": np.bool_}
 # Restored by functions of their own: the ladder must be set before the rows, the sources before their counts.
 _LADDER = ("belief.rates", "belief.prior")
+
+
+# Version 0.1.0 did not count the polls of an item: what it polled is taken to be well known.
+_POLLS_BEFORE = 100
+
+
+def _with_later_keys(saved: Stored) -> Stored:
+    """The shared arrays with those that version 0.1.0 did not write: families were trusted as they were."""
+    found, ratio = (field(saved, f"calibration.{name}", (None, None)) for name in ("found", "ratio"))
+    later: Arrays = {"calibration.all_found": found, "calibration.all_ratio": ratio}
+    later |= {
+        "shocks.support": np.array(DEEPEST),
+        "shocks.rise": np.zeros(np.size(saved.get("shocks.labels", ()))),
+    }
+    return {**later, **saved}
 
 
 def save_shared(policy: Adaptive) -> Arrays:
@@ -104,6 +124,7 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
     still mean the same items.
     """
     check_version(saved)
+    saved = _with_later_keys(saved)
     same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
     rates = field(saved, "belief.rates", (None,))
     policy.belief.reset(rates, field(saved, "belief.prior", rates.shape))
@@ -130,6 +151,7 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
 def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     n = items.size
     restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
+    rows = {"polls": _POLLS_BEFORE * field(rows, "polled", (n,)).astype(np.int64), **rows}
     pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]
     policy.notices.pending[items, : pending.shape[1]] = pending
     for key, path in ROW_KEYS.items():

@@ -27,10 +27,11 @@ SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
 DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
 STEPS = 30  # of EM for that share
 # The tables of the families, and how many columns each has; 0: it is a vector.
-TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability"), 0)
+TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
-RAISED = 0.02  # a rise of the intensity after which a family's members are reviewed at once
+RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
 DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
+ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,13 @@ class ShockExposure:
     raw: Float64s
     mixed: Float64s
 
-    def total(self) -> Float64s:
-        """Changes expected from all families of an item together."""
-        return np.asarray(self.mixed.sum(axis=1))
+    def total(self, trust: float = 1.0) -> Float64s:
+        """Changes expected from all families of an item, which mean something with probability ``trust``.
+
+        −ln(trust·e^{−Σ} + 1 − trust), Σ over the families of the item.
+        """
+        every = self.mixed.sum(axis=1)
+        return np.asarray(every if trust == 1.0 else -np.log1p(trust * np.expm1(-every)))
 
 
 class Shocks:
@@ -69,6 +74,7 @@ class Shocks:
     evidence: Float64s
     mean: Float64s
     probability: Float64s
+    unreviewed_rise: Float64s
     found: Float64s
     seen: Float64s
     cumulative: Float64s
@@ -77,6 +83,7 @@ class Shocks:
         self.bin_width = WIDTH * interval
         self.first_bin = float(np.floor(now / self.bin_width))
         self.family_ids = families.copy()
+        self.support = 0.0  # log-odds that families mean anything, by how well polls were predicted
         self.share: Float64s = np.full(families.shape[1], 0.5)
         self.pooled_mean: Float64s = np.full(families.shape[1], FIRST_MEAN)
         self.kind: Ints = np.zeros(0, dtype=np.int64)
@@ -84,6 +91,19 @@ class Shocks:
         for name, columns in TABLES.items():
             setattr(self, name, np.zeros((0, columns) if columns else 0))
         self._index_families()
+
+    @property
+    def trust(self) -> float:
+        """The probability that families mean anything in this source."""
+        return float(1.0 / (1.0 + np.exp(-self.support)))
+
+    def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
+        """Learn whether families predict: the changes expected of polled items with them and without."""
+        full, alone = np.maximum(with_families, 1e-9), np.maximum(without, 1e-9)
+        surer = np.log(np.expm1(-full) / np.expm1(-alone))
+        gain = float(np.where(changed, surer, alone - full).sum())
+        faded = self.support * np.exp(-changed.size / (ROUNDS * max(alive, 1)))
+        self.support = float(np.clip(faded + gain, -DEEPEST, DEEPEST))
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """The shocks that these items were exposed to from ``since`` to ``now``."""
@@ -118,7 +138,11 @@ class Shocks:
         self._count(touched, place, since[row], now[row], events)
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        ends = [self.first_member[one : one + 2] for one in touched[rise > RAISED]]
+        # Large families rise in many small steps, none of which would matter alone.
+        self.unreviewed_rise[touched] = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
+        raised = touched[self.unreviewed_rise[touched] > RAISED]
+        self.unreviewed_rise[raised] = 0.0
+        ends = [self.first_member[one : one + 2] for one in raised]
         risen = [self.member_order[slice(*pair)] for pair in ends]
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
 

@@ -1,1 +1,1 @@
-"""What the pages and the API say about items, plans, sources and the whole dashboard."""
+"""Reports about items, plans, sources and the whole dashboard, for the pages and the API."""

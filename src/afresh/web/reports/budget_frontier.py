@@ -1,10 +1,10 @@
-"""The plan that the engine comes to at any budget, by its own beliefs and its own rule.
+"""Computes the plan that the engine would reach at any budget, from its beliefs about the rates.
 
-The engine polls an item when the value of a poll reaches the shadow price μ. Its belief about a rate is a
-distribution p on a ladder of rates. So the plan at a budget is the price μ at which polling every τ(μ)
-seconds spends the budget, and the freshness and age of that plan are Σ p·F(λ, 1/τ) and Σ p·A(λ, 1/τ)
-(``model.freshness``, ``model.age``). A belief does not depend on the budget, so that a larger budget never
-makes any item less fresh.
+The engine polls an item when its poll value reaches the shadow price μ, τ(μ) seconds after the last poll. Its
+belief about the rate λ of an item is a probability p for each rate of a grid. So the plan at a budget is the
+price μ at which polling each item every τ(μ) seconds spends the budget. The freshness and age of an item are
+then Σ p·F(λ, 1/τ) and Σ p·A(λ, 1/τ), where F is ``model.freshness`` and A ``model.age``. The beliefs do not
+depend on the budget, so a larger budget never makes any item less fresh.
 
 Plans are computed for prices that are powers of two; between two of them frequencies are interpolated.
 """
@@ -26,7 +26,7 @@ _BLOCK_ROWS = 512  # bounds the memory that one call of PollValue takes
 
 @dataclass(slots=True)
 class BudgetFrontier:
-    """The plans of all budgets for one objective; no budget is spent below the price ``least_price``."""
+    """Plans for any budget and one objective; polls whose value is below ``least_price`` are not made."""
 
     sample: PlanSample
     objective: str

@@ -1,4 +1,4 @@
-"""The series that the charts of the Now page draw."""
+"""Computes the series that the charts of the Now page draw."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compute_series(snapshot: StatusSnapshot) -> SeriesOut:
 
 
 def rates_per_minute(course: Course) -> dict[str, list[float]]:
-    """Return polls and changes per minute between points of the course; NaN across a restart or a gap."""
+    """Return polls and changes per minute between two points of ``course``; NaN across a restart or a gap."""
     if course.shape[0] < 2:
         return {"time_s": [], "polls": [], "changes": []}
     step_s = np.diff(course[:, 0])
@@ -50,7 +50,7 @@ def rates_per_minute(course: Course) -> dict[str, list[float]]:
 
 
 def bin_audits(audits: ObservationColumns) -> dict[str, list[float]]:
-    """Return the audits in at most 24 bins of equal number, each with Wilson's 95 % interval."""
+    """Return the share of fresh items in at most 24 bins of equally many audits, with Wilson's interval."""
     rows = np.flatnonzero(audits.elapsed_s > 0)  # A first poll says nothing about freshness.
     series: dict[str, list[float]] = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
     bins = min(_MOST_BINS, rows.size // _FEWEST_AUDITS)

@@ -1,4 +1,4 @@
-"""Copies as plain text, and the difference of two of them line by line. Both are bounded in size."""
+"""Shows copies as plain text, and the difference of two copies line by line. Both are limited in size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = {"+": "added", "-": "removed", " ": "same", "@": "place"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a difference; ``kind`` is added, removed, same or place (where a part begins)."""
+    """One line of a difference; ``kind`` is added, removed, same, or place (the header of a part)."""
 
     kind: str
     text: str
@@ -38,7 +38,7 @@ def decode_text(copy: Copy) -> str | None:
 
 
 def compare_lines(before: str, after: str) -> list[DiffLine]:
-    """Return the lines that changed, with three lines around them.
+    """Return the changed lines, each with the three lines before and after it.
 
     >>> [(line.kind, line.text) for line in compare_lines("a\\nb", "a\\nc")]
     [('place', '@@ -1,2 +1,2 @@'), ('same', 'a'), ('removed', 'b'), ('added', 'c')]
@@ -56,7 +56,10 @@ def compare_lines(before: str, after: str) -> list[DiffLine]:
 
 
 def compare_newest(store: Store, item_id: int) -> tuple[list[DiffLine], str]:
-    """Compare the two newest copies of an item; the text says what is compared, or why nothing is."""
+    """Return the difference of an item's two newest copies, and a sentence that describes it.
+
+    If there are not two copies that are text, the difference is empty and the sentence gives the reason.
+    """
     versions = store.copies.versions(item_id)[:2]
     if not versions:
         return [], "There is no copy yet."

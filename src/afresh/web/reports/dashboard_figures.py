@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of the Now page: a heading, a large figure, and a line in which ``{name}`` stands for a text."""
+    """A card of the Now page: a heading, the name of a large figure, and a line with ``{name}`` of texts."""
 
     title: str
     figure: str
@@ -92,7 +92,7 @@ def per_minute(snapshot: StatusSnapshot, name: str) -> float:
 
 
 def running_s(snapshot: StatusSnapshot) -> float:
-    """Return for how long an engine ran in the last hour, by its signs of life."""
+    """Return how many seconds an engine ran in the last hour, judged by its pulses."""
     if snapshot.pulse is None:
         return 0.0
     end_s = snapshot.time_s if snapshot.state == "running" else snapshot.pulse.time_s
@@ -102,7 +102,7 @@ def running_s(snapshot: StatusSnapshot) -> float:
 
 
 def budget_share(snapshot: StatusSnapshot) -> float:
-    """Return the requests of the last hour over those that the budget allowed while an engine ran."""
+    """Return the requests of the last hour, divided by those that the budget allowed while an engine ran."""
     time_s, spent = running_s(snapshot), snapshot.status.spent_last_hour.requests
     allowed = snapshot.status.budget_per_s * time_s
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
@@ -159,7 +159,7 @@ FIGURES = (
 
 
 def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
-    """Return every text of the Now page that changes, by its ``data-field``."""
+    """Return every text of the Now page that live updates change, by its ``data-field``."""
     status = snapshot.status
     is_sampled, by_status = status.looked_at < status.items, status.by_status.items()
     figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
@@ -207,7 +207,7 @@ def _describe_audits(audited: ShareEstimate) -> str:
 
 
 def _describe_dropped(snapshot: StatusSnapshot) -> str:
-    """Count the items that no poll is spent on and, where copies earn money, those that never pay."""
+    """Describe how many items are dropped and, if copies earn money, how many are futile."""
     money = snapshot.status.money
     futile = f", {format_whole(money.futile)} futile" if money is not None and money.futile else ""
     return f"{format_whole(snapshot.status.dropped)} dropped{futile}"

@@ -1,4 +1,4 @@
-"""The data of an item's page: is its copy still right, what is a poll worth, what happened so far."""
+"""Collects the data of an item's page: the probability that its copy is right, its poll value, its polls."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """Everything that an item's page shows. ``polls`` are the last ones, oldest first. ``curves`` is None
-    where nothing must be estimated: there is no copy, or its staleness is observed."""
+    """Everything that an item's page shows. ``polls`` are the last polls, oldest first. ``curves`` is None if
+    there is no copy, or if its staleness is observed and need not be estimated."""
 
     why: Why
     estimate: ItemEstimate
@@ -47,7 +47,7 @@ class ItemReport:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the item has waited far longer than planned, so that the plan is not settled yet."""
+        """Whether the item has waited far longer than planned, because the plan has not settled yet."""
         why = self.why
         waits_s, poll_value = why.time_s - why.next_s, why.marginal
         return waits_s > why.interval_s and _FAR_ABOVE * why.threshold < poll_value < math.inf
@@ -78,7 +78,7 @@ def item_schema(item: Item, estimate: ItemEstimate) -> ItemOut:
 
 
 def report_item(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemReport:
-    """Report on the only item of a snapshot; every part of the report comes from that snapshot."""
+    """Return the report on ``item``, the only item of ``snapshot``; all parts are of the same moment."""
     why = explain(store, snapshot, item)
     is_observed = why.seen is not None and why.seen.state != "unknown"
     return ItemReport(
@@ -91,7 +91,7 @@ def report_item(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemReport:
 
 
 def _compute_curves(snapshot: ItemSnapshot, why: Why) -> CurvesOut:
-    """Compute the curves from the last poll until well after the next."""
+    """Compute the curves over the time since the last poll, until well after the next poll."""
     polled_s = why.item.polled_s
     since_s = 0.0 if polled_s is None else max(snapshot.time_s - polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf

@@ -1,12 +1,12 @@
-"""The data of the Plan page: the optimal frequency over the change rate, and what another budget would give.
+"""Computes the data of the Plan page: the optimal frequency over the change rate, and plans of other budgets.
 
-Moving a slider must not plan for a million items. A sample of at most two thousand active items stands for
-all: the budget is scaled by the share of the items that the sample holds, so that shares and ages are those
-of all items up to the sampling error of about 1/√n, and numbers of items are scaled up. Where copies earn
-money, items count by the money at stake, and no budget is spent beyond what pays: a poll whose next unit of
-money earns less than itself is not made (Razniewski 2016, §5).
+Moving a slider must not plan for a million items, so a sample of at most two thousand active items represents
+all. The budget is multiplied by the share of the items that are in the sample, so that freshness and age are
+those of all items up to a sampling error of about 1/√n for n items; numbers of items are scaled up. If copies
+earn money, items are weighted by the money at stake, and a poll is not made if one more unit of money spent
+on it earns less than one unit (Razniewski 2016, §5).
 
-Plans describe the long run; the present state, as the status reports it, stands beside them.
+Plans describe the long run; the page shows the present state, as the status reports it, beside them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses mo
 
 @dataclass(frozen=True, slots=True)
 class PlanModel:
-    """A sample of items, and what any budget gives for it. ``rate`` is the median of the belief about each
-    item's rate, per second; ``populations`` are draws of how rates may really be spread, which give the
-    interval around a planned freshness."""
+    """A sample of items, and plans for it at any budget. ``rate`` is the median of the belief about each
+    item's rate, per second. ``populations`` are draws of the distribution of true rates, which give the
+    interval of a planned freshness."""
 
     sample: PlanSample
     rate: Float64s
@@ -54,8 +54,8 @@ class PlanModel:
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
-        """Return the 90 % interval of a plan's freshness. Its upper end also allows for what the plan gains
-        once more polls have made the rates known."""
+        """Return the 90 % interval of a plan's freshness. The upper end includes the freshness that the plan
+        gains when further polls have made the rates known."""
         posteriors, share = self.sample.posteriors, self.sample.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
@@ -111,9 +111,9 @@ def report_present(status: Status) -> PlanNowOut:
 def budget_point(
     model: PlanModel, objective: str, requests: float, settings: BudgetTable, spent: Spent
 ) -> BudgetPointOut:
-    """Return what one budget, in requests per second, gives in the long run."""
+    """Return the long-run freshness, age, dropped items and money at a budget in requests per second."""
     sample, money_per_s, income = model.sample, requests * price_per_request(settings, spent), None
-    freshness = low = high = 1.0  # as if every copy were right, where there are no items
+    freshness = low = high = 1.0  # if there are no items, no copy is stale
     age_s, price, dropped = 0.0, 0.0, 0
     if model.rate.size:
         frequency, price = model.plan_at(objective, requests)
@@ -141,7 +141,7 @@ def budget_point(
 def compare_budgets(
     engine: Engine, model: PlanModel, objective: str, requests: float, spent: Spent, budget: BudgetTable
 ) -> OtherBudgetOut:
-    """Compare the plan of another budget with that of today's ``budget``, item by item."""
+    """Compare the plan at ``requests`` per second with the plan of today's ``budget``, item by item."""
     then, today = (
         budget_point(model, objective, each, budget, spent) for each in (requests, budget.requests)
     )
@@ -160,22 +160,22 @@ def compare_budgets(
 def optimal_curve(
     rates: Float64s, objective: str, price: float | None, typical: float
 ) -> tuple[Float64s, Float64s]:
-    """Return change rates and their optimal frequencies for an item of the ``typical`` value per cost.
-    ``price`` is the shadow price of today's plan. The curve is that of Cho & Garcia-Molina 2000, Fig. 9; it
-    is solved as a plan whose items are the rates of the curve."""
+    """Return change rates (per second) and the optimal poll frequency at each rate, as points of a curve.
+    The curve is for an item whose weight per cost is ``typical``, at today's shadow price ``price``. It is
+    that of Cho & Garcia-Molina 2000, Fig. 9, solved as a plan with one item for each rate."""
     if not rates.size or price is None or price <= 0:
         return np.empty(0), np.empty(0)
     end = typical / price if objective == "freshness" else float(rates.max())
     low, high = min(float(rates.min()), end / 100), max(float(rates.max()), 1.3 * end)
     rate = np.geomspace(max(low, high * 1e-7), high, CURVE_POINTS)
-    if objective == "freshness":  # The curve falls to 0 in a corner, which needs denser points.
+    if objective == "freshness":  # The curve falls steeply to 0 at ``end``, which needs denser points.
         rate = np.sort(np.r_[rate, end * (1 - np.geomspace(1e-6, 0.3, 24)), end])
     problem = build_problem(rate, weights=np.full(rate.size, typical), objective=objective)
     return rate, np.asarray(problem.plan(price), dtype=np.float64)
 
 
 def price_per_request(settings: BudgetTable, spent: Spent) -> float:
-    """Return the cost of a request, with the bytes and seconds that one took on average in the last hour."""
+    """Return the cost of a request, with its mean bytes and seconds in the last hour, by the set prices."""
     carried = spent.bytes * settings.price_per_gb / 1e9 + spent.seconds * settings.price_per_second
     return settings.price_per_request + carried / max(spent.requests, 1)
 

@@ -1,4 +1,4 @@
-"""The data of the Sources page: how sources and hosts are treated, what was learned, what is wrong."""
+"""Collects the data of the Sources page: settings, learned properties and problems of sources and hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CountsByStatus = Counter[str]
 
 
 def report_sources(engine: Engine, snapshot: StatusSnapshot) -> list[SourceOut]:
-    """Report the sources of the settings, then those that only items name."""
+    """Report the sources in the settings, then sources of items that are no longer in the settings."""
     hosts: dict[str, dict[str, CountsByStatus]] = defaultdict(lambda: defaultdict(Counter))
     for count in engine.store.items.counts():
         hosts[count.source][count.group][count.status] += count.items
@@ -68,7 +68,7 @@ def _report_source(
 
 
 def _count_problems(engine: Engine, source: str) -> defaultdict[str, Counter[str]]:
-    """Count the failing items of each host by problem, among the first ``MOST_FAILING``."""
+    """Count the failing items of each host by problem, among the ``MOST_FAILING`` with most failures."""
     query = ItemQuery(status="active", source=source, sort="failures", descending=True)
     problems: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in engine.store.items.page(query, MOST_FAILING).items:
@@ -85,7 +85,7 @@ def _report_hosts(
     state: bytes,
     problems: defaultdict[str, Counter[str]],
 ) -> list[HostOut]:
-    """Report hosts left alone first, then those with untrusted validators, failing items, most items."""
+    """Report hosts in this order: in back-off, with untrusted validators, with failing items, most items."""
     saved = read_http_state(state)
     untrusted = saved.untrusted_hosts()
     backoffs = {backoff.group: backoff for name, backoff in snapshot.backoffs if name == source}
@@ -128,7 +128,7 @@ def _report_host(
 
 
 def report_search(state: bytes) -> SearchOut:
-    """Report what a search source has learned; the queries that bring most records come first."""
+    """Report what a search source has learned; queries that return most records come first."""
     saved = read_search_state(state)
     queries = [
         QueryOut(
@@ -154,7 +154,7 @@ def report_search(state: bytes) -> SearchOut:
 
 
 def _list_settings(table: SourceTable | None) -> dict[str, str]:
-    """List the settings that differ from their defaults, without those that may be secret."""
+    """Return the settings that differ from their defaults, without those that may contain secrets."""
     if table is None:
         return {}
     found = {}

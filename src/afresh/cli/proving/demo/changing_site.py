@@ -1,7 +1,7 @@
-"""A site on loopback whose pages change at known rates, and which records exactly what it answered.
+"""A web site on loopback whose pages change at known rates, and which records every response.
 
-The content of a page is a function of time, and the site distinguishes the copies by their User-Agent. So it
-knows at every moment which pages of each copy are still right, without asking the copies.
+The content of a page is a function of time, and the site distinguishes the copies by their User-Agent. So the
+site knows at every moment which pages of each copy are fresh, without asking the copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE_REQUEST = re.compile(rb"GET /page/(\d+) ")
 
 
 def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
-    """Return the changes per site-day of each page: Cho's classes in their exact shares, in random order.
+    """Return the changes per site-day of each page, with Cho's shares of each rate, in random order.
 
     >>> rates = cho_pages(1000, np.random.default_rng(1))
     >>> int(np.count_nonzero(rates == 1.0)), int(np.count_nonzero(rates == 1 / 365))
@@ -40,13 +40,13 @@ def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
 
 
 class DemoSite:
-    """Serves ``/page/0`` … from a thread of its own until its ``with`` block ends; times are in site-days.
+    """Serves ``/page/0`` … in a thread until its ``with`` block ends; times are in site-days.
 
-    Its clock stands still, and no page changes, until ``begin`` is called.
+    The site's clock stops at 0, and no page changes, until ``begin`` is called.
     """
 
     def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
-        """``rates`` are changes per site-day; ``copies`` are words by which the User-Agents differ."""
+        """``rates`` are changes per site-day; ``copies`` are words, one in each copy's User-Agent."""
         self.rates, self.copies, self.port = rates, tuple(copies), 0
         self._changes: list[list[float]] = [[] for _ in range(rates.size)]
         self._served: list[tuple[list[int], list[float]]] = [([], []) for _ in copies]
@@ -59,7 +59,7 @@ class DemoSite:
         self._thread = threading.Thread(target=self._serve, name="afresh-demo-site", daemon=True)
 
     def begin(self, days_per_s: float, lasts_d: float, rng: np.random.Generator) -> None:
-        """Start the clock: ``days_per_s`` site-days pass in a second; after ``lasts_d`` nothing changes."""
+        """Start the clock: ``days_per_s`` site-days pass per second; pages change for ``lasts_d`` days."""
         changes = [
             np.sort(rng.uniform(0, lasts_d, rng.poisson(rate * lasts_d))).tolist() for rate in self.rates
         ]
@@ -96,17 +96,17 @@ class DemoSite:
         return [f"http://127.0.0.1:{self.port}/page/{page}" for page in range(self.rates.size)]
 
     def fresh(self, copy: int) -> float:
-        """Return the share of pages whose copy is right now."""
+        """Return the share of pages whose copy is fresh at this moment."""
         return float(np.mean(self._right_until[copy] > self.now_d))
 
     def has_all(self, copy: int) -> bool:
-        """Return whether a copy holds every page."""
+        """Return whether a copy has fetched every page."""
         return not bool(np.isneginf(self._right_until[copy]).any())
 
     def visits(self, copy: int) -> tuple[Ints, Float64s]:
-        """Return every answer that a copy got: the pages and the times."""
+        """Return the page and the time (in site-days) of every response that a copy received."""
         pages, times = self._served[copy]
-        known = len(times)  # the site goes on serving meanwhile
+        known = len(times)  # because the site's thread appends to both lists meanwhile
         return np.array(pages[:known], dtype=np.int64), np.array(times[:known], dtype=np.float64)
 
     def requests(self, copy: int) -> int:
@@ -114,7 +114,7 @@ class DemoSite:
         return len(self._served[copy][1])
 
     def history(self, end_d: float) -> ChangeHistory:
-        """Return every change until ``end_d``."""
+        """Return every change of the pages until ``end_d`` (in site-days)."""
         counts = [bisect_right(changes, end_d) for changes in self._changes]
         times = [
             time for changes, count in zip(self._changes, counts, strict=True) for time in changes[:count]
@@ -124,7 +124,7 @@ class DemoSite:
         )
 
     def answer(self, request: bytes) -> bytes:
-        """Return the answer to a request, and record it."""
+        """Return the response to a request, and record which copy received which page."""
         found = _PAGE_REQUEST.match(request)
         if found is None or int(found[1]) >= self.rates.size:
             if request.startswith(b"GET /robots.txt "):
@@ -168,7 +168,7 @@ def _ok_response(body: bytes, kind: bytes, more: bytes) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: every complete request is answered at once."""
+    """One connection, which answers every complete request at once."""
 
     def __init__(self, site: DemoSite) -> None:
         self._site, self._rest = site, b""

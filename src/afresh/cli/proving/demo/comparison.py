@@ -1,4 +1,4 @@
-"""The comparison of the demo: one site, two copies at the same budget, and what the site measured of both.
+"""Runs the demo: two copies of one site with the same budget, whose freshness the site measures.
 
 Each copy may make one request per page in 30 site-days, the budget of Cho's Table 6. The length of a site-day
 depends on how many requests per second this machine manages. The measurement starts when both copies hold
@@ -47,7 +47,7 @@ _AT_MOST = 1.4  # the largest factor by which the budget is raised
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The result, measured over the last ``days`` site-days; ``budget`` is the requests allowed in them."""
+    """The result over the last ``days`` site-days; ``budget`` is the requests allowed in them."""
 
     days: float
     budget: float
@@ -59,24 +59,24 @@ class DemoResult:
 
 
 class DemoObserver(Protocol):
-    """Is told how the comparison goes on."""
+    """Receives the progress of the comparison."""
 
-    def starts(self) -> None:
-        """The copies begin to fetch every page."""
+    def on_start(self) -> None:
+        """Called before the copies fetch every page for the first time."""
 
-    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """The measurement begins and lasts ``span_s``; ``dashboard`` is the address of afresh's dashboard."""
+    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+        """Called when the measurement begins; it lasts ``span_s``; ``dashboard`` is an address."""
 
-    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
-        """``fresh`` is the share of right pages of each copy on this day."""
+    def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
+        """Called several times a second with the site-day and the share of fresh pages of each copy."""
 
 
 def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
-    """Keep both copies for ``for_s`` seconds, by default 750 site-days or 90 s; then remove all traces."""
+    """Run both copies for ``for_s`` seconds, default: 750 site-days, at most 90 s; then remove all files."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = site_scores.theory(rates, PAGES / ROUND_D)
-    observer.starts()
+    observer.on_start()
     with DemoSite(rates, POLICIES) as site:
         with _copies(site) as copies:
             per_s = _measure_pace(site, copies)
@@ -89,7 +89,7 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
                 copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies))
             )
             begin_d = site.now_d
-            observer.lives(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
+            observer.on_measurement(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
             _watch(site, copies, per_s, span_d, observer)
         uniform, adaptive = site_scores.scores(site, begin_d + span_d / 2, begin_d + span_d)
     half_d = span_d / 2
@@ -111,7 +111,7 @@ class Allowance:
         self._due = float(made())
 
     def steer(self) -> None:
-        """Raise the budget if the copy is behind; not often, since it takes seconds to follow."""
+        """Raise the budget if the copy made too few requests; every few seconds, since it reacts slowly."""
         passed_s = self._clock.elapsed_s() - self._steered_s
         if passed_s < _STEER_S:
             return
@@ -133,7 +133,7 @@ def _watch(
         for copy, allowance in zip(copies, allowances, strict=True):
             copy.check()
             allowance.steer()
-        observer.sees(day, tuple(map(site.fresh, range(len(copies)))))
+        observer.on_sample(day, tuple(map(site.fresh, range(len(copies)))))
         pause.wait(_SAMPLE_S)
 
 
@@ -153,7 +153,7 @@ def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Make a folder that is removed at the end; it is listed before it exists, so no signal leaves it."""
+    """Create a folder and remove it at the end; it is in LEFTOVERS first, so that signals remove it too."""
     folder = Path(tempfile.gettempdir()) / f"afresh-demo-{uuid.uuid4().hex[:12]}"
     with LEFTOVERS.path(folder):
         try:
@@ -164,9 +164,9 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
-    """Measure how many requests per second both copies manage while they fetch every page once.
+    """Return how many requests per second the slower copy makes while both fetch every page once.
 
-    The length of a site-day follows from it, so that a slow machine can spend the budget, too.
+    The length of a site-day is derived from this, so that a slow machine can spend the budget too.
     """
     clock, numbers = SystemClock(), range(len(copies))
     _wait_until(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))

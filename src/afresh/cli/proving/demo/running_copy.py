@@ -1,4 +1,4 @@
-"""A copy of the demo's site, kept by an ``afresh run`` in a project folder of its own."""
+"""A copy of the demo's site: a child process ``afresh run`` with its own project folder."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ delay = "0s"
 concurrency = 64
 first_rest = "0.2s"
 longest_rest = "1s"
-"""  # short back-offs: the comparison waits until every page is fetched, also on a busy machine
+"""  # short back-offs, because the comparison waits until every page is fetched, even on a busy machine
 
 
 class RunningCopy:
-    """A copy of some pages, kept by a process of its own until its ``with`` block ends."""
+    """A copy of the pages ``urls``, which a child process keeps fresh until the ``with`` block ends."""
 
     def __init__(
         self, folder: Path, policy: str, urls: Sequence[str], *, budget_per_s: float, web: bool
     ) -> None:
-        """With ``web`` the process serves its dashboard, too."""
+        """With ``web`` the process also serves its dashboard."""
         self.policy, self._folder, self._log = policy, folder, folder / "log"
         folder.mkdir()
         (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
@@ -57,21 +57,21 @@ class RunningCopy:
     def __enter__(self) -> Self:
         # Settings in the user's environment are meant for the user's own project.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")}
-        # No interruption between start and listing: a process that exists is always ended again.
+        # A signal between the start and the entry in LEFTOVERS would leave the process behind.
         with self._log.open("wb") as log, INTERRUPTION.held_back():
             self._process = subprocess.Popen(
                 self._command,
-                stdin=subprocess.PIPE,  # closed however this process ends, and then the child ends, too
+                stdin=subprocess.PIPE,  # is closed however this process ends; the child then ends too
                 stdout=log,
                 stderr=log,
                 env=environment,
-                start_new_session=True,  # Ctrl-C reaches this process only, which ends the child
+                start_new_session=True,  # so that Ctrl-C reaches only this process, which ends the child
             )
             self._listed.enter_context(LEFTOVERS.process(self._process.pid, leads_group=True))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:  # its remaining work is of no use
+        if kind is not None:  # after an error the rest of its work is not needed
             self._process.kill()
         self.stop()
         try:
@@ -84,12 +84,12 @@ class RunningCopy:
         self._listed.close()
 
     def ask_budget(self, requests_per_s: float) -> None:
-        """Set another budget, which the process follows within seconds."""
+        """Set another budget, which the process applies within seconds."""
         with open_engine(self._folder) as engine:
             engine.ask_budget(requests_per_s)
 
     def follows(self) -> bool:
-        """Return whether the process has taken over the budget of ``ask_budget``."""
+        """Return whether the process has applied the budget of ``ask_budget``."""
         return self._find_event("budget asked for") is not None
 
     def stop(self) -> None:
@@ -98,18 +98,18 @@ class RunningCopy:
             self._process.terminate()
 
     def check(self) -> None:
-        """Raise an error with the last line of its log if the process has ended by itself."""
+        """Raise AfreshError with the last line of the log if the process has ended by itself."""
         if self._process.poll() is not None:
             lines = self._log.read_text(errors="replace").splitlines() or ["its log is empty"]
             raise AfreshError(f"the copy kept by {self.policy} ended too early: {lines[-1]}")
 
     def dashboard(self) -> str | None:
-        """Return the address of its dashboard, or None until it is served."""
+        """Return the address of the process's dashboard, or None if it is not served yet."""
         found = self._find_event("dashboard")
         return None if found is None else str(found["address"])
 
     def _find_event(self, event: str) -> dict[str, object] | None:
-        """Return the first line of its log that has this event, or None."""
+        """Return the first entry of the process's log with this event, or None."""
         for line in self._log.read_text(errors="replace").splitlines():
             if f'"event": "{event}"' in line and line.endswith("}"):
                 return dict(json.loads(line))

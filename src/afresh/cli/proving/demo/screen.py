@@ -1,4 +1,4 @@
-"""The output of the demo: a growing chart on a terminal, lines of text elsewhere, and a table at the end."""
+"""Prints the output of the demo: a growing chart on a terminal, else lines of text; at the end a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ For your own site:
 
 
 class Screen:
-    """Shows on standard error how the comparison goes on."""
+    """Shows the progress of the comparison on standard error."""
 
     def __init__(self, *, browser: bool, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
@@ -52,8 +52,8 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def starts(self) -> None:
-        """Describe what will be shown."""
+    def on_start(self) -> None:
+        """Print what will be shown."""
         self._console.print(
             f"A site of {PAGES:,} pages on this machine: some change daily, some once a year.\n"
             f"Two copies of it, each allowed one request per page and {ROUND_D:g} days:\n"
@@ -61,8 +61,8 @@ class Screen:
             "First both fetch every page once …"
         )
 
-    def lives(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Print the address of the dashboard, and open it where there is a desktop."""
+    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+        """Print the address of the dashboard, and open it in a browser if there is a desktop."""
         self._theory, self._days_per_s, self._span_d = theory, days_per_s, span_s * days_per_s
         self._console.print(
             f"A second is {days_per_s:.1f} days there; this takes {span_s:.0f} s.\n"
@@ -71,7 +71,7 @@ class Screen:
         if self._browser and self._console.is_terminal and _has_desktop():
             webbrowser.open(dashboard)
 
-    def sees(self, day: float, fresh: tuple[float, ...]) -> None:
+    def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
         """Draw one more sample."""
         for values, value in zip(self._lines.values(), fresh, strict=True):
             values.append(value)
@@ -91,7 +91,7 @@ class Screen:
         legend = f"[yellow]· uniform[/]  [green]● afresh[/]  [dim]╌ optimum {optimum:.3f}[/]    {words}"
         return Group(picture, Text.from_markup(legend))
 
-    def tell(self, found: DemoResult) -> None:
+    def print_result(self, found: DemoResult) -> None:
         """Print the result."""
         title = f"The last {found.days:.0f} days, as the site itself measured them"
         table = Table(title=title, title_justify="left", title_style="bold")
@@ -110,14 +110,14 @@ class Screen:
 
 
 def _activation_line() -> str:
-    """Return the line that puts the command on the path, or nothing where it is there already."""
+    """Return the shell line that puts ``afresh`` on the path, or nothing if it is on the path already."""
     if shutil.which("afresh") is not None:
         return ""
     return f"  . {Path(sys.prefix) / 'bin' / 'activate'}\n"
 
 
 def _verdict(found: DemoResult, days_per_s: float) -> str:
-    """Say which share afresh gained, or that the time was too short to tell."""
+    """Describe the share that afresh captured, or that the time was too short to measure it."""
     rounds = found.days / ROUND_D
     if rounds < _ROUNDS_ENOUGH:
         return (
@@ -136,14 +136,14 @@ def _verdict(found: DemoResult, days_per_s: float) -> str:
 
 
 def _has_desktop() -> bool:
-    """Return whether a browser would open in a window of its own and not in this terminal."""
+    """Return whether there is a desktop, so that a browser does not open inside this terminal."""
     return sys.platform in ("darwin", "win32") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
 
 
 def moving_means(values: Sequence[float], over: int) -> list[float]:
-    """Return, for each value, the mean of it and of those before it, ``over`` values in all.
+    """Return, for each value, the mean of the last ``over`` values up to it (of fewer at the beginning).
 
     >>> moving_means([1.0, 2.0, 3.0, 4.0], 2)
     [1.0, 1.5, 2.5, 3.5]

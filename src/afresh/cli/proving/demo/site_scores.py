@@ -1,4 +1,4 @@
-"""The freshness of the demo's copies as the site measured it, and what theory predicts for the same pages."""
+"""Computes the freshness of the demo's copies from the site's records, and what theory predicts for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.values.arrays import Float64s, Ints
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Time averages over all pages of one copy; ``age_d`` is in site-days, ``requests`` is a count."""
+    """Time averages over all pages of one copy (``age_d`` in site-days), and its number of requests."""
 
     freshness: float
     age_d: float
@@ -24,7 +24,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """What the closed forms (Cho & Garcia-Molina 2000) predict for known rates at one budget."""
+    """The freshness and age that Cho & Garcia-Molina 2000 predict for known rates at one budget."""
 
     uniform: float
     uniform_age_d: float
@@ -32,7 +32,7 @@ class Theory:
 
 
 def theory(rates: Float64s, budget_per_d: float) -> Theory:
-    """Compute the closed forms for changes per site-day and a budget in requests per site-day.
+    """Compute the predictions for changes per site-day and a budget in requests per site-day.
 
     >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
     >>> found = theory(rates, 1000 / 30)                       # Cho's Table 6
@@ -44,7 +44,7 @@ def theory(rates: Float64s, budget_per_d: float) -> Theory:
 
 
 def captured(known: Theory, uniform: Score, afresh: Score) -> float:
-    """Return which share of the closed-form gap between uniform and optimum afresh gained, as measured.
+    """Return the measured gain of afresh over uniform, as a share of the gain that theory gives the optimum.
 
     >>> known = Theory(uniform=0.5729, uniform_age_d=5.612, optimum=0.6162)
     >>> round(captured(known, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
@@ -54,10 +54,10 @@ def captured(known: Theory, uniform: Score, afresh: Score) -> float:
 
 
 def captured_at_equal_requests(rates: Float64s, days: float, uniform: Score, afresh: Score) -> float:
-    """Return the share gained, corrected for requests that a busy machine kept a copy from making.
+    """Return the captured share, corrected for requests that a copy missed on a busy machine.
 
-    Both copies saw the same changes, so chance cancels in their difference. The closed forms are taken at the
-    number of requests that each copy made.
+    Both copies saw the same changes, so chance cancels in their difference. The predictions are computed for
+    the number of requests that each copy made.
 
     >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
     >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
