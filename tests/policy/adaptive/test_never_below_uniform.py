@@ -1,7 +1,7 @@
 """The loss against uniform polling stays small in worlds made to mislead the adaptive policy.
 
-Each world is small, so its score is noisy: the bound is one point of freshness, where without the mechanisms
-(trust in families, the bound on waits) some of these worlds lost several.
+Each world is small, so its score is noisy, and the bound is one point of freshness. ``bench replay_robust``
+measures larger worlds with a tighter bound.
 """
 
 from __future__ import annotations
