@@ -270,7 +270,7 @@ def test_a_database_away_for_a_while_and_a_standby(own_postgres: PostgresServer,
         standby = own_postgres.folder / "data" / "standby.signal"
         standby.touch()
         own_postgres.start()
-        await until(lambda: "the server is a standby, which lags behind" in house.trouble())
+        await until(lambda: "the server is a standby, which cannot refresh views" in house.trouble())
         own_postgres.stop()
         standby.unlink()
         own_postgres.start()
