@@ -68,9 +68,7 @@ class ChangeModel:
         """What the own rate of each item is multiplied by, by the calibration."""
         if self.shocks is None:
             return self.calibration.factors(items)
-        trust = self.shocks.trust
-        beside, alone = self.calibration.factors(items), self.calibration.factors_alone(items)
-        return np.asarray(trust * beside + (1.0 - trust) * alone)
+        return self.calibration.mean_factors(items, self.shocks.trust)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
         """The probability that each of these copies is still right: Σ p·e^{−E}, p as of the last poll.
@@ -108,9 +106,10 @@ class ChangeModel:
         since = np.minimum(self.items.last_poll[items], now)
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
-        own = self.belief.observable(elapsed)
-        unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), np.exp(-own))
-        unchanged = np.clip(unchanged, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
+        finding = self.belief.finding(elapsed)
+        unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), 1.0 - finding)
+        # Rows sum to 1 but for the rounding of float32.
+        unchanged = np.minimum(np.maximum(unchanged, 1e-300), 1.0)
         alone = -np.log(unchanged)
         risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
         if self.shocks is not None:
@@ -122,15 +121,15 @@ class ChangeModel:
             risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
         # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
         # the rates without them would be too low, and families would seem to be needed to predict.
-        total = own.copy()
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
-            total += told.announced - told.recall * own
+            # Of the changes that a poll can find, −ln(1 − finding), those not announced and those announced.
+            finding = -np.expm1((1.0 - told.recall) * np.log1p(-finding) - told.announced)
             # Notices are counted, a poll is one bit: that none came may tell more than ln 1/ε.
             unannounced = told.recall * self.belief.expected(elapsed)
             notice_evidence = told.evidence_share * told.announced - unannounced
-        self.belief.learn(items, elapsed, changed, total, notice_evidence)
+        self.belief.learn(items, elapsed, changed, finding, notice_evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)

@@ -97,7 +97,7 @@ class NoticeModel:
 
     def is_relevant(self, items: Ints) -> bool:
         """Whether any notice was ever followed by a poll, or is pending for one of these items."""
-        return bool(self.received.any()) or bool(self.pending[items].any())
+        return bool(self.sources) and bool(self.received.any() or self.pending[items].any())
 
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:
         """What the notices say about these items at each of the ``rates``."""

@@ -36,7 +36,7 @@ class RateBelief:
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
-    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.expected(np.ones(2)))
+    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.finding(np.ones(2)))
     >>> fast, slow = belief.mean(np.array([0, 1]))
     >>> bool(fast > 3.0), bool(slow < 0.2)
     (True, True)
@@ -72,36 +72,36 @@ class RateBelief:
         return rows
 
     def mean(self, items: Ints) -> Float64s:
-        blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
-        parts = [self.posteriors(block) @ self.rates for block in blocks]
-        return np.concatenate(parts) if parts else np.empty(0)
+        if items.size <= BLOCK:
+            return np.asarray(self.posteriors(items) @ self.rates)
+        return np.concatenate([self.mean(items[i : i + BLOCK]) for i in range(0, items.size, BLOCK)])
 
     def expected(self, elapsed: Float64s) -> Float64s:
         """Changes expected at each rate: λτ, a row per item."""
         return np.asarray(elapsed[:, None] * self.rates)
 
-    def observable(self, elapsed: Float64s) -> Float64s:
-        """The same as far as one poll can tell: −ln(ε + (1−ε)e^{−λτ}), never more than ln 1/ε.
+    def finding(self, elapsed: Float64s) -> Float64s:
+        """The probability at each rate that a poll finds a change: (1−ε)(1−e^{−λτ}), never above 1−ε.
 
         So a poll that finds nothing multiplies the odds of no two rates by more than 1/ε: either the item has
         become slower, or it rests (a holiday, an outage) and comes back as busy as it was.
         """
-        return np.asarray(-np.log1p((1.0 - SILENT) * np.expm1(-self.expected(elapsed))))
+        return np.asarray((SILENT - 1.0) * np.expm1(-self.expected(elapsed)))
 
     def learn(
         self,
         items: Ints,
         elapsed: Float64s,
         changed: Bools,
-        expected: Float64s,
+        finding: Float64s,
         notice_evidence: Float64s | float = 0.0,
     ) -> None:
         """Learn from one poll of each item.
 
-        ``expected`` are the changes at each rate, ``notice_evidence`` the log-likelihood of the notices.
+        ``finding`` is the probability at each rate that it finds a change, ``notice_evidence`` the
+        log-likelihood of the notices.
         """
-        unchanged = np.exp(-expected)
-        likelihood = np.where(changed[:, None], -np.expm1(-expected), unchanged)
+        likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):
             likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
         before = self.posterior[items]
@@ -122,8 +122,8 @@ class RateBelief:
         sample = self.posterior[use[:: -(-use.size // ROWS_ENOUGH)]].astype(np.float64)
         prior = self.prior
         for _ in range(STEPS):
-            tilt = sample * (prior / self.prior)
-            learned = (tilt / tilt.sum(axis=1, keepdims=True)).mean(axis=0)
+            tilt = prior / self.prior
+            learned = tilt * ((1.0 / (sample @ tilt)) @ sample) / len(sample)
             prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
         self.posterior *= (prior / self.prior).astype(np.float32)
         self.posterior /= np.maximum(self.posterior.sum(axis=1, keepdims=True), np.float32(LEAST))

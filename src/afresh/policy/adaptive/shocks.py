@@ -108,7 +108,8 @@ class Shocks:
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """The shocks that these items were exposed to from ``since`` to ``now``."""
         family = self.family_row[items]
-        raw = np.maximum(self._integral(family, now) - self._integral(family, since), 0.0)
+        until_now, until_since = self._integrals(family, np.stack([now, since]))
+        raw = np.maximum(until_now - until_since, 0.0)
         return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
 
     def rate(self, items: Ints) -> Float64s:
@@ -121,30 +122,35 @@ class Shocks:
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
         """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
-        families = self.kind.size
         rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
-        row, column = np.nonzero(exposure.family < families)
+        row, column = np.nonzero(exposure.family < self.kind.size)
         if row.size == 0:
             return np.zeros(0, dtype=np.int64)
         family, raw, other = exposure.family[row, column], exposure.raw[row, column], rest[row, column]
         found = changed[row]
-        surer = np.expm1(-(other + raw)) / np.expm1(-other)
-        self.evidence += np.bincount(family, np.where(found, np.log(surer), -raw), families + 1)
-        np.clip(self.evidence, -DEEPEST, DEEPEST, out=self.evidence)
-        events = np.where(found, -1.0 / np.expm1(-(other + raw)), 0.0)
+        changing = np.expm1(-(other + raw))
+        evidence = np.where(found, np.log(changing / np.expm1(-other)), -raw)
         touched, place = np.unique(family, return_inverse=True)
-        latest = np.full(touched.size, now.max())
-        before = self.probability[touched] * self._integral(touched, latest)
-        self._count(touched, place, since[row], now[row], events)
+        total = self.evidence[touched] + np.bincount(place, evidence, touched.size)
+        self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
+        latest = float(now.max())
+        before = self.probability[touched] * self._integral_until(touched, latest)
+        self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
         self._update(touched)
-        rise = self.probability[touched] * self._integral(touched, latest) - before
+        rise = self.probability[touched] * self._integral_until(touched, latest) - before
         # Large families rise in many small steps, none of which would matter alone.
-        self.unreviewed_rise[touched] = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
-        raised = touched[self.unreviewed_rise[touched] > RAISED]
-        self.unreviewed_rise[raised] = 0.0
-        ends = [self.first_member[one : one + 2] for one in raised]
-        risen = [self.member_order[slice(*pair)] for pair in ends]
-        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
+        unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
+        is_raised = unreviewed > RAISED
+        self.unreviewed_rise[touched] = np.where(is_raised, 0.0, unreviewed)
+        return self._members(touched[is_raised])
+
+    def _members(self, families: Ints) -> Ints:
+        """The items of these families, in order."""
+        if families.size == 0:
+            return families
+        ends = [self.first_member[one : one + 2] for one in families]
+        members = np.concatenate([self.member_order[slice(*pair)] for pair in ends])
+        return np.unique(members % len(self.family_ids))
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``; the oldest bins are dropped."""
@@ -204,29 +210,48 @@ class Shocks:
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
         self.update_all()
 
-    def _integral(self, family: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean."""
-        place = time / self.bin_width - self.first_bin
+    def _integrals(self, family: Ints, time: Float64s) -> Float64s:
+        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean.
+
+        ``family`` has a row per item, ``time`` a column per item, and its rows are the leading axis here.
+        """
+        place = (time / self.bin_width - self.first_bin)[:, :, None]
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
-        part = place - column
-        if family.ndim == 2:
-            column, part, place = column[:, None], part[:, None], place[:, None]
-        left = self.cumulative[family, column]
-        inside = left + (self.cumulative[family, column + 1] - left) * part
+        cell = family * (BINS + 1) + column
+        left = self.cumulative.take(cell)
+        inside = left + (self.cumulative.take(cell + 1) - left) * (place - column)
         return np.where(place < 0, place * self.mean[family], inside)
+
+    def _integral_until(self, family: Ints, time: float) -> Float64s:
+        """The same of families at one time."""
+        place = time / self.bin_width - self.first_bin
+        if place < 0:
+            return place * self.mean[family]
+        column = min(int(place), BINS - 1)
+        left = self.cumulative[family, column]
+        return left + (self.cumulative[family, column + 1] - left) * (place - column)
 
     def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
         """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
-        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
-        sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
-        shape = touched.size, BINS
-        seen = np.maximum(covered_bins(shape, rows, ends, sign), 0.0)
-        drawn = np.maximum(covered_bins(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
-        found = drawn * np.diff(self.cumulative[touched], axis=1)
+        seen = self._time_in_bins(touched.size, place, since, now, np.ones(now.size))
         self.seen[touched] += seen
-        self.found[touched] += found
         self.total_seen[touched] += seen.sum(axis=1)
-        self.total_found[touched] += found.sum(axis=1)
+        hit = np.flatnonzero(events)
+        if hit.size:
+            which, row = np.unique(place[hit], return_inverse=True)
+            families = touched[which]
+            drawn = self._time_in_bins(families.size, row, since[hit], now[hit], events[hit])
+            found = drawn * np.diff(self.cumulative[families], axis=1)
+            self.found[families] += found
+            self.total_found[families] += found.sum(axis=1)
+
+    def _time_in_bins(
+        self, rows: int, row: Ints, since: Float64s, now: Float64s, weight: Float64s
+    ) -> Float64s:
+        """Σ weight × the time in each bin from ``since`` to ``now``, in widths of a bin, by row."""
+        ends = np.concatenate([now, since]) / self.bin_width - self.first_bin
+        signed = np.concatenate([weight, -weight])  # up to now, less what was before
+        return np.maximum(covered_bins((rows, BINS), np.concatenate([row, row]), ends, signed), 0.0)
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
