@@ -14,6 +14,7 @@ weight goes to "none", and nothing is lost.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,20 +96,20 @@ class Shocks:
     @property
     def trust(self) -> float:
         """The probability that families mean anything in this source."""
-        return float(1.0 / (1.0 + np.exp(-self.support)))
+        return 1.0 / (1.0 + math.exp(-self.support))
 
     def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
         """Learn whether families predict: the changes expected of polled items with them and without."""
         full, alone = np.maximum(with_families, 1e-9), np.maximum(without, 1e-9)
         surer = np.log(np.expm1(-full) / np.expm1(-alone))
         gain = float(np.where(changed, surer, alone - full).sum())
-        faded = self.support * np.exp(-changed.size / (ROUNDS * max(alive, 1)))
-        self.support = float(np.clip(faded + gain, -DEEPEST, DEEPEST))
+        faded = self.support * math.exp(-changed.size / (ROUNDS * max(alive, 1)))
+        self.support = min(max(faded + gain, -DEEPEST), DEEPEST)
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """The shocks that these items were exposed to from ``since`` to ``now``."""
         family = self.family_row[items]
-        until_now, until_since = self._integrals(family, np.stack([now, since]))
+        until_now, until_since = self._integrals(family, np.array([now, since]))
         raw = np.maximum(until_now - until_since, 0.0)
         return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
 
