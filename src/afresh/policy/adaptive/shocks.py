@@ -7,6 +7,11 @@ Gamma(h₀+A, 1+D), and an unpolled member survives the bin unchanged with (1+1/
 are shared out between the item's own rate and the bins in proportion to what each was expected to bring (one
 step of EM per poll). h₀ is learned for each family, and shrunk to the mean of all families of its kind.
 
+Members differ: an edit of a large directory changes some of its pages, and often the same ones. So an item
+feels only q·h of each of its families. q = (A + a)/(X + a), where A is the number of changes attributed to
+its families, X the number expected of them at q = 1, and a a small constant. Its polls count q-fold for its
+families. Without q, every find would send polls to members that no shock ever changes.
+
 Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
 predicted its polls, starting from the share of its kind that has shocks. Where there is no structure, the
 weight goes to "none", and nothing is lost.
@@ -32,6 +37,7 @@ TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probab
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
 RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
 DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
+MEMBER_CAUTION = 0.3  # a: pseudo-changes that pull a member's share q of its families' shocks towards 1
 ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
 
 
@@ -40,9 +46,12 @@ class ShockExposure:
     """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
     ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w).
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are thinned by the item's
+    ``member_share`` q.
     """
 
+    items: Ints
+    member_share: Float64s
     family: Ints
     raw: Float64s
     mixed: Float64s
@@ -91,6 +100,9 @@ class Shocks:
         self.labels: Ints = np.zeros(0, dtype=np.int64)
         for name, columns in TABLES.items():
             setattr(self, name, np.zeros((0, columns) if columns else 0))
+        # Of each item: the changes expected of its families' shocks at q = 1, and those attributed to them.
+        self.exposed: Float64s = np.zeros(len(families))
+        self.felt: Float64s = np.zeros(len(families))
         self._index_families()
 
     @property
@@ -110,14 +122,20 @@ class Shocks:
         """The shocks that these items were exposed to from ``since`` to ``now``."""
         family = self.family_row[items]
         until_now, until_since = self._integrals(family, np.array([now, since]))
-        raw = np.maximum(until_now - until_since, 0.0)
-        return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
+        share = self.member_share(items)
+        raw = share[:, None] * np.maximum(until_now - until_since, 0.0)
+        mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
+        return ShockExposure(items, share, family, raw, mixed)
+
+    def member_share(self, items: Ints) -> Float64s:
+        """How much of its families' shocks each item feels: q, 1 as long as nothing is known."""
+        return np.asarray((self.felt[items] + MEMBER_CAUTION) / (self.exposed[items] + MEMBER_CAUTION))
 
     def rate(self, items: Ints) -> Float64s:
         """Mean rate of changes by shocks, of each item."""
         family = self.family_row[items]
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
-        return rate
+        return self.member_share(items) * rate
 
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
@@ -136,7 +154,11 @@ class Shocks:
         self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
         latest = float(now.max())
         before = self.probability[touched] * self._integral_until(touched, latest)
-        self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
+        events, share = np.where(found, -1.0 / changing, 0.0), exposure.member_share[row]
+        shocked = self.probability[family] * raw
+        np.add.at(self.exposed, exposure.items[row], shocked / share)
+        np.add.at(self.felt, exposure.items[row], shocked * events)
+        self._count(touched, place, (since[row], now[row]), share, share * events)
         self._update(touched)
         rise = self.probability[touched] * self._integral_until(touched, latest) - before
         # Large families rise in many small steps, none of which would matter alone.
@@ -189,6 +211,9 @@ class Shocks:
     def grow(self, families: Ints) -> None:
         """Add new items, in known or new families."""
         self.family_ids = np.concatenate([self.family_ids, families])
+        self.exposed, self.felt = (
+            np.concatenate([one, np.zeros(len(families))]) for one in (self.exposed, self.felt)
+        )
         self._index_families()
 
     def _index_families(self) -> None:
@@ -232,9 +257,15 @@ class Shocks:
         left = self.cumulative[family, column]
         return left + (self.cumulative[family, column + 1] - left) * (place - column)
 
-    def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
-        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
-        seen = self._time_in_bins(touched.size, place, since, now, np.ones(now.size))
+    def _count(
+        self, touched: Ints, place: Ints, ends: tuple[Float64s, Float64s], share: Float64s, events: Float64s
+    ) -> None:
+        """Add each poll's time to the bins it covers, and its events in proportion to their intensity.
+
+        A member that feels a ``share`` of the shocks counts as that share of a poll.
+        """
+        since, now = ends
+        seen = self._time_in_bins(touched.size, place, since, now, share)
         self.seen[touched] += seen
         self.total_seen[touched] += seen.sum(axis=1)
         hit = np.flatnonzero(events)
