@@ -1,4 +1,4 @@
-"""The names under which the engine saves its state in the store."""
+"""The names under which the engine saves its state in the store; the name of a source or group follows ":"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store for an event loop: calls are awaited, run in one thread, and repeated while the store fails."""
+"""The store for an event loop: calls are awaitable, run in one thread, and are repeated if they fail."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from afresh.stores.store import Store
 
 
 class ThreadedStore(AsyncStore):
-    """An ``AsyncStore`` with its own thread, from its construction until ``close``. ``sync`` is the store
-    itself, for functions that make several calls; ``call_with_retry(lambda: …)`` runs them in the thread. If
-    the store is locked, full or read-only, this is logged once, each call waits until the cause is gone, and
-    ``trouble`` states the cause meanwhile."""
+    """An ``AsyncStore`` whose calls run in a thread of its own, until ``close``. A function that makes
+    several calls uses ``sync``, the store itself, and ``call_with_retry(function)`` runs it in the thread. If
+    the store is locked, full or read-only, this is logged once, every call waits until the store works again,
+    and ``trouble`` states the cause until then."""
 
     def __init__(self, store: Store) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-store")
@@ -25,7 +25,7 @@ class ThreadedStore(AsyncStore):
 
     @property
     def trouble(self) -> str:
-        """A message why the store cannot be used at the moment; empty while it can be used."""
+        """The reason why the store cannot be used now; empty if it can be used."""
         return self._calls.trouble
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ DEFAULT_SOURCE = "web"
 
 
 class SettingWithOrigin(str):
-    """A value given outside the settings file, with its origin (option or variable) for error messages.
+    """A value from a command option or an environment variable, with this origin for error messages.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
@@ -32,8 +32,9 @@ class SettingWithOrigin(str):
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of environment variables: ``AFRESH_BUDGET_REQUESTS`` sets ``budget.requests``. In
-    ``AFRESH_SOURCE_MY_SITE_DELAY``, ``apply_setting`` finds where the name of the source ends.
+    """Return the settings that environment variables set: ``AFRESH_BUDGET_REQUESTS`` sets
+    ``budget.requests``. Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only ``apply_setting`` can tell where the name of
+    the source ends.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}
@@ -48,7 +49,8 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
-    """Set a value in ``raw``, the tables of the file; return its path TABLE.KEY or source.NAME.KEY."""
+    """Set the setting ``path`` to ``value`` in ``raw``, the parsed tables of the settings file. Return its
+    full path, TABLE.KEY or source.NAME.KEY."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:
         model = TABLES[table]
@@ -74,8 +76,9 @@ def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
 
 
 def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
-    """Split the end of a variable's name into the name of a source and a key. In a variable, the name of a
-    source is in lower case, and ``_`` replaces other characters.
+    """Split ``text``, the end of a variable's name, into the name of a source (one of ``names``) and a key.
+    In a variable, the name of a source is in lower case, with ``_`` instead of other characters. ``origin``
+    is the variable, for error messages.
 
     >>> _split("my_site_delay", ["my", "My-Site"], "")
     ('My-Site', 'delay')
