@@ -1,10 +1,10 @@
 """Decides what one poll means: a pure function of the lease, the fetched result, the settings and the time.
 
-content     The first copy starts the measurement of time. A later one is a change, unless the settings of the
-            comparison have changed since: then it is the copy that later polls are compared with.
+content     The first copy starts the measurement of time. A later one is a change. If the settings of the
+            comparison have changed since, it is no evidence, but the copy for later comparisons.
 unchanged   The copy is still correct.
 gone        The item is missing. It counts as gone only after some time, because pages come back.
-refused     The engine may not poll the item. It asks more and more rarely, and then stops.
+refused     The engine may not poll the item. It polls more and more rarely, and stops after three refusals.
 failed      Nothing is known. The poll is repeated after longer and longer waits. If the host is in a
             back-off, this does not count as a failure of the item.
 """
@@ -37,7 +37,8 @@ class RetryRules:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one poll. The next poll is not made before ``retry_s``, −∞ if nothing delays it."""
+    """What follows from one poll. The next poll is not made before the Unix time ``retry_s``, which is −∞ if
+    nothing delays it. With ``keeps_validators``, the stored validators are not replaced."""
 
     observation: Observation | None = None
     new_copy: NewCopy | None = None

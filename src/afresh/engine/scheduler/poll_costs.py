@@ -32,7 +32,8 @@ class PollCosts:
         self._sums[source] = [old * keep + new for old, new in zip(sums, poll, strict=True)]
 
     def mean(self, source: str) -> tuple[float, float, float]:
-        """Return the mean requests, bytes and seconds of a poll; one request before the first poll."""
+        """Return a tuple (requests, bytes, seconds): means of a poll, or one request before the first
+        poll."""
         polls, requests, received, seconds = self._sums.get(source, (1.0, 1.0, 0.0, 0.0))
         return requests / polls, received / polls, seconds / polls
 
