@@ -36,9 +36,8 @@ def make_engine(
 ) -> Engine:
     """Return an engine with these settings. It uses ``store`` or, by default, the store that the settings
     name; relative paths begin at ``folder``. With ``reading``, a read-only store is accepted, for commands
-    that only read. ``secrets`` resolves values such as ``env:NAME``; ``seed`` is that of the random
-    generator. ``clock``, ``new_loop`` and ``new_fetcher`` replace the machine's clock, the event loop and the
-    network."""
+    that only read. ``secrets`` resolves values such as ``env:NAME``; ``seed`` is for the random generator.
+    ``clock``, ``new_loop`` and ``new_fetcher`` replace the machine's clock, event loop and network."""
     rng = np.random.default_rng(seed)
     opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
     # Workers on several machines use the clock of the store, because their own clocks may differ.

@@ -65,8 +65,7 @@ _REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """What the process gives to an engine: randomness, secrets, and makers of event loops and page
-    fetchers."""
+    """What the process gives to an engine: randomness, secrets, makers of event loops and page fetchers."""
 
     rng: np.random.Generator
     secrets: Resolver

@@ -112,8 +112,7 @@ class ItemOperations(ABC):
         return found.born
 
     def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: ListingResult) -> None:
-        """Save the documents that could be read. If the source had none before, also save the time at which a
-        run reads them again."""
+        """Save the documents that could be read; if they are the first, also when to read them again."""
         table = self.settings.source(name)
         known = read_listings(self.store, name) or (table is not None and table.settings.lists_items)
         read = {field: [url for url in urls if url not in found.unread] for field, urls in documents.items()}

@@ -61,8 +61,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         return name in self._own or name in self._found()
 
     def _found(self) -> dict[str, list[EntryPoint]]:
-        """Return the entry points of the group by name. They are read once, at the first call: this is
-        slow."""
+        """Return the entry points of the group by name. They are read only once, because this is slow."""
         if self._entries is None:
             self._entries = {}
             for entry in entry_points(group=self._group):

@@ -1,8 +1,7 @@
 """Polls of sources that choose which items one request refreshes (``sources.capabilities``).
 
 The lead is the item that the scheduler picked; it is already leased. The other items that the source chooses
-are leased here, except those that are being polled. Items that the answer does not contain are released
-without an outcome.
+are leased here, unless they are being polled. Items that are not in the answer are released without outcome.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The rows of a source's keys, −1 for keys that had no row when ``item_rows`` had ``size`` rows."""
+    """The rows of a source's ``keys``, −1 for keys that had no row when there were ``size`` rows."""
 
     keys: Sequence[str]
     rows: Ints
@@ -32,7 +31,7 @@ class _Rows:
     size: int
 
     def fits(self, keys: Sequence[str], item_rows: ItemRows) -> bool:
-        """Return whether these are still the rows of ``keys``; ``item_rows`` may have been replaced."""
+        """Return whether these are still the rows of ``keys``; ``item_rows`` may be new or have grown."""
         if self.keys is not keys or self.item_rows is not item_rows:
             return False
         return self.size == item_rows.size or -1 not in self.rows
@@ -46,7 +45,7 @@ class BatchPolls:
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
-        """Let the source choose and request a batch; return its answers by lease, and release the others."""
+        """Let the source choose and request a batch. Return (lease, answer) tuples; release other leases."""
         leases = [lead]
         try:
             batch = await source.choose(lead.key, await self._weights(source))
@@ -60,7 +59,7 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights of a source's items, 1 if an item has no row; None if its keys changed."""
+        """Return the weights by key, 1 for an item without a row; None if the keys were just replaced."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):

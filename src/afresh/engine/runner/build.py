@@ -34,8 +34,8 @@ SourcesFor = Callable[[Gate], BuildSource]
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run is built from. ``only`` are the ids of its items, all by default. ``once`` means that it
-    makes a single round over the items that are due."""
+    """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
+    the run makes a single round: it polls each item that is due at its start once."""
 
     store: Store
     settings: Settings
@@ -48,7 +48,7 @@ class RunInput:
 
 
 async def build_run(given: RunInput) -> Run:
-    """Return a run that is ready to poll; ``Run.run``, ``refresh`` or ``list_items`` also closes it."""
+    """Return a run that is ready to poll. Each of ``Run.run``, ``refresh`` and ``list_items`` closes it."""
     store = ThreadedStore(given.store)
     try:
         return await _build(store, given)

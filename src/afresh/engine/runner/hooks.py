@@ -39,7 +39,7 @@ Call: TypeAlias = Callable[["Change"], Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a hook receives. ``kind`` is new, changed, gone or removed; the last two have no content."""
+    """What a hook receives. ``kind`` is new or changed, or gone or removed, which have no content."""
 
     item: str
     source: str
@@ -65,7 +65,7 @@ class Hooks:
         self._held_up: dict[int, tuple[int, float]] | None = None
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
-        """Deliver all events to ``hooks`` from now on, also those that are already waiting."""
+        """Deliver all events to ``hooks`` (by source) from now on, also events that are waiting already."""
         self._timeout_s = timeout_s
         self._hooks: dict[str, Call | tuple[str, ...]] = {
             name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
@@ -73,12 +73,12 @@ class Hooks:
         }
 
     def forget_order(self) -> int:
-        """Forget which events failed, because another worker delivers now; return 0 (delivered)."""
+        """Forget which events failed, because another worker delivers now. Return 0, the number delivered."""
         self._held_up = None
         return 0
 
     async def deliver(self) -> int:
-        """Deliver the events that are due; return how many were delivered."""
+        """Deliver some of the events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.events.waiting():
             return 0
         if self._held_up is None:
@@ -120,7 +120,7 @@ class Hooks:
         return len(line)
 
     async def _deliver_event(self, event: Event) -> str:
-        """Deliver one event; return why it failed, or an empty text if it did not."""
+        """Deliver one event; return why it failed, or an empty string if it was delivered."""
         hook = self._hooks.get(event.source)
         if hook is None:
             return ""  # the source no longer has a hook
@@ -144,7 +144,7 @@ class Hooks:
 
 
 async def run_command(command: tuple[str, ...], change: Change) -> None:
-    """Run a command with the event; raise ``HookFailedError`` unless it ends with exit code 0."""
+    """Run a hook command with the event; raise ``HookFailedError`` unless its exit code is 0."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
@@ -172,7 +172,7 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
 
 
 async def call(function: Call, change: Change) -> None:
-    """Call a function or coroutine function with the event; raise ``HookFailedError`` if it raises."""
+    """Call a hook function or coroutine function; raise ``HookFailedError`` if it raises."""
     try:
         if inspect.iscoroutinefunction(function):
             await await_function(function, change)

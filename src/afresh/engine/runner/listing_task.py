@@ -1,8 +1,8 @@
-"""Reads the documents that list the items of a source, while the polls go on, at the interval of each source.
+"""Reads the listings of each source (sitemaps, feeds, start pages) regularly, while the polls continue.
 
 If no document could be read, reading is repeated after one second, or the time that the source states, and
 then after longer and longer waits of at most five minutes. It is repeated at once if the settings of the
-source change, or if another process takes over. Outside its time windows a source is not read.
+source change, or if another process takes over. At hours in which a source may not be polled it is not read.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _LONGEST_WAIT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` when
-    to read again, ``problems`` a message for each document that has a problem, ``unread`` the documents
-    without any entry, ``documents`` their number: 0 while the source is in a back-off."""
+    """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` the
+    Unix time at which to read again, ``problems`` a message for each document that has a problem, ``unread``
+    the documents without any entry, ``documents`` the number of documents: 0 while the source is in a
+    back-off."""
 
     born: int = 0
     again_s: float = 0.0
@@ -52,7 +53,7 @@ class ListingTask:
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
-        """Read the documents that are due until cancelled, or a single time if ``once`` is set."""
+        """Read the documents that are due until cancelled; with ``once``, only one time."""
         while True:
             for table in self._context.settings.now.sources:
                 name = table.settings.name
@@ -138,8 +139,8 @@ class ListingTask:
             self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
         )
         if self._observes_staleness(name):
-            # The source reports staleness, so that marks are no notices, and reading is not charged to the
-            # budget like a refresh.
+            # The source reports staleness. Therefore dates of change in the listing are not used as notices,
+            # and reading it is not charged to the budget like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._context.gate.record_cost(spent)

@@ -51,7 +51,7 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if ``SourceSet`` saves its state; None if it has none, or ``StalenessTask`` does."""
+        """The source, if ``SourceSet`` saves its state; None without state or if ``StalenessTask`` does."""
         return None if self.can.staleness is not None else self.can.state
 
 
@@ -77,7 +77,7 @@ class SourceSet:
                 held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     def get(self, name: str) -> Source | None:
-        """Return the source ``name``; None while polls of its predecessor are still under way."""
+        """Return the source ``name``; None while polls of the source that it replaced are still under way."""
         held = self._held.get(name)
         return held.source if held is not None and name not in self._retiring else None
 
@@ -133,7 +133,8 @@ class SourceSet:
                 return [Fetched("failed", problem=problem)] * len(leases)
 
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
-        """Apply the settings ``tables``; return what changed. If a source cannot be built, change nothing."""
+        """Replace all sources whose settings changed to those of ``tables``; return phrases about what
+        changed. If a source cannot be built, change nothing."""
         wanted = {table.settings.name: table for table in tables}
         built = {
             name: _OpenSource(self._build(table), table)
@@ -209,8 +210,8 @@ class SourceSet:
                     break
 
     async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
-        """Save back-offs that changed and, once a minute or if ``states`` is set, what the sources learned.
-        Back-offs of groups that are not in ``ours`` stay as other workers saved them."""
+        """Save back-offs that changed. Once a minute, or with ``states``, also save what the sources learned.
+        Back-offs of groups that this worker does not hold (``ours``) stay as other workers saved them."""
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
             source = held.state
@@ -242,8 +243,8 @@ class SourceSet:
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If the access settings of a source changed, make its failing items due now; return how many. The
-    fingerprint of the settings is saved last, so that all is repeated if the process ends in between."""
+    """If the settings that decide which requests a source allows changed, make its failing items due now;
+    return how many. Their fingerprint is saved last: if the process ends before that, all is repeated."""
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0
@@ -266,7 +267,7 @@ def _digest(states: bytes | None) -> bytes:
 
 
 def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:
-    """Return the names of the settings that differ, without values, which may be secret."""
+    """Return what differs between two sources: names of settings without values, which may be secret."""
     if old is None or new is None:
         return "is new" if old is None else "is removed"
     before, after = old.table.settings.model_dump(), new.table.settings.model_dump()

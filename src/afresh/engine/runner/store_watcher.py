@@ -22,9 +22,9 @@ _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections and are i
 
 
 class StoreWatcher:
-    """Reads twice a second what other processes changed in the store, and updates the scheduler. Changes made
-    before the elapsed time ``synced_s`` have been applied. ``edit_number`` is the number of the last edit
-    before the items were loaded; later edits are applied."""
+    """Reads twice per second what other processes changed in the store, and updates the scheduler. Changes
+    that were made before ``synced_s`` (elapsed seconds) are applied. ``edit_number`` is the number of the
+    last edit before the items were loaded; later edits are applied."""
 
     def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
@@ -37,7 +37,7 @@ class StoreWatcher:
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
-        """Save the time of the first run on this store, if none is saved yet, and read the open notices."""
+        """Save the time of the first run on this store, if none is saved, and read the pending notices."""
         if await self._store.state.get(FIRST_RUN) is None:
             await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
         await self._read_notices()
@@ -125,7 +125,7 @@ class StoreWatcher:
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
     async def _check_target(self) -> None:
-        """Check once a minute whether audited freshness misses the target; log when this changes."""
+        """Check once a minute whether the audited freshness misses the target; log when this changes."""
         target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
         is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
         if target is None or is_early or not self._member.is_planner:

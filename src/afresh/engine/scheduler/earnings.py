@@ -4,10 +4,10 @@ A source has income if its settings state a ``benefit`` B (what a fresh copy ear
 ``stale_cost`` O (what a stale copy loses per second), both for weight 1. The poll value of its items is then
 w·(B+O)·[∫z − τ·z(τ)]/c. Here w is the weight, c the money that a poll costs, τ the time since the last poll,
 z(t) the probability that the copy is still fresh after a time t, and ∫z its integral from 0 to τ. An item is
-polled when this value reaches 1: then one more unit of money earns one unit, and the net income is the
-highest (Razniewski 2016, section 5; this is the plan of ``allocate`` whose multiplier is 1). Let λ be the rate
-of the item. If w·(B+O) ≤ c·λ, no poll pays: the item is futile and is not polled. The limits of the budget
-still apply; within them the polls of highest value are made first.
+polled when this value reaches 1: then one more unit of money earns one unit, and the net income is highest
+(Razniewski 2016, section 5; this is the plan of ``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ, where
+λ is the rate of the item, no poll pays: it is futile and is not polled. The limits of the budget still apply;
+within them the polls of highest value are made first.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ _LEAST_USEFUL = 0.01  # the ranking plans for at least this share of the polls t
 
 @dataclass(frozen=True, slots=True)
 class MoneyInput:
-    """The input of all computations of money: settings, names of sources by number, measured costs of
-    polls."""
+    """The input of all computations of money: settings, names of sources by number, measured poll costs."""
 
     settings: Settings
     names: Mapping[int, str]
@@ -106,8 +105,7 @@ def has_income(settings: Settings) -> bool:
 
 
 def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given: MoneyInput) -> MoneyTerms:
-    """Return benefit and stale cost of each row, and the measured requests, bytes and seconds of its
-    polls."""
+    """Return benefit and stale cost of each row, and the measured requests, bytes and seconds of a poll."""
     codes, which = np.unique(item_rows.source, return_inverse=True)
     columns = np.zeros((max(codes.size, 1), 5))
     for at, code in enumerate(codes.tolist()):

@@ -40,8 +40,7 @@ class ItemRows:
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
-        """Append items as rows; their ids must be higher than all loaded ids. Return the number of items
-        added."""
+        """Append items, with ids higher than all loaded ones, as rows; return the number of items added."""
         parts = [part for part in batches if part.id.size]
         if not parts:
             return 0
@@ -106,8 +105,7 @@ class ItemRows:
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:
-        """Record that another engine polled ``row`` at ``polled_s``; return False if a later poll is
-        known."""
+        """Record that another engine polled ``row`` at ``polled_s``. Return False if this poll was known."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s

@@ -28,9 +28,8 @@ many polls under way as it allows."""
 POOL_SHARE = 300
 _FEWEST = 512  # the least number of rows of a pool
 _PER_GROUP = 64  # rows of each group in a pool that contains rows of every group
-# A pool is built again after 0.5 s, or after 30 times its least age: values of millions of rows change slowly.
-_OLD_S, _OLD = 0.5, 30.0
-_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # its least age is 10 ms, or 1 µs per row
+_OLD_S, _OLD = 0.5, 30.0  # a pool is built again after 0.5 s, or 30 times its least age if that is longer
+_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # its least age is 10 ms, or 1 µs per row: many rows change slowly
 # Ranking may use 1/20 of the time until 1/16 of the items were polled, and 1/5 afterwards. The waits that
 # follow from this are limited to 1 s and 0.25 s.
 _FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 1.0
@@ -108,8 +107,7 @@ class Picker:
         return row
 
     def release_group(self, group_key: GroupKey) -> None:
-        """Make a group available again if it was set aside because of too many polls, of which one has
-        ended."""
+        """Make a group available again when one of its polls ended, if it was set aside as full."""
         if group_key in self._full:
             self._full.discard(group_key)
             self._add_head(group_key)

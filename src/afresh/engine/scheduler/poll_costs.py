@@ -32,8 +32,7 @@ class PollCosts:
         self._sums[source] = [old * keep + new for old, new in zip(sums, poll, strict=True)]
 
     def mean(self, source: str) -> tuple[float, float, float]:
-        """Return a tuple (requests, bytes, seconds): means of a poll, or one request before the first
-        poll."""
+        """Return the means of a poll as a tuple (requests, bytes, seconds); (1, 0, 0) before any poll."""
         polls, requests, received, seconds = self._sums.get(source, (1.0, 1.0, 0.0, 0.0))
         return requests / polls, received / polls, seconds / polls
 

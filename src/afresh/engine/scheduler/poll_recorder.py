@@ -41,8 +41,7 @@ class PollRecorder:
     def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
         """Begin a single round: from now on, only due items are polled, and a few dropped items. A dropped
         item is never due, even if the rate for which it was dropped is wrong. An engine that keeps running
-        finds this out by audits. A single round spends the same share of its polls on dropped items drawn at
-        random."""
+        finds this out by audits. A single round spends the same share of polls on random dropped items."""
         item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
         self.only_due_s = now_s
         known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
@@ -85,8 +84,8 @@ class PollRecorder:
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
         """Learn from ``polls``; return their outcomes with beliefs and times of the next polls, to be
-        committed. If the time of a poll is after ``now_s``, the clock was set back since, and ``now_s``
-        replaces it."""
+        committed. The clock was set back if a poll is later than ``now_s``; then ``now_s`` becomes its
+        time."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])
@@ -120,8 +119,7 @@ class PollRecorder:
         return [replace(poll, due_s=when_s, belief=belief) for poll, when_s, belief in triples]
 
     def _due_s(self, rows: Ints) -> Float64s:
-        """Return when ``rows`` are due: at their next polls or, before their first polls, at
-        ``not_before_s``."""
+        """Return when ``rows`` are due: their next polls or, before the first poll, ``not_before_s``."""
         item_rows = self._scheduler.item_rows
         polled_s = item_rows.polled_s[rows]
         next_s = self._scheduler.policy.next_polls_s(rows, np.nan_to_num(polled_s))

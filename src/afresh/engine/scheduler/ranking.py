@@ -37,9 +37,9 @@ _BLOCK, _SMALL_BLOCK = 65_536, 4096  # rows that are computed in one step
 @dataclass(frozen=True, slots=True)
 class RankingStart:
     """The input of a ranking, besides the items. ``budget_per_s`` (cost per second) is for all
-    ``total_items`` items; by default, the given items are all. ``names`` are the names of all items, by which
-    families are found; if it is None, families are read from the stored beliefs. ``shared`` is what was
-    learned of all items."""
+    ``total_items`` items; by default, the given items are all. ``names`` are the names of all items, to find
+    families; if None, families are read from the stored beliefs. ``shared`` is what was learned of all
+    items."""
 
     budget_per_s: float
     objective: str
@@ -52,8 +52,8 @@ class RankingStart:
 class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
     ``now_s`` is the time of the policy, which never goes back: ``shift_s`` is added if the clock was set
-    back. ``share`` is the part of the budget for the items of this ranking; ``is_complete`` if these are all
-    items."""
+    back. ``share`` is the part of the budget for these items; ``is_complete`` is True if there are no
+    others."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -88,8 +88,7 @@ class Ranking:
 
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
         """Replace the beliefs of ``rows`` by those that other engines stored. ``joined`` contains these, with
-        ``sizes`` bytes for each row; ``polled_s`` are the last polls. Return the earliest time of each next
-        poll."""
+        ``sizes`` bytes for each row; ``polled_s`` are the last polls. Return the earliest next polls."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
         _restore_rows(self.adaptive, rows, found)
@@ -218,8 +217,7 @@ class Ranking:
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
     def _start_rows(self, rows: Ints) -> None:
-        """Give new rows their stored beliefs, the times of their copies, and the rates that listings
-        state."""
+        """Give new rows their stored beliefs, the times of their copies, and rates stated by listings."""
         item_rows = self.item_rows
         for first, found in item_rows.pending_beliefs:
             _restore_rows(self.adaptive, first + np.arange(found.not_before_s.size), found)
@@ -242,8 +240,8 @@ class Ranking:
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
         """Return ``shared`` with these items' share of its budget. If it was learned for another objective,
-        its ``bound`` (the policy's review value, which follows from the shadow price) is replaced by that of
-        this policy."""
+        the present ``bound`` replaces it (``bound`` is the review value, which follows from the shadow
+        price)."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}
@@ -290,8 +288,7 @@ def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:
 
 def _rough_values(policy: Adaptive, now_s: float) -> Float64s:
     """Return approximate poll values. An item whose next review is due has the review value. Before that, its
-    value is in proportion to τ^(p+1), with the time τ since its last poll and the power p of the
-    objective."""
+    value is in proportion to τ^(p+1): τ is the time since its last poll, p the power of the objective."""
     last = policy.clock.read(policy.items.last_poll)
     wait = np.maximum(policy.next_review - last, 1e-9)
     part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait

@@ -45,8 +45,7 @@ _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return the items as rows. Some batches are loaded at a time: all at once would need twice the
-    memory."""
+    """Return the items as rows. They are loaded in steps, because all at once would need twice the memory."""
     item_rows, batches = ItemRows(), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
@@ -56,8 +55,7 @@ def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
 def restore_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
-    """Return a scheduler of the items in ``columns``, with their stored beliefs and the stored shadow
-    price."""
+    """Return a scheduler of the items in ``columns``, with their stored beliefs and the shadow price."""
     item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
@@ -77,8 +75,7 @@ def restore_scheduler(
 def start_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
-    """Return the scheduler for an engine that starts. If the stored grid of rates does not fit, build a new
-    one."""
+    """Return the scheduler for an engine that starts; if the stored grid of rates does not fit, it is new."""
     restored = restore_scheduler(store, settings, columns, clock.now_s())
     ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
@@ -163,8 +160,7 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
 
 
 def read_names(store: Store) -> list[str]:
-    """Return the keys of all items by ascending id, without URL schemes; families are found by these
-    names."""
+    """Return the keys of all items by ascending id, without URL schemes, as names to find families by."""
     return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
 
 

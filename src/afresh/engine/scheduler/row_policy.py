@@ -95,8 +95,7 @@ class RowPolicy:
         return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
 
     def _adjust_values(self, value: Float64s) -> Float64s:
-        """Return the poll values, corrected for observed staleness and money; −∞ if a poll gains or earns
-        nothing."""
+        """Return the values corrected for observed staleness and money; −∞ if a poll gains nothing."""
         seen, item_rows, least = self.staleness, self.item_rows, self.money.break_even_value
         if seen is not None:
             weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
@@ -160,8 +159,7 @@ class RowPolicy:
         return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Return the polling intervals, with 1/λ for observed rows: they are polled after each change (rate
-        λ)."""
+        """Return the polling intervals with 1/rate for observed rows, polled after each change."""
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s

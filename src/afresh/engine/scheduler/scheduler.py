@@ -32,8 +32,7 @@ FOLLOWED_UP = 10.0  # the first notices of a source lead to polls at once, to le
 
 
 class Scheduler:
-    """Picks rows and learns from their polls. ``names`` maps the numbers that stand for sources and groups in
-    the arrays to their names."""
+    """Picks rows and learns from their polls. ``names`` has the names of sources and groups by number."""
 
     def __init__(
         self,
@@ -61,8 +60,7 @@ class Scheduler:
     # Picking.
 
     def draw_audit(self, rng: np.random.Generator, now_s: float) -> int | None:
-        """Draw a row to audit. Return None if none was found, or if its staleness is observed without
-        polls."""
+        """Draw a row to audit; None if none was found, or if its staleness is observed without polls."""
         row = audits.draw(self.item_rows, rng, now_s)
         return None if row is None or self.policy.is_observed()[row] else row
 
@@ -80,8 +78,7 @@ class Scheduler:
         self.picker.invalidate()
 
     def edit(self, item_ids: Sequence[int], columns: PolicyColumns, now_s: float) -> None:
-        """Update the rows of items that were changed or removed; ``columns`` has the items that still
-        exist."""
+        """Update the rows of items that were changed or removed; ``columns`` has those that still exist."""
         self.item_rows.edit(item_ids, columns, now_s)
         self.policy.ranking.update_weights(self.item_rows.rows(item_ids))
         self.picker.invalidate()
@@ -98,8 +95,7 @@ class Scheduler:
             self.picker.invalidate()
 
     def catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
-        """If another engine polled the item after this one, adopt the belief in ``lease``. Return whether it
-        did."""
+        """If another engine polled the item after this one, adopt the belief in ``lease`` and return True."""
         polled_s, item_rows = lease.polled_s, self.item_rows
         if polled_s is None or polled_s > now_s:  # never polled, or polled before the clock was set back
             return False
@@ -156,13 +152,11 @@ class Scheduler:
         return self.policy.ranking.adaptive.refit_gap
 
     def learned_state(self) -> Arrays | None:
-        """Return what was learned of all items together, such as the prior; None if some items are
-        missing."""
+        """Return what was learned of all items together, or None if this scheduler has only some of them."""
         return self.policy.ranking.shared() if self.policy.ranking.is_complete else None
 
     def adopt(self, learned: Arrays) -> None:
-        """Adopt what another engine learned of all items together, unless items are missing in this
-        scheduler."""
+        """Adopt what another engine learned of all items together, if this scheduler has all items."""
         if self.policy.ranking.is_complete:
             self.policy.ranking.adopt_learned(learned)
             self.picker.invalidate()

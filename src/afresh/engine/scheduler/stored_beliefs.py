@@ -73,8 +73,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
 
 
 def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return a tuple (positions, table) of the items in the most frequent format, the only one that is
-    read."""
+    """Return a tuple (positions, table) for items in the most frequent format; others are not read."""
     long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
     if long.size == 0:

@@ -33,8 +33,8 @@ class SettingWithOrigin(str):
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that environment variables set: ``AFRESH_BUDGET_REQUESTS`` sets
-    ``budget.requests``. Of ``AFRESH_SOURCE_MY_SITE_DELAY`` only ``apply_setting`` can tell where the name of
-    the source ends.
+    ``budget.requests``. ``apply_setting`` finds where the source's name ends, as in
+    ``AFRESH_SOURCE_MY_SITE_DELAY``.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}

@@ -151,8 +151,7 @@ def _split_per_item(raw: dict[str, Any]) -> None:
 def _written_requests(
     raw: Mapping[str, Any], overrides: Mapping[str, str], name: str, text: str
 ) -> float | None:
-    """Return the ``requests`` of the file's budget if an option of the command line overrides them, otherwise
-    None."""
+    """Return the ``requests`` of the file's budget if a command-line option overrides them, else None."""
     option = overrides.get("budget.requests")
     if not (isinstance(option, SettingWithOrigin) and option.origin.startswith("--")):
         return None

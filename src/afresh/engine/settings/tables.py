@@ -15,8 +15,7 @@ from afresh.values.units import parse_duration, parse_rate, parse_share, parse_s
 
 
 def _reader(parse: Any) -> BeforeValidator:
-    """Return a validator that applies ``parse`` to text and numbers. ``parse`` refuses a number without a
-    unit."""
+    """Return a validator that applies ``parse``, which refuses a number without a unit of time."""
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
@@ -51,8 +50,7 @@ class StoreTable(Table):
 
 class BudgetTable(Table):
     """The budget of all sources together, per second. Bytes, seconds (of requests) and money are not limited
-    if they are None. With ``each_item``, ``requests`` is for each item; the file writes it as
-    ``0.05/item/d``."""
+    if they are None. With ``each_item``, ``requests`` is for each item (``0.05/item/d`` in the file)."""
 
     requests: Rate = 1.0
     each_item: bool = False
@@ -64,8 +62,7 @@ class BudgetTable(Table):
     price_per_second: float = Field(default=0.0, ge=0)
 
     def of_items(self, items: int) -> BudgetTable:
-        """Return the budget for ``items`` items. With ``each_item``, its requests are multiplied by
-        ``items``.
+        """Return the budget for ``items`` items: with ``each_item``, its requests times ``items``.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
@@ -86,8 +83,7 @@ class PlanTable(Table):
 
 
 class RunTable(Table):
-    """How the engine runs; all durations are in seconds. ``concurrency`` is the highest number of polls at
-    once."""
+    """How the engine runs, with durations in seconds. ``concurrency`` is the most polls at the same time."""
 
     lease: Seconds = 120.0
     claim: Seconds = 30.0
@@ -146,8 +142,7 @@ class Settings:
         return next((source for source in self.sources if source.settings.name == name), None)
 
     def closed_sources(self, now_s: float) -> dict[str, float]:
-        """Return the sources that may not be polled now, with the Unix time at which each may be polled
-        again.
+        """Return the sources that may not be polled now, each with the Unix time when that ends.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']").closed_sources(0.0)
