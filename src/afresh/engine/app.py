@@ -47,8 +47,8 @@ def make_engine(
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """Open the store that the settings name, and create it if it does not exist. With ``reading``, open a
-    store that cannot be written as read-only."""
+    """Open the store that the settings name, and create it if it does not exist. With ``reading``, open it
+    read-only if it cannot be written."""
     retention = Retention(settings.store.versions, settings.store.observations)
     try:
         return open_store(settings.store.url, base=folder, retention=retention)

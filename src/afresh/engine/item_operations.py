@@ -127,14 +127,15 @@ class ItemOperations(ABC):
         return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Change items; a running engine applies it within a second. Return the keys without an item."""
+        """Apply ``change`` to items; a running engine follows in a second. Return the keys without an
+        item."""
         unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())
         return unknown
 
     def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Make items due now, so that they are polled as soon as possible. Return keys without an item."""
+        """Make items due now, so that they are polled soon. Return the keys without an item."""
         return self.set(keys, ItemChange(due_s=self.clock.now_s(), status="active"))
 
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:

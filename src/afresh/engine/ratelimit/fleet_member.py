@@ -34,8 +34,8 @@ _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections, which ``
 
 class SteadyClock:
     """A clock in Unix seconds for the times that workers share. It follows ``clock``, but if that is set back
-    by a second or more, it continues at the old time. Otherwise, windows and claims in the store would be far
-    in the future."""
+    by a second or more, it continues at the old time, because windows and claims in the store would otherwise
+    be far ahead."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -20,8 +20,7 @@ from afresh.values.arrays import Float64s, Ints
 class RatePosteriors:
     """The engine's beliefs about the rates of sampled items. ``mass[i, j]`` is the probability that item i
     has the rate ``rates[i, j]``, in changes per second. ``ladder`` is the grid of rates that is common to all
-    items, before calibration and shocks; ``prior`` has its probabilities for an item that is not polled
-    yet."""
+    items, before calibration and shocks; ``prior`` has its probabilities for an item not polled yet."""
 
     ladder: Float64s
     prior: Float64s

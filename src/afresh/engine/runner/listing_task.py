@@ -31,8 +31,7 @@ _LONGEST_WAIT_S = 300.0
 class ListingResult:
     """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` the
     Unix time at which to read again, ``problems`` a message for each document that has a problem, ``unread``
-    the documents without any entry, ``documents`` the number of documents: 0 while the source is in a
-    back-off."""
+    the documents without any entry, ``documents`` the number of documents: 0 in a back-off of the source."""
 
     born: int = 0
     again_s: float = 0.0

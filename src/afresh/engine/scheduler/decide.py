@@ -1,7 +1,7 @@
 """Decides what one poll means: a pure function of the lease, the fetched result, the settings and the time.
 
 content     The first copy starts the measurement of time. A later one is a change. If the settings of the
-            comparison have changed since, it is no evidence, but the copy for later comparisons.
+            comparison have changed since, it is no evidence of a change, but later polls compare with it.
 unchanged   The copy is still correct.
 gone        The item is missing. It counts as gone only after some time, because pages come back.
 refused     The engine may not poll the item. It polls more and more rarely, and stops after three refusals.

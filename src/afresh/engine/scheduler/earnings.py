@@ -121,7 +121,7 @@ def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given:
 
 
 def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
-    """Set the value factors and cost factors of the rows, and rank rows whose factors changed again."""
+    """Set the value and cost factors of the rows, and rank again the rows whose factors changed."""
     earns, staleness, money = has_income(given.settings), policy.staleness, policy.money
     if not earns and staleness is None and not money.is_applied:
         return

@@ -154,8 +154,7 @@ class Forecast:
 
     def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
         """Return a tuple of arrays: the grid of rates, the prior probability of each, the posterior
-        probabilities of each row, and the rates of each row, with calibration and the shocks of its
-        families."""
+        probabilities of each row, and the rates of each row, calibrated, with the shocks of its families."""
         policy = self._adaptive
         rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
         if policy.shocks is not None:

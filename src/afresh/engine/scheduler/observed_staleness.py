@@ -29,9 +29,8 @@ _FIRST = 1.0 + 1e-9  # ranks an item just before the items that are made from it
 class ObservedStaleness:
     """Columns with an entry for each observed row. A rate or cost is NaN if it is not known yet.
     ``stale_since_s`` is +∞ for fresh items. ``known`` is False if the staleness cannot be observed.
-    ``WatchedItem`` explains ``dispersion``. ``below`` contains tuples (lower, upper) of positions in the
-    columns: the upper item is made from the lower one. Tuples whose upper item is made from fewer items are
-    first."""
+    ``WatchedItem`` explains ``dispersion``. ``below`` has tuples (lower, upper) of positions in the columns:
+    the upper item is made from the lower one. Tuples whose upper item is made from fewer items are first."""
 
     rows: Ints
     known: Bools

@@ -83,8 +83,8 @@ class PollRecorder:
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from ``polls``; return their outcomes with beliefs and times of the next polls, to be
-        committed. The clock was set back if a poll is later than ``now_s``; then ``now_s`` becomes its
+        """Learn from ``polls``; return their outcomes, ready to commit, with beliefs and times of the next
+        polls. If a poll is later than ``now_s``, the clock was set back since, and ``now_s`` becomes its
         time."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]

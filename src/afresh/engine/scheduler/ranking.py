@@ -37,9 +37,9 @@ _BLOCK, _SMALL_BLOCK = 65_536, 4096  # rows that are computed in one step
 @dataclass(frozen=True, slots=True)
 class RankingStart:
     """The input of a ranking, besides the items. ``budget_per_s`` (cost per second) is for all
-    ``total_items`` items; by default, the given items are all. ``names`` are the names of all items, to find
-    families; if None, families are read from the stored beliefs. ``shared`` is what was learned of all
-    items."""
+    ``total_items`` items, by default the given items. ``names`` are the names of all items, to find families;
+    if None, families are read from the stored beliefs. ``shared`` is what was learned of all items
+    together."""
 
     budget_per_s: float
     objective: str
@@ -52,8 +52,8 @@ class RankingStart:
 class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
     ``now_s`` is the time of the policy, which never goes back: ``shift_s`` is added if the clock was set
-    back. ``share`` is the part of the budget for these items; ``is_complete`` is True if there are no
-    others."""
+    back. ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all
+    items."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -87,8 +87,9 @@ class Ranking:
         self.adaptive.observe(rows[compared], when[compared], changed[compared])
 
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
-        """Replace the beliefs of ``rows`` by those that other engines stored. ``joined`` contains these, with
-        ``sizes`` bytes for each row; ``polled_s`` are the last polls. Return the earliest next polls."""
+        """Replace the beliefs of ``rows`` by those that other engines stored: ``joined``, with ``sizes``
+        bytes for each row. ``polled_s`` are the times of the last polls. Return the earliest times of the
+        next polls."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
         _restore_rows(self.adaptive, rows, found)
@@ -240,8 +241,7 @@ class Ranking:
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
         """Return ``shared`` with these items' share of its budget. If it was learned for another objective,
-        the present ``bound`` replaces it (``bound`` is the review value, which follows from the shadow
-        price)."""
+        its ``bound`` is replaced too, by the review value of this policy."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}

@@ -75,7 +75,7 @@ def restore_scheduler(
 def start_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
-    """Return the scheduler for an engine that starts; if the stored grid of rates does not fit, it is new."""
+    """Return the scheduler for an engine that starts; a grid of rates that does not fit is built again."""
     restored = restore_scheduler(store, settings, columns, clock.now_s())
     ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():

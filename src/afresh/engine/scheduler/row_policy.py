@@ -95,7 +95,8 @@ class RowPolicy:
         return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
 
     def _adjust_values(self, value: Float64s) -> Float64s:
-        """Return the values corrected for observed staleness and money; −∞ if a poll gains nothing."""
+        """Return the values corrected for observed staleness and money; −∞ if a poll gains or earns
+        nothing."""
         seen, item_rows, least = self.staleness, self.item_rows, self.money.break_even_value
         if seen is not None:
             weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
@@ -155,11 +156,11 @@ class RowPolicy:
         )
 
     def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
-        """Return after how many seconds without a poll the poll value of each row is ``poll_value``, or ∞."""
+        """Return the seconds without a poll after which each row has this poll value; infinite if never."""
         return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Return the polling intervals with 1/rate for observed rows, polled after each change."""
+        """Return ``interval_s`` with 1/rate for observed rows, because they are polled after each change."""
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s

@@ -32,9 +32,8 @@ class SettingWithOrigin(str):
 
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that environment variables set: ``AFRESH_BUDGET_REQUESTS`` sets
-    ``budget.requests``. ``apply_setting`` finds where the source's name ends, as in
-    ``AFRESH_SOURCE_MY_SITE_DELAY``.
+    """Return the settings of environment variables: ``AFRESH_BUDGET_REQUESTS`` sets ``budget.requests``. In
+    ``AFRESH_SOURCE_MY_SITE_DELAY``, ``apply_setting`` finds where the name of the source ends.
 
     >>> environment_overrides({"AFRESH_BUDGET_REQUESTS": "2/s", "AFRESH_SOURCE_WEB_DELAY": "2s", "HOME": "/"})
     {'budget.requests': '2/s', 'source.web_delay': '2s'}

@@ -72,8 +72,8 @@ class BudgetTable(Table):
 
 
 class PlanTable(Table):
-    """How the budget is spent. ``audit_share`` is the share of audits among the polls. Below the freshness
-    ``target`` the engine warns. ``caps`` limits the requests per second of single groups."""
+    """How the budget is spent. ``audit_share`` is the share of audits among the polls, ``target`` the
+    freshness below which the engine warns. ``caps`` limits the requests per second of single groups."""
 
     policy: Literal["adaptive", "uniform"] = "adaptive"
     objective: ObjectiveName = "freshness"
