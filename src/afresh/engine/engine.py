@@ -114,7 +114,7 @@ class Engine(ItemOperations, ClosedOnExit):
         return run_coroutine(work, self._given.new_loop)
 
     def start(self) -> None:
-        """Run in a new thread until ``stop`` is called."""
+        """Poll items in a new thread until ``stop`` is called; return at once."""
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")

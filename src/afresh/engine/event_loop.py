@@ -12,8 +12,8 @@ T = TypeVar("T")
 NewEventLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 StopRequest: TypeAlias = Callable[[], None]
 StopContext: TypeAlias = Callable[[StopRequest, float], AbstractContextManager[object]]
-"""Takes a function that requests a stop, and the seconds that the stop may take. Returns a context manager:
-inside its ``with`` block any thread or signal handler may call the function."""
+"""A function of two arguments: a function that requests a stop, and the seconds that the stop may take. It
+returns a context manager: inside its ``with`` block any thread or signal handler may call the first one."""
 
 CANCEL_S = 1.5
 """How many seconds cancelled work may take to end."""

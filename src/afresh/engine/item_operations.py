@@ -127,8 +127,7 @@ class ItemOperations(ABC):
         return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply ``change`` to items; a running engine follows in a second. Return the keys without an
-        item."""
+        """Apply ``change`` to items; running engines follow soon. Return the keys without an item."""
         unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())

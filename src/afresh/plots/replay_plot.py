@@ -33,7 +33,7 @@ class FreshnessOverTime:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessByBudget:
-    """One policy's freshness after the warm-up at each budget; ``low`` to ``high`` contains it with 90 %."""
+    """One policy's freshness after the warm-up at each budget; its 90 % interval is ``low`` to ``high``."""
 
     policy: str
     budgets: Floats

@@ -1,7 +1,7 @@
 """The common style of all plots: colours, scales, ticks and figures, and the conversion of figures to bytes.
 
 It uses the classes of matplotlib and not pyplot, so that there is no window and no current figure. The
-colours are those of Okabe and Ito (2008), also for colour-blind readers. Equal figures give equal bytes.
+colours are those of Okabe and Ito (2008), suited to colour-blind people. Equal figures give equal bytes.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from afresh.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
-    """The claims ``names``, taken until ``until_s``; no request may start before ``open_s``. Both times are
-    elapsed seconds. ``others`` is True if another worker may have held the claims a moment ago."""
+    """The claims ``names``, taken until ``until_s``; no request may start before ``open_s``. Both are elapsed
+    seconds (``Clock.elapsed_s``). ``others`` is True if another worker may have held them a moment ago."""
 
     names: Sequence[str]
     until_s: float
@@ -60,7 +60,8 @@ class Claims:
     """The claimed groups of one worker. All times are elapsed seconds, except those of ``ready_s``."""
 
     def __init__(self, clock: Clock, duration_s: float, take: TakeClaims, wakeup: asyncio.Event) -> None:
-        """``wakeup`` is set each time claims were taken or refused."""
+        """``duration_s`` is the length of a claim. ``wakeup`` is set each time claims were taken or
+        refused."""
         self._clock, self._duration_s, self._take, self._wakeup = clock, duration_s, take, wakeup
         self._held: dict[str, _Held] = {}
         self._retry_at_s: dict[str, float] = {}

@@ -1,8 +1,8 @@
 """This process as one of the workers on a store: it sends heartbeats, holds claims, and may be the planner.
 
 The planner is the worker that holds the claim ``PLANNER``. It does what only one worker may do: save what was
-learned of all items together, read listings, call hooks, write the pulse. A dead worker is replaced when its
-claims expire or, if its process ran on this machine and no longer exists, at the next heartbeat.
+learned of all items together, read listings, call hooks, write the pulse. Others take the claims of a dead
+worker when these expire or, if its process ran on this machine and no longer exists, at the next heartbeat.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections, which ``
 
 
 class SteadyClock:
-    """A clock in Unix seconds for the times that workers share. It follows ``clock``, but if that is set back
-    by a second or more, it continues at the old time, because windows and claims in the store would otherwise
-    be far ahead."""
+    """A clock in Unix seconds for the times that workers share. It follows ``clock``. If ``clock`` is set
+    back by a second or more, it continues at the old time: windows and claims in the store would otherwise be
+    far in the future."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -32,7 +32,7 @@ _SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0  # a fixed part, a part of the
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be spent per second; infinite if it is not limited."""
+    """How much may be spent per second, by kind of cost; infinite if it is not limited."""
 
     requests: float = math.inf
     bytes: float = math.inf

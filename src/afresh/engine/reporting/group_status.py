@@ -1,7 +1,7 @@
-"""The groups (hosts) of a mirror: their items, the requests per second that each allows, and back-offs.
+"""The groups (hosts) of a project: their items, the requests per second that each allows, and back-offs.
 
-A group is listed once even if several sources have items in it. Together these send no more requests than the
-source with the longest delay, the host's Crawl-delay and the group's cap allow.
+A group is listed once even if several sources have items in it. Together, these sources send no more requests
+than the longest of their delays, the host's Crawl-delay and the group's cap allow.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ItemEstimate:
 
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
-    """Read everything that is needed about ``items`` once."""
+    """Read everything that answers about ``items`` need, once, and return it as a snapshot."""
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
@@ -93,7 +93,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
-    """Return by item id the polls that found a change or none. Items without such polls are left out."""
+    """Return the successful polls of the items ``ids``, by item id. Items without such polls are left out."""
     found: dict[int, ObservationColumns] = {}
     for batch in store.observations.read(ids):
         for item_id in np.unique(batch.item_id).tolist():
@@ -171,7 +171,7 @@ def _plan_word(item: Item, interval_s: float) -> str:
 
 
 def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Return whether the item's source chooses itself which records one request refreshes."""
+    """Return whether the item's source itself chooses which records one request refreshes."""
     table = settings.source(item.source)
     return table is not None and table.settings.kind == "search"
 

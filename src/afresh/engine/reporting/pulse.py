@@ -29,7 +29,7 @@ Course = npt.NDArray[np.float64]
 class Pulse:
     """The last report of a running engine. ``stopped`` is True if the run ended regularly; ``trouble`` states
     why the store cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays``
-    the seconds between requests to a host, by source. Both may differ from the settings of the reader."""
+    the seconds between requests to a host, by source. Both may differ from the settings that others read."""
 
     time_s: float
     started_s: float

@@ -5,7 +5,7 @@ the freshness at rate λ and f polls per second. With polls every τᵢ seconds,
 E = Σ w·Σₖ p·F(λₖ, 1/τᵢ) and the cost Σ c/τᵢ. Uniform polling with frequency f for all items has the freshness
 U(f) = Σ w·Σₖ p·F(λₖ, f) and the cost f·Σ c. The factor is f·Σ c divided by Σ c/τᵢ, with f such that U(f) = E.
 These are long-run means, so that an engine that has just copied all items claims no savings. Gains from
-families and seasons are left out. The confidence interval has the factor for 95 % of the distributions of
+families and seasons are left out. The confidence interval covers the factor for 95 % of the distributions of
 rates that agree with the polls (``policy.rate_populations``), and allows for chance in the rates of items.
 """
 

@@ -59,7 +59,7 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights by key, 1 for an item without a row; None if the keys were just replaced."""
+        """Return a weight for each key, 1 without a row; None if the keys were replaced meanwhile."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):

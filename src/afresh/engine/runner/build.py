@@ -1,4 +1,4 @@
-"""Builds all parts of a run in one place: reads the store, joins its workers, and connects the parts."""
+"""Builds all parts of a run in one place: reads the store, joins its fleet of workers, connects the parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
 SourcesFor = Callable[[Gate], BuildSource]
-"""Returns the function that builds sources whose requests pass the given gate."""
+"""A function that takes a gate and returns the function that builds sources; their requests pass the gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
 
 
 async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[int] | None) -> RunContext:
-    """Join the workers of the store and load the items with the ids ``first``, or all if it is None."""
+    """Join the fleet, and load the items with the ids ``first``, or all items if it is None."""
     settings, clock, wakeup = given.settings, given.clock, given.stop.wakeup
     delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
     member = FleetMember(store, clock, wakeup, claim_s=settings.run.claim, delay_s=delay_s)

@@ -111,7 +111,7 @@ class Dispatcher:
             await asyncio.wait_for(wakeup.wait(), max(seconds, 0.0))
 
     def _is_done(self) -> bool:
-        """Return whether a single round is over: no item is left to poll of any source in the settings."""
+        """Return whether a single round is over: no source of the settings has an item left to poll."""
         context, tasks = self._context, self._tasks
         if context.recorder.only_due_s is None or self._polls.in_flight:
             return False

@@ -113,7 +113,7 @@ class Run:
         return self.progress()
 
     async def refresh(self, item_id: int) -> bool:
-        """Poll one item now, whatever its status; return False if another engine does, or if it is gone."""
+        """Poll an item now, whatever its status; return False if another engine does or if it was removed."""
         row, serving = self.scheduler.item_rows.row(item_id), self._serve()
         try:
             if row is None or not await self._wait_for_group(row):

@@ -39,7 +39,7 @@ Call: TypeAlias = Callable[["Change"], Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a hook receives. ``kind`` is new or changed, or gone or removed, which have no content."""
+    """What a hook receives. ``kind`` is new, changed, gone or removed; the last two have no content."""
 
     item: str
     source: str
@@ -78,7 +78,7 @@ class Hooks:
         return 0
 
     async def deliver(self) -> int:
-        """Deliver some of the events that are due; return how many were delivered."""
+        """Deliver the next events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.events.waiting():
             return 0
         if self._held_up is None:

@@ -52,7 +52,7 @@ class ListingTask:
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
-        """Read the documents that are due until cancelled; with ``once``, only one time."""
+        """Read documents when they are due, until cancelled; with ``once``, read the due ones one time."""
         while True:
             for table in self._context.settings.now.sources:
                 name = table.settings.name

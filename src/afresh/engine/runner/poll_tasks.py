@@ -53,7 +53,7 @@ class PollTasks:
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll ``leases``, pass the outcomes to the writer. With ``may_choose``, the source may add items."""
+        """Poll ``leases`` and pass the outcomes on. With ``may_choose``, the source may add items."""
         context = self._context
         try:
             for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):

@@ -133,8 +133,8 @@ class SourceSet:
                 return [Fetched("failed", problem=problem)] * len(leases)
 
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
-        """Replace all sources whose settings changed to those of ``tables``; return phrases about what
-        changed. If a source cannot be built, change nothing."""
+        """Build the sources of ``tables`` that are new or changed, retire the old ones, and return phrases
+        about what changed. If a source cannot be built, change nothing."""
         wanted = {table.settings.name: table for table in tables}
         built = {
             name: _OpenSource(self._build(table), table)
@@ -243,8 +243,8 @@ class SourceSet:
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If the settings that decide which requests a source allows changed, make its failing items due now;
-    return how many. Their fingerprint is saved last: if the process ends before that, all is repeated."""
+    """If the settings of a source allow other requests than before, make its failing items due now; return
+    how many. The fingerprint of the settings is saved last, so that all is repeated after an interruption."""
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0

@@ -22,8 +22,8 @@ _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections and are i
 
 
 class StoreWatcher:
-    """Reads twice per second what other processes changed in the store, and updates the scheduler. Changes
-    that were made before ``synced_s`` (elapsed seconds) are applied. ``edit_number`` is the number of the
+    """Reads twice per second what other processes changed in the store, and updates the scheduler. All
+    changes made before ``synced_s`` (elapsed seconds) have been applied. ``edit_number`` is the number of the
     last edit before the items were loaded; later edits are applied."""
 
     def __init__(self, context: RunContext, edit_number: int) -> None:

@@ -65,8 +65,8 @@ _NOTHING = SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
-    """The money of each row, as columns over all rows: benefit and stale cost in money per second and unit of
-    weight, and the requests, bytes and seconds that a poll needs."""
+    """Benefit and stale cost of each row, in money per second and unit of weight, and the requests, bytes and
+    seconds that a poll of the row needs; every column has all rows."""
 
     benefit: Float64s
     stale_cost: Float64s
@@ -223,8 +223,8 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
 def _plan_observed(
     policy: RowPolicy, terms: MoneyTerms, budget: BudgetTable, rows: Ints, limit: float | None
 ) -> SpendingPlan:
-    """Plan for the observed items ``rows``, which are refreshed after each change if this pays: w·(B+O) >
-    c·λ. ``limit`` is the money that may be spent per second."""
+    """Plan for the observed items ``rows``, which are refreshed after each change if w·(B+O) > c·λ, that is,
+    if this pays. ``limit`` is the money that may be spent per second."""
     if rows.size == 0 or policy.staleness is None:
         return _NOTHING
     weight, cost = policy.item_rows.weight[rows], np.maximum(terms.money(budget)[rows], _LEAST)

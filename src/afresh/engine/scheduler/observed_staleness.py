@@ -71,12 +71,12 @@ class ObservedStaleness:
 
     @property
     def stale(self) -> Bools:
-        """Which of the observed rows are known to be stale."""
+        """For each observed row, whether it is known to be stale."""
         return self.known & np.isfinite(self.stale_since_s)
 
     @property
     def fresh(self) -> Bools:
-        """Which of the observed rows are known to be fresh."""
+        """For each observed row, whether it is known to be fresh."""
         return self.known & ~np.isfinite(self.stale_since_s)
 
     def rates(self) -> Float64s:

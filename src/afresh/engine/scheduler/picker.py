@@ -19,7 +19,7 @@ from afresh.engine.scheduler.row_policy import Priorities, RowPolicy, Tier
 from afresh.values.arrays import Ints
 
 GroupKey: TypeAlias = tuple[int, int]
-"""The codes of a source and of one of its groups."""
+"""A tuple of two numbers that stand for a source and for one of its groups."""
 
 ReadyTime: TypeAlias = Callable[[GroupKey, float], float]
 """Returns when the next poll of a group may start, given the current time; infinite while the group has as
@@ -29,7 +29,7 @@ POOL_SHARE = 300
 _FEWEST = 512  # the least number of rows of a pool
 _PER_GROUP = 64  # rows of each group in a pool that contains rows of every group
 _OLD_S, _OLD = 0.5, 30.0  # a pool is built again after 0.5 s, or 30 times its least age if that is longer
-_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # its least age is 10 ms, or 1 µs per row: many rows change slowly
+_YOUNG_S, _PER_ROW_S = 0.01, 1e-6  # its least age: 10 ms, or 1 µs per row, as many values change slowly
 # Ranking may use 1/20 of the time until 1/16 of the items were polled, and 1/5 afterwards. The waits that
 # follow from this are limited to 1 s and 0.25 s.
 _FEW_SHARE, _RARELY, _RARELY_S = 16, 20.0, 1.0
@@ -50,7 +50,7 @@ class Picker:
         self._waiting: list[tuple[float, GroupKey]] = []
         self._full: set[GroupKey] = set()
         self._built_s = -math.inf
-        # Picks from this pool, seconds for which it was built, expected picks, largest bulk until now.
+        # Picks from this pool, seconds that building it took, expected picks, largest bulk until now.
         self._taken, self._took_s, self._expected, self._largest = 0, 0.0, 0, 0
         self._is_blocked = False
         self._group_count = self._counted_size = 0

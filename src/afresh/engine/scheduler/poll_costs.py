@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 REMEMBERED = 1000.0
-"""The number of further polls after which a poll counts 1/e, about a third, of a new one."""
+"""After this many further polls, a poll counts 1/e (about a third) as much as a new one."""
 
 
 class PollCosts:

@@ -83,9 +83,8 @@ class PollRecorder:
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from ``polls``; return their outcomes, ready to commit, with beliefs and times of the next
-        polls. If a poll is later than ``now_s``, the clock was set back since, and ``now_s`` becomes its
-        time."""
+        """Learn from ``polls``; return their outcomes with beliefs and next polls, ready to be committed. If
+        a poll is later than ``now_s``, the clock was set back since, and ``now_s`` becomes its time."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])

@@ -37,9 +37,8 @@ _BLOCK, _SMALL_BLOCK = 65_536, 4096  # rows that are computed in one step
 @dataclass(frozen=True, slots=True)
 class RankingStart:
     """The input of a ranking, besides the items. ``budget_per_s`` (cost per second) is for all
-    ``total_items`` items, by default the given items. ``names`` are the names of all items, to find families;
-    if None, families are read from the stored beliefs. ``shared`` is what was learned of all items
-    together."""
+    ``total_items`` items, by default the given ones. ``names`` are those of all items, to find families; if
+    None, families are read from the stored beliefs. ``shared`` is what was learned of all items together."""
 
     budget_per_s: float
     objective: str
@@ -51,9 +50,8 @@ class RankingStart:
 
 class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
-    ``now_s`` is the time of the policy, which never goes back: ``shift_s`` is added if the clock was set
-    back. ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all
-    items."""
+    ``now_s`` is the policy's time, which never goes back: ``shift_s`` is added if the clock was set back.
+    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -87,9 +85,8 @@ class Ranking:
         self.adaptive.observe(rows[compared], when[compared], changed[compared])
 
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
-        """Replace the beliefs of ``rows`` by those that other engines stored: ``joined``, with ``sizes``
-        bytes for each row. ``polled_s`` are the times of the last polls. Return the earliest times of the
-        next polls."""
+        """Replace the beliefs of ``rows`` by stored ones of other engines, ``joined``, with ``sizes`` bytes
+        for each row. ``polled_s`` are the last polls. Return the earliest times of the next polls."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
         _restore_rows(self.adaptive, rows, found)

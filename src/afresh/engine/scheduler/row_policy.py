@@ -29,7 +29,8 @@ _LONGEST_S = 10 * 365.25 * 86400.0
 
 
 class Tier(IntEnum):
-    """The order in which rows are polled; within a tier the poll value decides."""
+    """The precedence of rows: those of a higher tier are polled first. In ``RANKED`` the poll value
+    decides."""
 
     BARRED = 0  # may not be polled now
     RANKED = 1
@@ -39,7 +40,7 @@ class Tier(IntEnum):
 
 
 _REPORTED = {Tier.OVERDUE: 1e300, Tier.REQUESTED: 1e301, Tier.NEW: np.inf, Tier.BARRED: -np.inf}
-"""The number that ``why`` and the API report as the poll value of rows of other tiers than ``RANKED``."""
+"""The numbers that ``why`` and the API report as poll values of rows in other tiers than ``RANKED``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,7 @@ class RowPolicy:
         return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
 
     def _adjust_values(self, value: Float64s) -> Float64s:
-        """Return the values corrected for observed staleness and money; −∞ if a poll gains or earns
-        nothing."""
+        """Correct the values for observed staleness and money; −∞ if a poll gains nothing or does not pay."""
         seen, item_rows, least = self.staleness, self.item_rows, self.money.break_even_value
         if seen is not None:
             weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
