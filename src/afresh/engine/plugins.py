@@ -3,7 +3,7 @@
 A package declares them in its ``pyproject.toml``:
 
     [project.entry-points."afresh.sources"]
-    carrier-pigeon = "pigeons:KIND"          # a sources.kinds.SourceKind
+    carrier-pigeon = "pigeons:KIND"          # a sources.registry.SourceKind
 
     [project.entry-points."afresh.estimators"]
     oracle-bones = "bones:ESTIMATOR"         # a rates.estimator.Estimator

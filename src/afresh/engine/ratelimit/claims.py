@@ -60,8 +60,7 @@ class Claims:
     """The claimed groups of one worker. All times are elapsed seconds, except those of ``ready_s``."""
 
     def __init__(self, clock: Clock, duration_s: float, take: TakeClaims, wakeup: asyncio.Event) -> None:
-        """``duration_s`` is the length of a claim. ``wakeup`` is set each time claims were taken or
-        refused."""
+        """``duration_s`` is the length of a claim; ``wakeup`` is set when claims were taken or refused."""
         self._clock, self._duration_s, self._take, self._wakeup = clock, duration_s, take, wakeup
         self._held: dict[str, _Held] = {}
         self._retry_at_s: dict[str, float] = {}

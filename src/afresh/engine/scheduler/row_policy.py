@@ -29,8 +29,7 @@ _LONGEST_S = 10 * 365.25 * 86400.0
 
 
 class Tier(IntEnum):
-    """The precedence of rows: those of a higher tier are polled first. In ``RANKED`` the poll value
-    decides."""
+    """The precedence of rows: a higher tier is polled first. Within ``RANKED``, the poll value decides."""
 
     BARRED = 0  # may not be polled now
     RANKED = 1
