@@ -192,7 +192,7 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
 
     @abstractmethod
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
-        """Lease the items that the statement ``name`` chooses, with a larger token than all earlier leases."""
+        """Lease the items that the statement ``name`` chooses, with a larger token than earlier leases."""
 
 
 class SqlPlan(SqlPart[ConnectionT], contract.Plan):
