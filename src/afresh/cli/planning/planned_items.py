@@ -47,8 +47,8 @@ _ARGUMENTS |= {"min_frequency": "lower", "max_frequency": "upper"}
 
 @dataclass(frozen=True, slots=True)
 class PlannedItems:
-    """The items of a plan: their rates, the other arguments of ``allocate`` from the file (``options``), and a
-    function that reads their names again, in batches (``names``)."""
+    """The items of a plan: their rates, the other arguments of ``allocate`` from the file (``options``), and
+    a function that reads their names again, in batches (``names``)."""
 
     rates: Floats
     options: Mapping[str, Any]

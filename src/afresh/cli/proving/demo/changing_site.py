@@ -46,7 +46,7 @@ class DemoSite:
     """
 
     def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
-        """``rates`` are in changes per site-day. ``copies`` has a word for each copy, part of its User-Agent."""
+        """``rates`` are in changes per site-day; ``copies`` has one word of each copy's User-Agent."""
         self.rates, self.copies, self.port = rates, tuple(copies), 0
         self._changes: list[list[float]] = [[] for _ in range(rates.size)]
         self._served: list[tuple[list[int], list[float]]] = [([], []) for _ in copies]
@@ -59,7 +59,7 @@ class DemoSite:
         self._thread = threading.Thread(target=self._serve, name="afresh-demo-site", daemon=True)
 
     def begin(self, days_per_s: float, lasts_d: float, rng: np.random.Generator) -> None:
-        """Start the clock, with ``days_per_s`` site-days per second. Pages change for ``lasts_d`` site-days."""
+        """Start the clock: ``days_per_s`` site-days pass per second. Pages change until day ``lasts_d``."""
         changes = [
             np.sort(rng.uniform(0, lasts_d, rng.poisson(rate * lasts_d))).tolist() for rate in self.rates
         ]

@@ -4,10 +4,10 @@ Each copy may make one request per page in 30 site-days, the budget of Cho's Tab
 depends on how many requests per second this machine can make. The measurement starts when both copies have
 every page and keep the budget. Only its second half counts, because afresh has learned by then.
 
-An engine does not make up for requests that it could not start in time, and at hundreds of requests per second
-a busy machine is sometimes late. Therefore a copy that has made fewer requests than it may is given a slightly
-larger budget, so that both copies make the same number. A deficit of more than a few seconds' requests is
-dropped, because making them up in the half that counts would distort the result.
+An engine does not make up for requests that it could not start in time, and at hundreds of requests a second
+a busy machine is sometimes late. Therefore a copy that has made too few requests gets a slightly larger
+budget, so that both copies make the same number. A deficit of more than a few seconds' requests is dropped,
+because making them up in the half that counts would distort the result.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Allowance:
         self._due = float(made())
 
     def steer(self) -> None:
-        """Raise the budget if the copy made too few requests, but only every few seconds: it reacts slowly."""
+        """Raise the budget if the copy made too few requests; only every few seconds, as it reacts slowly."""
         passed_s = self._clock.elapsed_s() - self._steered_s
         if passed_s < _STEER_S:
             return
@@ -154,7 +154,7 @@ def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Create a folder and remove it at the end. It is first listed in LEFTOVERS, so that a signal removes it."""
+    """Create a folder and remove it at the end. LEFTOVERS lists it first, so that a signal removes it too."""
     folder = Path(tempfile.gettempdir()) / f"afresh-demo-{uuid.uuid4().hex[:12]}"
     with LEFTOVERS.path(folder):
         try:
@@ -167,7 +167,7 @@ def _temporary_folder() -> Iterator[Path]:
 def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
     """Measure how many requests per second the slower copy makes while both fetch every page once.
 
-    Return 85 % of it. The length of a site-day follows from this, so that a slow machine keeps the budget too.
+    Return 85 % of that. The length of a site-day follows from it, so that slow machines keep the budget too.
     """
     clock, numbers = SystemClock(), range(len(copies))
     _wait_until(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))

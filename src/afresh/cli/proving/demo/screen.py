@@ -154,7 +154,7 @@ def moving_means(values: Sequence[float], over: int) -> list[float]:
 def draw_chart(
     lines: Mapping[str, Sequence[float]], times: Sequence[float], end: float, level: float, width: int
 ) -> Text:
-    """Draw a chart with characters, ``width`` wide: ``lines`` over ``times``, and a horizontal line at ``level``.
+    """Draw ``lines`` over ``times``, and a horizontal line at ``level``, as ``width`` columns of characters.
 
     The vertical axis shows freshness, the horizontal axis time from 0 to ``end``.
 
