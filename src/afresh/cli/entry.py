@@ -6,8 +6,7 @@ from afresh.cli.interruption import INTERRUPTION
 
 
 def main() -> None:
-    """Run the command line. Its exit status is 0 for success, 1 for failure, 2 for wrong usage, and 128 + n
-    if signal n ended it."""
+    """Run the command line. It exits with 0 (success), 1 (failure), 2 (wrong usage) or 128 + n (signal n)."""
     INTERRUPTION.program(_work)
 
 

@@ -23,8 +23,7 @@ def check_files(
     """Raise an error before the work begins if a file cannot be used, so that no long computation is lost.
 
     ``output`` (rows) and ``picture`` must be writable, have the extension of a known format, and not be an
-    input too. ``as_json`` is whether a summary in JSON will be printed on standard output.
-    """
+    input too. ``as_json`` is whether a summary in JSON will be printed on standard output."""
     given = [path for path in inputs if path is not None]
     if given.count(_STREAM) > 1:
         raise UsageError("standard input (-) can be read as one file only: give the others by name")
@@ -60,8 +59,7 @@ def choose_output(output: str | None, *, as_json: bool) -> str | None:
 def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
     """Yield a tuple (line number, text) for each line of a file that is not blank.
 
-    The path ``-`` is standard input. ``content`` says what a line should contain, for error messages.
-    """
+    The path ``-`` is standard input. ``content`` says what a line should contain, for error messages."""
     try:
         with nullcontext(sys.stdin) if path == _STREAM else Path(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):

@@ -99,8 +99,7 @@ class Interruption:
 
         The command has ``limit_s`` seconds to end. The signal handler may call ``ask`` between any two
         instructions, so ``ask`` must only forward the request, as an event loop's ``call_soon_threadsafe``
-        does. If a signal arrived before the context began, ``ask`` is called at once.
-        """
+        does. If a signal arrived before the context began, ``ask`` is called at once."""
         stop = _Stop(ask, limit_s)
         self._stops.append(stop)
         try:
@@ -133,8 +132,7 @@ class Interruption:
         """Set the signal handlers and run ``work``, which performs the whole command.
 
         If a signal ended the command, print one line and exit with 128 + the signal's number. Any error that
-        ``work`` raises after a signal is treated as a consequence of the signal.
-        """
+        ``work`` raises after a signal is treated as a consequence of the signal."""
         error: BaseException | None = None
         try:
             self.install()
@@ -269,8 +267,7 @@ class Interruption:
         """Ask the command once more to stop, because its time limit has passed.
 
         Return the new limit, in elapsed seconds of ``clock``. End the process if the command was already
-        asked once more, or has no function that asks it.
-        """
+        asked once more, or has no function that asks it."""
         stops = self._stops[-1:]
         if is_urgent or not stops:
             self._end_at_once()

@@ -57,8 +57,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     A command declares a parameter such as ``options: ReplayOptions``. The fields of this dataclass are
     annotated like the parameters of a Typer command. So commands that share options declare them in one
-    place, and a new shared option is one new field.
-    """
+    place, and a new shared option is one new field."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():

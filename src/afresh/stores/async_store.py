@@ -42,8 +42,7 @@ class StoreCalls:
 
     ``thread`` is an executor with one thread. ``trouble`` is the message of the error because of which the
     store cannot be used at the moment, empty while the store works. ``report`` is called with every new
-    ``trouble``, also with the empty text when the store works again.
-    """
+    ``trouble``, also with the empty text when the store works again."""
 
     def __init__(
         self,
@@ -61,8 +60,7 @@ class StoreCalls:
         """Run ``work`` again after every ``StoreError`` until it succeeds, with growing waits in between.
 
         Most errors pass: locks are released, disks are cleared, servers restart. The errors of a damaged
-        store, or of a store that a newer version of afresh wrote, do not, so they are raised at once.
-        """
+        store, or of a store that a newer version of afresh wrote, do not, so they are raised at once."""
         failures = 0
         while True:
             try:

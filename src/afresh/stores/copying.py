@@ -66,8 +66,7 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
     """Return the error to raise when the store ``name`` is an unfinished copy, or None if it is complete.
 
-    ``data`` is the store's value of ``PROGRESS``; None means that the store is complete.
-    """
+    ``data`` is the store's value of ``PROGRESS``; None means that the store is complete."""
     if data is None:
         return None
     source = _Progress.unpack(data).source
@@ -80,8 +79,7 @@ def _start(
     """Return the progress from which copying starts or continues.
 
     ``own`` are all named values of the source. Raise ``InputError`` unless the target is empty or an
-    unfinished copy of this source.
-    """
+    unfinished copy of this source."""
     problem = unfinished_copy_error(own.get(PROGRESS), source.name)
     if problem is not None:
         raise problem

@@ -30,8 +30,7 @@ def item_from_row(row: Row) -> Item:
 
 
 def lease_from_row(row: Row) -> Lease:
-    """Return the lease of a row of the statement ``leased``, which has validators and labels as JSON and the
-    status as a code."""
+    """Return the lease of a row of the statement ``leased``, which has mappings as JSON, status as a code."""
     fields = list(row)
     for place in (7, 15):
         fields[place] = mapping_from_text(row[place])
@@ -66,7 +65,7 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
 
 
 def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
-    """Convert database rows, whose columns are the fields of ``PolicyColumns`` and last the belief."""
+    """Convert database rows to ``PolicyColumns``. Their columns are its fields; the last is the belief."""
     return PolicyColumns(*arrays_and_beliefs(rows, _POLICY_TYPES))
 
 

@@ -79,7 +79,7 @@ class StoredItems(Protocol):
     same key. A key or id is *unknown* if the store has no item with it."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Add the items whose key is unknown, with their first poll due at ``now_s``; return how many."""
+        """Add the items whose key is unknown, and return how many. Their first poll is due at ``now_s``."""
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
         """Apply ``change`` to all items with these keys, and return the keys that are unknown."""
@@ -87,8 +87,7 @@ class StoredItems(Protocol):
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
         """Remove the items with these keys and their copies, and return the keys that are unknown.
 
-        With ``announce``, an event that reports the removal to hooks is queued for each item.
-        """
+        With ``announce``, an event that reports the removal to hooks is queued for each item."""
 
     def get(self, key: str) -> Item | None:
         """Return the item with this key, or None if the key is unknown."""
@@ -103,25 +102,22 @@ class StoredItems(Protocol):
         """Return a page of at most ``limit`` items; ``cursor`` comes from the previous page of the query.
 
         A store may limit how many items it reads for a page. So a page of a search or filter may have fewer
-        items than ``limit``, even none, and still have a cursor for the next page.
-        """
+        items than ``limit``, even none, and still have a cursor for the next page."""
 
     def due(self, now_s: float, limit: int) -> list[int]:
         """Return the ids of at most ``limit`` active items that are due and not leased, earliest first."""
 
     def counts(self) -> list[ItemCount]:
-        """Return the number of items per source, group and status. The call is fast, because a store keeps
-        these numbers up to date."""
+        """Return the number of items per source, group and status, which a store keeps up to date."""
 
     def edits(self, after: int) -> Edits:
         """Return the items that ``change`` and ``remove`` edited after the edit with the number ``after``.
 
-        A reader that needs only future edits first calls ``edits(0).number`` to get the current number.
-        """
+        A reader that needs only future edits first calls ``edits(0).number`` to get the current number."""
 
 
 class Leases(Protocol):
-    """Which worker polls which item. An item has at most one lease that has not expired."""
+    """The leases of a store: which worker polls which item. An item has at most one unexpired lease."""
 
     def take(
         self,
@@ -136,8 +132,7 @@ class Leases(Protocol):
 
         Return the leases, sorted by the due time of their items. A lease ends ``duration_s`` seconds after
         ``now_s``: calls whose ``now_s`` is later treat it as expired. It also ends when its ``worker`` leaves
-        the fleet.
-        """
+        the fleet."""
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
@@ -148,8 +143,7 @@ class Leases(Protocol):
         """End these leases without a poll. If an item has a newer lease by now, that lease stays."""
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
-        """Return a tuple (item id, Unix time at which it was leased) for each lease that has not expired,
-        the oldest lease first."""
+        """Return a tuple (item id, Unix time of the lease) for each unexpired lease, the oldest first."""
 
     def until_s(self, item_id: int, now_s: float) -> float | None:
         """Return the time when the lease of an item expires, or None if the item is not leased."""
@@ -159,8 +153,7 @@ class Copies(Protocol):
     """The copies of items. Equal bytes are stored once, under their hash."""
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
-        """Return the newest copy of an item, or its version ``number``; None if there is no such version or
-        it is no longer kept."""
+        """Return the newest copy of an item, or its version ``number``; None if it is not in the store."""
 
     def versions(self, item_id: int) -> list[Version]:
         """Return the versions of an item's copy that are kept, newest first."""
@@ -175,8 +168,7 @@ class Plan(Protocol):
         """Yield the columns of all items with an id above ``after_id``, sorted by id, ``batch`` at a time.
 
         With ``whole_batches``, a store reads each batch in one step. Otherwise it may read row by row, and in
-        a process with busy threads it then waits for Python's global interpreter lock at every row.
-        """
+        a process with busy threads it then waits for Python's global interpreter lock at every row."""
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
         """Return the columns of these items, sorted by id; unknown ids are left out."""
@@ -194,16 +186,14 @@ class Observations(Protocol):
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
         """Yield the observations of these items (None: of all items) in batches, sorted by item and time.
 
-        The observations of one item are never split between two batches.
-        """
+        The observations of one item are never split between two batches."""
 
     def add(self, observations: ObservationColumns) -> None:
         """Add observations that were made elsewhere or long ago.
 
         They are added to the item's ``polls`` and ``changes``; ``polled_s`` and ``changed_s`` move forward if
         an observation is later. Due time and belief stay. If the call is repeated, the observations are added
-        again. Raise ``InputError`` for an unknown id, before anything is added.
-        """
+        again. Raise ``InputError`` for an unknown id, before anything is added."""
 
     def audits(self, since_s: float) -> ObservationColumns:
         """Return the audits made since ``since_s``, including those of removed items, in commit order."""
@@ -215,8 +205,7 @@ class Events(Protocol):
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         """Return at most ``limit`` events that are due, the oldest first.
 
-        An event that is not ``done`` within ``retry_s`` seconds is due again.
-        """
+        An event that is not ``done`` within ``retry_s`` seconds is due again."""
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove events that were delivered."""
@@ -236,8 +225,7 @@ class StoredNotices(Protocol):
         """Add a notice for each of these items; unknown ids are ignored."""
 
     def open(self, after: int = 0) -> list[Notice]:
-        """Return the open notices with a number above ``after``, sorted by number. Later hints have larger
-        numbers."""
+        """Return the open notices with a number above ``after``, sorted; later hints have larger numbers."""
 
 
 class Ledger(Protocol):
@@ -274,8 +262,7 @@ class Fleet(Protocol):
 
     **The clock.** The clocks of machines differ, but claims, leases and request windows are compared between
     machines. Therefore all times that the workers of a fleet pass to a store are read from a ``SharedClock``:
-    the machine's own clock plus ``ahead_s``. If the store is on the same machine, ``ahead_s`` is 0.
-    """
+    the machine's own clock plus ``ahead_s``. If the store is on the same machine, ``ahead_s`` is 0."""
 
     def beat(self, worker: Worker) -> None:
         """Record that this worker is alive. Later calls for the same worker only update its ``seen_s``."""
@@ -291,8 +278,7 @@ class Fleet(Protocol):
 
         Return the names that ``worker`` holds now, in the order of ``names``. Claiming a name again renews
         its claim. A worker that claims a group must wait for the group's delay before its first request,
-        because the previous holder may have just sent one.
-        """
+        because the previous holder may have just sent one."""
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
         """Renew all claims of this worker that no other worker has taken, and return their names, sorted."""
@@ -311,16 +297,14 @@ class Fleet(Protocol):
         starts requests only in its windows and ``spacing_s`` apart, all workers together keep the budget. A
         worker must reserve again for requests that it could not start before the end of its window.
         ``slack_s`` makes the window longer than its requests need, so that requests may start late. Time that
-        no worker reserved cannot be used later; the same holds for the window of a worker that died.
-        """
+        no worker reserved cannot be used later; the same holds for the window of a worker that died."""
 
     def owe(self, owed_s: float, now_s: float) -> float:
         """Add a debt: the seconds for which no window begins, because requests cost more than the budget
         had earned. Return the Unix time at which all debts will be paid."""
 
     def ahead_s(self, clock: Clock) -> float:
-        """Return by how many seconds the store's clock is ahead of ``clock``, or 0 if the difference is too
-        small to be measured."""
+        """Return by how many seconds the store's clock is ahead of ``clock``; 0 if too few to be measured."""
 
 
 def group_claim(group: str) -> str:
@@ -336,15 +320,13 @@ class Upkeep(Protocol):
     """Maintenance of the whole store. All methods may run while an engine runs."""
 
     def check(self, sample: int | None = None) -> list[str]:
-        """Check the store and return one line per problem. The hashes of all stored contents are checked, or
-        of about ``sample`` contents."""
+        """Return one line per problem. The hashes of all contents are checked, or of about ``sample``."""
 
     def vacuum(self) -> None:
         """Return free space to the operating system."""
 
     def backup(self, target: Path) -> None:
-        """Write a consistent copy of the store to ``target``, a file that can be opened as a store. An older
-        file is replaced."""
+        """Write a consistent copy of the store to a file (replace it), which can be opened as a store."""
 
     def stats(self) -> StoreStats:
         """Return how many items, leases, versions, … the store has, and how many bytes it takes."""
@@ -391,8 +373,7 @@ class Store(Protocol):
         ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
         Versions beyond the retention are removed, and so are contents that no version uses. An item that a
         user paused in the meantime stays paused. Notices older than the lease are closed. If there is an
-        event, it is queued.
-        """
+        event, it is queued."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

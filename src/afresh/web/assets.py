@@ -72,8 +72,7 @@ def asset_url(name: str) -> str:
 
 
 def asset_response(name: str, request: Request) -> Response:
-    """Return the response with a file. If the request contains a version, the browser may cache the file for
-    ever."""
+    """Return the response with a file. If the request has a version, the browser may cache it for ever."""
     asset = load_asset(name)
     if asset is None:
         return error_response(404, f"there is no file {name[:100]!r}")

@@ -113,8 +113,7 @@ class DashboardData:
         self._plans = None
 
     def _today_budget(self) -> BudgetTable:
-        """Return the budget that ``Engine.ask_budget`` set; if none is set, that of the running engine or of
-        the settings."""
+        """Return the budget that ``Engine.ask_budget`` set, else that of the running engine or settings."""
         engine = self.engine
         if current_override(engine.store, engine.settings) is None:
             return engine.running_settings().budget

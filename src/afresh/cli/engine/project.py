@@ -52,8 +52,7 @@ def open_project(
 ) -> Engine:
     """Open the engine of the project in the current folder. See ``read_overrides`` for the parameters.
 
-    With ``reading`` the store is opened read-only, which works without write permission.
-    """
+    With ``reading`` the store is opened read-only, which works without write permission."""
     from afresh.engine.app import open_engine
 
     set_up_logs("plain", logging.WARNING)
@@ -86,8 +85,7 @@ class _StderrHandler(logging.Handler):
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
     """Return the overrides that apply options of a command to every HTTP source of the project.
 
-    ``options`` maps each setting to a tuple (name of the option, its text or None if it is not given).
-    """
+    ``options`` maps each setting to a tuple (name of the option, its text or None if it is not given)."""
     from afresh.engine.settings.overrides import SettingWithOrigin
 
     given = {

@@ -106,8 +106,7 @@ def serve(
 def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
     """Raise ``UsageError`` if other machines could reach the dashboard and there is no token.
 
-    Commands call this before they create or open the store.
-    """
+    Commands call this before they create or open the store."""
     from afresh.engine.app import read_folder
     from afresh.web.server import check_reach
     from afresh.web.token import find_token

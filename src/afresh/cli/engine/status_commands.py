@@ -52,8 +52,7 @@ def why(
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
-    """Return (name, text) for each line of ``afresh status``. ``set_per_s`` is the budget in the settings, in
-    requests per second."""
+    """Return a tuple (name, text) per line of ``afresh status``; ``set_per_s`` is the settings' budget."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
     copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
@@ -137,7 +136,7 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
-    """Return (name, text) for each limit on bytes, seconds or money: how much of it the last hour used."""
+    """Return a tuple (name, text) for each limit on bytes, seconds or money: its use in the last hour."""
     spent = found.spent_last_hour
     parts = (
         ("bytes", found.limits.bytes, spent.bytes, f"{spent.bytes / 1e6:,.2f} MB"),
@@ -209,7 +208,7 @@ def _format_share(share: ShareEstimate) -> str:
 
 
 def why_rows(found: Why) -> list[tuple[str, str]]:
-    """Return (name, text) for each line of ``afresh why`` about one item."""
+    """Return a tuple (name, text) for each line of ``afresh why`` about one item."""
     item = found.item
     polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
     rows = [
@@ -229,8 +228,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
 
 
 def _describe_rate(found: Why) -> str:
-    """Describe an item's median rate and its 90 % interval. The unit of time is the shortest one in which the
-    rate is at least 1."""
+    """Describe an item's median rate and its 90 % interval, in the shortest unit that gives a rate ≥ 1."""
     per_s = found.rate_per_s
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))

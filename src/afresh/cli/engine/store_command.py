@@ -122,8 +122,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
 
 
 def _resolve_address(text: str) -> str:
-    """Return the address of a store. ``env:NAME`` reads it from an environment variable, so that a password
-    in it is not shown in the list of processes."""
+    """Return the address of a store. ``env:NAME`` hides its password in the environment variable NAME."""
     if not text.startswith("env:"):
         return text
     found = os.environ.get(text.removeprefix("env:"))

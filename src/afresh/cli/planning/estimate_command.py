@@ -79,8 +79,7 @@ class EstimateOptions:
 
     @property
     def plan_interval_s(self) -> float | None:
-        """The mean polling interval of the plan for which the rates are made, in seconds (``--interval``), or
-        None if the option is not given."""
+        """The mean polling interval in seconds of the plan that will use the rates; None if not given."""
         return None if self.interval is None else _parse_time("--interval", self.interval)
 
     @property

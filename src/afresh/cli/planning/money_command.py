@@ -118,8 +118,7 @@ def _read_decays(table: CheckedTable, default: str) -> Any:
 def _find_intervals(
     table: CheckedTable, given: dict[str, Any], target: str | None, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write the best refresh interval of each item to ``target``. Return a tuple: the summary for JSON, and
-    its (name, text) lines for people."""
+    """Write the best refresh interval of each item; return a tuple (summary for JSON, lines for people)."""
     import numpy as np
 
     from afresh.money.best_interval import best_intervals
@@ -181,8 +180,8 @@ def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
 def _find_benefits(
     table: CheckedTable, given: dict[str, Any], target: str | None, interval: float, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write, for each item, the benefit at which ``interval`` would be its best refresh interval. Return a
-    tuple: the summary for JSON, and its (name, text) lines for people."""
+    """Write for each item the benefit at which ``interval`` is its best refresh interval; return a tuple
+    (summary for JSON, lines for people)."""
     import numpy as np
 
     from afresh.money.inverse import implied_benefit

@@ -124,8 +124,7 @@ def plan_picture(
     """Return the data of the picture: rate and frequency of the items, the optimal frequency over the rate,
     and the freshness over the budget.
 
-    If there are many items, the freshness over the budget is computed from a sample of the items.
-    """
+    If there are many items, the freshness over the budget is computed from a sample of the items."""
     from afresh.plots.plan_plot import PlanPicture
 
     every = max(1, given.count // _SAMPLE)
@@ -158,8 +157,7 @@ def plan_picture(
 def _optimal_law(plan: Allocation, rates: Floats, chosen: Mapping[str, Any]) -> tuple[Floats, Floats, float]:
     """Return a tuple (rates, optimal frequency at each rate, rate above which the frequency is 0).
 
-    The frequencies are those at the plan's multiplier, for an item of weight 1 and cost 1.
-    """
+    The frequencies are those at the plan's multiplier, for an item of weight 1 and cost 1."""
     changing = rates[rates > 0]
     if not changing.size or plan.multiplier <= 0:
         return _NO_LAW

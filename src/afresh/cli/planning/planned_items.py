@@ -66,8 +66,7 @@ class PlannedItems:
         """Return the items with every estimated rate replaced by the rate with which to plan.
 
         That rate depends on how uncertain the estimate is and on the mean polling interval, which follows
-        from ``budget``; see ``uncertain_rate``.
-        """
+        from ``budget``; see ``uncertain_rate``."""
         if self.shape is None or not budget > 0:
             return self
         from afresh.rates.estimator import uncertain_rate
@@ -175,8 +174,7 @@ def _with_caps(
 
 
 def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
-    """Return the cap of each group in the file ``caps``. Every group must be one of ``labels``, the groups of
-    the items in ``path``."""
+    """Return the caps of groups in the file ``caps``. ``labels`` are all groups of the items in ``path``."""
     table = read_table(caps, CAPS, unique="group")
     names = table.text("group").to_pylist()
     known = set(labels)
@@ -192,8 +190,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
 
     The rate of a view is the sum of the rates of its distinct bases. Its weight, costs and bounds come from
     its row in ITEMS, if there is one, where the rate must be empty. Bases are not refreshed and have no row
-    in the plan. Other items are planned as usual.
-    """
+    in the plan. Other items are planned as usual."""
     rate = replace(NUMBERS[0], required=False, default=np.nan)
     table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, POLLS, DECAY, GROUP], unique="item")
     if "rate" not in table:
@@ -279,8 +276,7 @@ class ViewPairs:
 
     @classmethod
     def read(cls, path: str) -> ViewPairs:
-        """Read the rows of a file. If views depend on each other in a circle, raise ``InputError`` with the
-        number of the row that closes the circle."""
+        """Read the rows of a file; raise ``InputError`` for a row that closes a circle of views."""
         table = read_table(path, VIEWS)
         view, base = table.text("view").to_pylist(), table.text("base").to_pylist()
         try:

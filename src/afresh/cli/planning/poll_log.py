@@ -61,8 +61,7 @@ def read_polls(
     """Read the polls of a file, whose rows may have any order; raise ``InputError`` if a row is wrong.
 
     No poll may be later than ``now_s``. ``group`` is the column with the item's group. ``on_read`` is called
-    with the share of the file (0 to 1) that has been read.
-    """
+    with the share of the file (0 to 1) that has been read."""
     if group in {column.name for column in COLUMNS}:
         raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
     columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]

@@ -102,8 +102,7 @@ def _poll_table(log: PollLog, unit_s: float) -> PollTable:
     """Return the polls of the log; times are in units of ``unit_s`` seconds since the first poll's week.
 
     Times since 1970 would leave few digits for short polling intervals. A shift by whole weeks preserves the
-    hours of the week, which the season needs.
-    """
+    hours of the week, which the season needs."""
     start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
     times = log.time_s - start_s
     times /= unit_s

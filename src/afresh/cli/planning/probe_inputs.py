@@ -172,8 +172,7 @@ def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[
 def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
     """Return the value of each record: weight · expected lag. A factor is 1 if its columns are not given.
 
-    ``columns`` are the names of the columns (weight, rate, elapsed), None if not given.
-    """
+    ``columns`` are the names of the columns (weight, rate, elapsed), None if not given."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
     if rate is not None and elapsed is not None:
@@ -182,8 +181,7 @@ def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | No
 
 
 def _column(table: CheckedTable, name: str) -> Float64s:
-    """Return the numbers of a column. If the column is also the key or a column of keywords, it was read as
-    text and is converted here."""
+    """Return the numbers of a column, also if it was read as text because it is the key or has keywords."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
@@ -200,8 +198,7 @@ def _column(table: CheckedTable, name: str) -> Float64s:
 class LiveServer:
     """A ``ProbeServer`` that sends requests to a live server, one at a time and with delays.
 
-    When the server refuses a request, ``ServerStoppedError`` is raised, and ``trouble`` has the reason.
-    """
+    When the server refuses a request, ``ServerStoppedError`` is raised, and ``trouble`` has the reason."""
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
         given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}

@@ -28,8 +28,7 @@ class ProbeOutcome:
     covered: tuple[int, ...]  # records, after each request
 
     def panel(self) -> Panel:
-        """Return a chart of the number of records covered after each request. A dashed line shows requests
-        that cover one record each."""
+        """Return a chart of the records covered after each request; a dashed line shows one per request."""
         requests = np.arange(len(self.covered) + 1.0)
         grown = np.array([0, *self.covered], dtype=np.float64)
         alone = np.minimum(requests, self.summary["tuples"])
@@ -45,8 +44,7 @@ def plan_and_ask(
 ) -> ProbeOutcome:
     """Plan the queries and send them to ``live``, or to the server's records in ``world`` if it is None.
 
-    ``on_step`` is called with the number of records covered so far.
-    """
+    ``on_step`` is called with the number of records covered so far."""
     totals: ExactTotals | LearnedTotals = LearnedTotals(world.relation, world.proxy or world.relation)
     if world.server is not None and world.proxy is None:
         totals = ExactTotals(world.server)
@@ -126,8 +124,7 @@ def _summary(
 
 
 def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:
-    """Return the columns of the output, with one row for each look-up and for each series of successive pages
-    of one query."""
+    """Return the columns of the output. Each look-up, and each series of pages of one query, is one row."""
     names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
     rows: dict[str, list[Any]] = {name: [] for name in names}
     covered = 0

@@ -199,8 +199,8 @@ def _describe_coverage(summary: dict[str, Any]) -> str:
 
 
 def _describe_bound(summary: dict[str, Any]) -> str:
-    """Describe the bound: the least requests for all records or, with a quota, the most that it could cover;
-    and whether the bound is proven."""
+    """Describe the bound and whether it is proven. The bound is the smallest number of requests that covers
+    all records or, with a quota, the most that the quota could cover."""
     if summary["quota"] is not None:
         what = "the quota" if summary["method"] == "auto" else "as many requests"
         words = f"{summary['bound_of']}: the most that {what} could bring"

@@ -83,8 +83,7 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
     """Write both files of a history, or neither if there is an error.
 
     ``names`` are all items. Change i is a change of item number ``item[i]`` at ``time[i]``. ``columns`` are
-    further columns of the items' file.
-    """
+    further columns of the items' file."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
@@ -107,8 +106,7 @@ def report_history(
     """Print what was written: as JSON, or as a table with the command that replays the history.
 
     ``summary`` has items, changes, start and end. ``notes`` are texts to print after the numbers of items and
-    changes.
-    """
+    changes."""
     from afresh.values.formatting import format_iso_time
 
     if as_json:

@@ -63,8 +63,7 @@ def _score_fields(part: PeriodScores, unit: str) -> dict[str, Any]:
 def print_tables(
     results: Sequence[ReplayResult], unit: str, title: str, objective: str = "freshness"
 ) -> None:
-    """Print one table for each budget on standard error. Its rows are policies, the highest freshness after
-    the warm-up first."""
+    """Print one table for each budget on standard error, with one row for each policy, the freshest first."""
     from rich.console import Console
     from rich.table import Table
 
@@ -152,8 +151,7 @@ def draw_replay(
 ) -> None:
     """Draw the freshness over time at the smallest budget and, if there are several, over the budgets.
 
-    ``results`` are sorted by budget; ``path`` ends in .png or .svg; ``warm_up_end`` is in Unix seconds.
-    """
+    ``results`` are sorted by budget; ``path`` ends in .png or .svg; ``warm_up_end`` is in Unix seconds."""
     from afresh.plots.replay_plot import FreshnessOverTime, replay_figure
     from afresh.replay.scores import freshness_course, stale_spans
 

@@ -150,8 +150,7 @@ def _with_caps(start: PolicyInput, recorded: RecordedHistory, path: str, unit: s
 def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
     """Return the allowed hours between ``start`` and ``end`` (Unix seconds), or None if ``texts`` is empty.
 
-    ``texts`` are weekly windows such as "22:00-06:00 Mon-Fri", in UTC.
-    """
+    ``texts`` are weekly windows such as "22:00-06:00 Mon-Fri", in UTC."""
     if not texts:
         return None
     windows = Windows.parse(tuple(texts), "UTC")

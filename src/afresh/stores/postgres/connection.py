@@ -21,8 +21,7 @@ _LONGEST = 63  # bytes of a name in PostgreSQL
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """The address of a store. ``url`` is for libpq and may contain a password; ``name`` is for messages and
-    contains no password."""
+    """The address of a store. ``url`` is for libpq; ``name`` is for messages and contains no password."""
 
     url: str
     schema: str
@@ -77,8 +76,7 @@ def fetch_pipelined(
 class LazyConnection:
     """A connection in the store's schema, opened at its first use.
 
-    ``prelude`` is SQL that every new connection executes first, such as ``SET`` statements.
-    """
+    ``prelude`` is SQL that every new connection executes first, such as ``SET`` statements."""
 
     def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
         self._address, self._timeout_s, self._prelude = address, timeout_s, prelude

@@ -36,8 +36,7 @@ class PostgresFleet(SqlFleet[Connection]):
         return ahead_s if abs(ahead_s) > passed_s / 2 + _RESOLUTION_S else 0.0
 
     def _measure(self, clock: Clock) -> tuple[float, float]:
-        """Return a tuple: the duration of a round trip, and by how much the server's clock is ahead of
-        ``clock``, both in seconds."""
+        """Return a tuple (duration of a round trip, how far the server's clock is ahead), in seconds."""
         asked_s, before_s = clock.now_s(), clock.elapsed_s()
         ((server_s,),) = self._fetch("clock")
         passed_s = clock.elapsed_s() - before_s
@@ -99,8 +98,7 @@ class PostgresStore(SqlStore[Connection]):
     """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``.
 
     It differs from a store in SQLite in two ways: keys are sorted by their first 600 characters only, and
-    ``StoreStats.free_bytes`` is always 0.
-    """
+    ``StoreStats.free_bytes`` is always 0."""
 
     def __init__(
         self,

@@ -56,8 +56,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
     """One open database, which any thread may use. ``name`` identifies it in messages, without secrets.
 
     ``package`` has its ``.sql`` files. ``crashes_alone`` is whether the database can crash while the workers
-    continue to run. If so, claims must survive the crash, because the workers that hold them continue.
-    """
+    continue to run. If so, claims must survive the crash, because the workers that hold them continue."""
 
     package: ClassVar[str]
     crashes_alone: ClassVar[bool]
@@ -65,8 +64,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def write(self, work: Callable[[ConnectionT], T], *, durable: bool = True) -> T:
-        """Run ``work`` as one transaction and return its result. A power loss may undo the transaction if it
-        is not ``durable``."""
+        """Run ``work`` as a transaction and return its result. If not ``durable``, power loss may undo it."""
 
     @abstractmethod
     def read(self, work: Callable[[ConnectionT], T]) -> T:

@@ -164,8 +164,7 @@ class SortOrder:
     """The SQL of one sort order: items are sorted by ``column``, then by ``id``.
 
     The table ``first`` has an index in this order and is joined with the table ``second``. ``value`` is the
-    pattern for the cursor's value in SQL. ``nearby`` is whether the file has the rows in this order.
-    """
+    pattern for the cursor's value in SQL. ``nearby`` is whether the file has the rows in this order."""
 
     column: str
     first: str = "state"
@@ -191,8 +190,7 @@ class Paging(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
-        """Return the parts of the SQL that let it read all matching items by an index, or None if many items
-        may match."""
+        """Return parts of SQL that read all matching items by an index, or None if many items may match."""
 
     def are_few(self, name: str, filters: Filters, **parts: str) -> bool:
         statement = self._sql["matching"].format(matches=self.conditions[name], **parts)

@@ -108,8 +108,7 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
             self._rows(connection, "trim_audits", {"kept": self._retention.audits})
 
     def _seal_runs(self, connection: ConnectionT, runs: Sequence[tuple[int, bytes]]) -> None:
-        """Save these (item id, run) in the table of runs, and drop their items' oldest runs beyond the
-        retention."""
+        """Save these (item id, run), and drop the oldest runs of the same items beyond the retention."""
         if runs:
             table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
             self._database.run_many(connection, self._sql["seal"], _RUN, table)

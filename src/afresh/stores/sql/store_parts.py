@@ -272,8 +272,7 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
         return {claim for (claim,) in self._execute(name, durable=durable, **given)}
 
     def _update(self, change: Callable[[ReservationState], tuple[T, ReservationState]]) -> T:
-        """Read the reservations, save them as ``change`` returns them, in one transaction, and return the
-        first value that ``change`` returns."""
+        """Call ``change``, which returns (result, new reservations). Save the latter, return the former."""
 
         def work(connection: ConnectionT) -> T:
             (row,) = self._rows(connection, "pace", {})

@@ -19,8 +19,7 @@ APPLICATION_ID = 0x61667265  # "afre"
 def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
     """Return whether the store has the schema version ``newest``, so that no script is missing.
 
-    Raise ``StoreError`` if the file is of another program or has a newer schema.
-    """
+    Raise ``StoreError`` if the file is of another program or has a newer schema."""
     version = _pragma(connection, "user_version")
     if _pragma(connection, "application_id") != APPLICATION_ID:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):

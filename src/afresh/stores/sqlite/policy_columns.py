@@ -56,8 +56,7 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
 
 
 def _read_lists(row: Row) -> Row:
-    """Return what ``arrays_and_beliefs`` returns, from the single row of the statement ``lists``. If all its
-    values are NULL, there are no items."""
+    """Convert the single row of the statement ``lists`` to what ``arrays_and_beliefs`` returns."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")

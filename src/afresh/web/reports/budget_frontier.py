@@ -34,8 +34,7 @@ class BudgetFrontier:
     _frequencies: dict[int, Float64s] = field(default_factory=dict)
 
     def plan_at(self, budget: float) -> tuple[Float64s, float]:
-        """Return a tuple: the polls per second of each item, and the shadow price. The budget is in cost
-        units per second."""
+        """Return a tuple (polls per second of each item, shadow price); the budget is in costs per second."""
         low, high = _LOWEST, _HIGHEST  # The budget pays for the price 2^high, and not for 2^low.
         while high - low > 1:
             middle = (low + high) // 2

@@ -59,8 +59,7 @@ def compare_lines(before: str, after: str) -> list[DiffLine]:
 def compare_newest(store: Store, item_id: int) -> tuple[list[DiffLine], str]:
     """Return a tuple: the difference between an item's two newest copies, and a sentence that describes it.
 
-    If there are not two copies that are text, the difference is empty and the sentence gives the reason.
-    """
+    If there are not two copies that are text, the difference is empty and the sentence gives the reason."""
     versions = store.copies.versions(item_id)[:2]
     if not versions:
         return [], "There is no copy yet."

@@ -68,8 +68,7 @@ def _report_source(
 
 
 def _count_problems(engine: Engine, source: str) -> defaultdict[str, Counter[str]]:
-    """Count the failing items of each host by problem. Only the ``MOST_FAILING`` items with most failures are
-    counted."""
+    """Count the failing items of each host by problem, but only the 200 items with most failures."""
     query = ItemQuery(status="active", source=source, sort="failures", descending=True)
     problems: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in engine.store.items.page(query, MOST_FAILING).items:
@@ -130,8 +129,7 @@ def _report_host(
 
 
 def report_search(state: bytes) -> SearchOut:
-    """Report what a search source has learned, from its saved state. Queries that return most records come
-    first."""
+    """Report what a search source has learned, from its saved state, with the most useful queries first."""
     saved = read_search_state(state)
     queries = [
         QueryOut(

@@ -28,7 +28,7 @@ _PAGE_REQUEST = re.compile(rb"GET /page/(\d+) ")
 
 
 def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
-    """Return the rate of each page, in changes per site-day: Cho's shares of each rate, in random order.
+    """Return the rate of each page, in changes per site-day: those of Cho's Table 6, in random order.
 
     >>> rates = cho_pages(1000, np.random.default_rng(1))
     >>> int(np.count_nonzero(rates == 1.0)), int(np.count_nonzero(rates == 1 / 365))
@@ -42,8 +42,7 @@ def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
 class DemoSite:
     """Serves the pages ``/page/0``, ``/page/1``, … in a thread until its ``with`` block ends.
 
-    The site's clock stands at 0, and no page changes, until ``begin`` is called. Times are in site-days.
-    """
+    The site's clock stands at 0, and no page changes, until ``begin`` is called. Times are in site-days."""
 
     def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
         """``rates`` are in changes per site-day; ``copies`` has one word of each copy's User-Agent."""

@@ -72,8 +72,7 @@ class DemoObserver(Protocol):
 
 
 def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
-    """Run both copies for ``for_s`` seconds, and remove all files. If ``for_s`` is None, the run takes 750
-    site-days, but at most 90 seconds."""
+    """Run both copies for ``for_s`` seconds (None: 750 site-days, at most 90 s), and remove all files."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = site_scores.theory(rates, PAGES / ROUND_D)

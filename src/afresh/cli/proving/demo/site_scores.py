@@ -15,8 +15,7 @@ from afresh.values.arrays import Float64s, Ints
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The mean freshness and age over all pages of one copy and over time, and its number of requests. The
-    age is in site-days."""
+    """The mean freshness and age (in site-days) of the pages of one copy, and its number of requests."""
 
     freshness: float
     age_d: float
