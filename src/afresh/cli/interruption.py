@@ -253,6 +253,7 @@ class Interruption:
                     signal.pthread_kill(threading.main_thread().ident or 0, _RAISE_AGAIN)
                 elif word in SIGNALS:
                     self.number = self.number or word
+            # Python and the handler both report each signal, but either report may be missing.
             signals = max(of_python, of_handler)
             if signals and until_s is None:
                 until_s = clock.elapsed_s() + self._limit_s()

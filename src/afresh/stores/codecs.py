@@ -125,6 +125,7 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
 
 def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> ObservationColumns:
     item_id = columns.item_id
+    # Runs are almost always in order already, and to check this is much faster than to sort.
     same = item_id[1:] == item_id[:-1]
     if np.all((item_id[1:] > item_id[:-1]) | (same & (time[1:] >= time[:-1]))):
         return columns

@@ -40,6 +40,7 @@ def commit(
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
         observations = changes.observations_of(polls)
+        # Indexed columns are written only for the items that need it; see commit.sql.
         changed = [(seen.time_s, seen.item_id) for seen in observations if seen.changed]
         connection.executemany(_SQL["keep_changed"], changed)
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
