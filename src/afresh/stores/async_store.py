@@ -1,15 +1,17 @@
-"""The awaitable form of the store's protocol: ``await store.items.by_id(ids)`` runs in the store's thread.
+"""The awaitable form of a store: ``await store.items.by_id(ids)`` runs the call in the store's thread.
 
     calls = StoreCalls(executor)                         # an executor with a single thread
     store = AsyncStore(opened, calls.call_with_retry)    # or calls.call: no retry
 
 The executor has one thread, so calls run one after the other, in the order in which they were made. Between
 two attempts of a call that is retried, other calls may run. Cancelling an awaited call does not stop the
-thread: a call that runs is completed, a call that waits for the thread is never run, and no call is retried.
+thread: a call that is already running is completed, a call that still waits for the thread is never run, and
+neither is retried.
 
 Each method has the type of the store's method (``ParamSpec``), so that its parameters are not repeated here.
 Methods that return an iterator are left out, because an iterator belongs to one thread, and a failure in the
-middle could not be retried. Pass ``call`` a function that reads the whole iterator instead.
+middle of it could not be retried. Instead, pass to ``StoreCalls.call`` a function that reads the whole
+iterator.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ class RunCall(Protocol):
 class StoreCalls:
     """Runs functions in the store's thread, once or until they succeed.
 
-    ``trouble`` says why the store cannot be used at the moment; it is empty while the store works. ``report``
-    is called with each new trouble, and with an empty text when the store works again.
-    """
+    ``thread`` is an executor with one thread. ``trouble`` is the message of the error because of which the
+    store cannot be used at the moment, empty while the store works. ``report`` is called with every new
+    ``trouble``, also with the empty text when the store works again."""
 
     def __init__(
         self,
@@ -55,10 +57,10 @@ class StoreCalls:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def call_with_retry(self, work: Callable[[], T]) -> T:
-        """Run ``work`` until it succeeds, because locks are released, disks are cleared and servers restart.
+        """Run ``work`` again after every ``StoreError`` until it succeeds, with growing waits in between.
 
-        The errors of a damaged store, or of a store of a newer version, are raised at once.
-        """
+        Most errors pass: locks are released, disks are cleared, servers restart. The errors of a damaged
+        store, or of a store that a newer version of afresh wrote, do not, so they are raised at once."""
         failures = 0
         while True:
             try:
@@ -82,7 +84,7 @@ class StoreCalls:
 
 
 def _awaited(run: RunCall, method: Callable[P, T]) -> Callable[P, Result[T]]:
-    """Return a function with the parameters of ``method`` that calls ``method`` by ``run``."""
+    """Return a function with the same parameters as ``method``, whose result is awaited; ``run`` runs it."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Result[T]:
         return run(lambda: method(*args, **kwargs))
@@ -184,7 +186,7 @@ class AsyncUpkeep:
 
 
 class AsyncStore:
-    """The parts of a ``Store``, with methods that are awaited. ``run`` runs each call."""
+    """A ``Store`` whose methods are awaited. ``run`` runs each call, with or without retries."""
 
     def __init__(self, store: contract.Store, run: RunCall) -> None:
         self.items = AsyncItems(store.items, run)

@@ -1,4 +1,4 @@
-"""Reads the inputs of ``afresh probes``: indexes of local, server and proxy records, or a live server."""
+"""Reads the inputs of ``afresh probes``, indexes local, server and proxy records, and asks a live server."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
 _LONGEST = 1_000_000  # characters of a keyword field; a longer field is a document, or a broken quote
-_NARROW = 4  # keywords of the query that replaces a look-up
+_NARROW = 4  # how many keywords the query has that replaces a look-up by key
 _RETRIES = 2
-_FIRST_REST = "1s"  # short, since a user waits; a Retry-After of the server is respected all the same
+_FIRST_REST = "1s"  # short, because a user waits; a Retry-After header of the server still applies
 _PATIENCE_S = 60.0  # the longest wait that the server may ask for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeWorld:
-    """The local records with the value of each, and the records of the server and of a proxy, if known.
-
-    ``weighed`` is false if no values are given, so that all of them are 1.
-    """
+    """The local records (``keys``, ``relation``) with the value of refreshing each, and the keyword indexes
+    of the records of the server and of a proxy, None if not given. ``weighed`` is whether values were given;
+    if not, all are 1."""
 
     keys: list[str]
     relation: KeywordIndex
@@ -57,7 +56,8 @@ class ProbeWorld:
 
 
 def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None) -> ProbeWorld:
-    """Read and index the files in the options; a live server is not read."""
+    """Read and index the files that the options name. A live server is not asked here. ``on_read`` is called
+    with the share (0 to 1) of the work that is done."""
     key, scoped = options.key, not options.any_attribute
     columns = (options.weight, options.rate, options.elapsed)
     attributes = [parse_keywords(text) for text in options.keywords]
@@ -87,7 +87,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
 
 
 def is_in_database(place: str) -> bool:
-    """Return whether the place of records is a table of a database, not a file.
+    """Return whether ``place`` names a table of a database (and not a file).
 
     >>> is_in_database("papers.csv"), is_in_database("papers.db#papers")
     (False, True)
@@ -170,7 +170,9 @@ def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[
 
 
 def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
-    """Return the weight times the expected lag of each record; a factor without columns is 1."""
+    """Return the value of each record: weight · expected lag. A factor is 1 if its columns are not given.
+
+    ``columns`` are the names of the columns (weight, rate, elapsed), None if not given."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
     if rate is not None and elapsed is not None:
@@ -179,7 +181,7 @@ def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | No
 
 
 def _column(table: CheckedTable, name: str) -> Float64s:
-    """Return the numbers of a column, even if it was read as text because it is the key or keywords."""
+    """Return the numbers of a column, also if it was read as text because it is the key or has keywords."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
@@ -196,8 +198,7 @@ def _column(table: CheckedTable, name: str) -> Float64s:
 class LiveServer:
     """A ``ProbeServer`` that sends requests to a live server, one at a time and with delays.
 
-    When the server refuses a request, the probes end, and ``trouble`` contains the reason.
-    """
+    When the server refuses a request, ``ServerStoppedError`` is raised, and ``trouble`` has the reason."""
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
         given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
@@ -229,7 +230,7 @@ class LiveServer:
         return ProbeAnswer(found.total, _distinct_keys(found))
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """Request one record by its key, or by its rarest keywords if the server cannot search by key."""
+        """Request one record by its key. If the server cannot search by key, use the rarest keywords."""
         if not self._settings.finds_keys:
             words = self._relation.by_tuple.row(self._rows[key]).tolist()
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
@@ -244,7 +245,7 @@ class LiveServer:
             if not found.problem:
                 return found
             wait_s = found.retry_after_s or 0.0
-            # If the server never answered, its address may be wrong, so this fails without retries.
+            # If the server never answered before, its address may be wrong, so there are no retries.
             is_final = found.refused or not self._answered
             if is_final or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
                 break
@@ -254,7 +255,7 @@ class LiveServer:
 
 
 def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
-    """Return the keys of the distinct records of a page; equal records count once."""
+    """Return the keys of the records of a page. Records that are equal in all fields count once."""
     distinct: list[KeyedRecord] = []
     for record in found.records:
         if record not in distinct:
