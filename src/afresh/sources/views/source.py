@@ -174,7 +174,7 @@ class ViewSource(SingleGroupSource):
             return self._result(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """Read the change counters and list the views. Each mark is a hash of the stamps of a view's parts."""
+        """Read the change counters and list the views. A mark is a hash of the stamps of a view's parts."""
         now_s = self._context.clock.now_s()
         if self._readings.ready_s(now_s) > now_s:
             return
