@@ -42,10 +42,9 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """Everything that a source may use from outside: time, budget, secrets, hosts and the network.
-
-    Code in ``sources`` uses no other clock, no environment variables and no globals. Sources with the same
-    context share ``hosts``, so that together they observe the limits of one host."""
+    """Everything that a source may use from outside: time, budget, secrets, hosts and the network. Code in
+    ``sources`` uses no other clock, no environment variables and no globals. Sources with the same context
+    share ``hosts``, so that together they observe the limits of one host."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all

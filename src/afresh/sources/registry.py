@@ -23,10 +23,9 @@ from afresh.sources.views.settings import ViewSettings
 
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
-    """A kind of source: the class of its settings, and two functions.
-
-    ``build(settings, context)`` returns a source. ``group(settings, key)`` returns the same as
-    ``Source.group``, but needs no source. It raises ``UsageError`` for a key that can never be polled."""
+    """A kind of source: the class of its settings, and two functions. ``build(settings, context)`` returns a
+    source. ``group(settings, key)`` returns the same as ``Source.group``, but needs no source. It raises
+    ``UsageError`` for a key that can never be polled."""
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]

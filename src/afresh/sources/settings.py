@@ -45,10 +45,9 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 @dataclass(frozen=True, slots=True)
 class MissingRule:
-    """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds.
-
-    The time matters because a faulty deployment can break a site for an hour. If the server answers 410
-    ("gone for good"), two polls are enough."""
+    """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds. The
+    time matters because a faulty deployment can break a site for an hour. If the server answers 410 ("gone
+    for good"), two polls are enough."""
 
     polls: int = 3
     time_s: float = 86400.0

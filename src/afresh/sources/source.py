@@ -35,16 +35,14 @@ class Source(Protocol):
         """Return the group of an item, such as its host. Raise ``UsageError`` if the key is never allowed."""
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start.
-
-        The time depends on the windows, delays and back-offs, and on running requests. It is ``now_s`` if a
-        request may start now, and infinite while as many requests as allowed are running."""
+        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start. The time
+        depends on the windows, delays and back-offs, and on running requests. It is ``now_s`` if a request
+        may start now, and infinite while as many requests as allowed are running."""
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Poll one item. With ``conditional=False``, request the content without sending validators.
-
-        The poll waits until a request to its group may start. If it would wait longer than the source allows,
-        it sends no request and returns ``failed`` with ``retry_after_s``."""
+        """Poll one item. With ``conditional=False``, request the content without sending validators. The poll
+        waits until a request to its group may start. If it would wait longer than the source allows, it sends
+        no request and returns ``failed`` with ``retry_after_s``."""
 
     def listings(self) -> AsyncIterator[Listing]:
         """Read and yield a limited number of documents (sitemaps, feeds, queries) that list items."""

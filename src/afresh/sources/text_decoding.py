@@ -23,10 +23,9 @@ _WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
 
 
 def decode(content: bytes, content_type: str = "") -> str:
-    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD.
-
-    The encoding comes from the byte-order mark, else from ``content_type`` (the HTTP header), else from a
-    declaration in the content. Without any, it is UTF-8, or Windows-1252 if the bytes are not valid UTF-8.
+    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD. The encoding comes from the
+    byte-order mark, else from ``content_type`` (the HTTP header), else from a declaration in the content.
+    Without any, it is UTF-8, or Windows-1252 if the bytes are not valid UTF-8.
 
     >>> decode("dérivée".encode("latin-1"), "text/html; charset=ISO-8859-1"), decode(b"caf\\xe9")
     ('dérivée', 'café')

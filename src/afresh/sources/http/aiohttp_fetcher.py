@@ -75,10 +75,9 @@ class _Received:
 
 
 class AiohttpFetcher:
-    """A ``Fetcher`` that uses aiohttp. It stores no cookies.
-
-    ``trusted_hosts`` are names that may have private addresses. ``proxy`` is a secret because it may contain
-    a password. With a proxy, the proxy resolves names, so only URLs with an IP address are checked."""
+    """A ``Fetcher`` that uses aiohttp. It stores no cookies. ``trusted_hosts`` are names that may have
+    private addresses. ``proxy`` is a secret because it may contain a password. With a proxy, the proxy
+    resolves names, so only URLs with an IP address are checked."""
 
     def __init__(
         self,

@@ -40,10 +40,9 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True)
 class FinalResponse:
-    """The reply after all redirects, its URL, and the headers of its request.
-
-    ``moved_to`` is set only if there were redirects and all of them were permanent. If robots.txt forbids the
-    request, no request was sent, and ``blocked`` is the result of the poll."""
+    """The reply after all redirects, its URL, and the headers of its request. ``moved_to`` is set only if
+    there were redirects and all of them were permanent. If robots.txt forbids the request, no request was
+    sent, and ``blocked`` is the result of the poll."""
 
     url: str
     reply: Reply
@@ -54,7 +53,6 @@ class FinalResponse:
 
 class PoliteClient:
     """Sends the requests of one source. All sources share what is known about hosts and their robots.txt.
-
     Methods that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll
     may wait, and ``UsageError`` if an address is malformed."""
 

@@ -47,11 +47,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a request: status, headers (names in lower case) and body.
-
-    ``trouble`` is None if the reply is complete; otherwise ``problem`` describes in one line what went wrong.
-    ``wire_bytes`` is the number of bytes received, ``seconds`` the duration. ``cut`` is True if the body was
-    truncated."""
+    """The result of a request: status, headers (names in lower case) and body. ``trouble`` is None if the
+    reply is complete; otherwise ``problem`` describes in one line what went wrong. ``wire_bytes`` is the
+    number of bytes received, ``seconds`` the duration. ``cut`` is True if the body was truncated."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

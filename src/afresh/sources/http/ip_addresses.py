@@ -59,7 +59,7 @@ def prohibition(host: str) -> str:
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that an IPv6 address stands for (mapped, 6to4, Teredo, NAT64), or else ``ip``."""
+    """Return the IPv4 address inside an IPv6 address (mapped, 6to4, Teredo, NAT64), or ``ip`` itself."""
     if isinstance(ip, IPv4Address):
         return ip
     if ip in _NAT64:

@@ -29,11 +29,9 @@ _PRUNE_FROM = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """The rules for requests to a host.
-
-    ``delay_s`` is the shortest time from the start of one request to the start of the next. At most
-    ``concurrency`` requests run at a time. ``first_rest_s`` is the first back-off, ``longest_rest_s`` the
-    longest."""
+    """The rules for requests to a host. ``delay_s`` is the shortest time from the start of one request to the
+    start of the next. At most ``concurrency`` requests run at a time. ``first_rest_s`` is the first back-off,
+    ``longest_rest_s`` the longest."""
 
     delay_s: float = 1.0
     concurrency: int = 1
@@ -98,10 +96,9 @@ def record_end(
     retry_after_s: float | None = None,
     why: str = "",
 ) -> HostState:
-    """Return the state of the host after a request has ended with ``condition`` at the time ``now_s``.
-
-    The back-off is the longer of first_rest_s·2^(failures−1) and ``retry_after_s`` (the Retry-After header),
-    and at most longest_rest_s. ``why`` describes a failure.
+    """Return the state of the host after a request has ended with ``condition`` at the time ``now_s``. The
+    back-off is the longer of first_rest_s·2^(failures−1) and ``retry_after_s`` (the Retry-After header), and
+    at most longest_rest_s. ``why`` describes a failure.
 
     >>> host, rules = HostState(in_flight=1), Politeness(first_rest_s=10)
     >>> record_end(host, rules, 0.0, "busy").next_s, record_end(host, rules, 0.0, "busy", 60.0).next_s
@@ -130,7 +127,6 @@ class HostQueue:
 
 class HostRegistry:
     """The state and the queue of each group, and the rules of the sources that send requests to it.
-
     ``robots`` has a cache of robots.txt files for each combination of user agent, proxy and
     ``allow_private``.
 

@@ -149,10 +149,9 @@ class HttpSource:
         await self._client.close()
 
     async def _poll(self, lease: Lease, cost: RequestCost, *, conditional: bool) -> Fetched:
-        """Poll one item. If it has moved permanently, request its new URL first.
-
-        If the new URL is gone or refused, request the item's own URL. Polls after a failure and audits
-        request only the item's own URL, to notice that a move was undone."""
+        """Poll one item. If it has moved permanently, request its new URL first. If the new URL is gone or
+        refused, request the item's own URL. Polls after a failure and audits request only the item's own URL,
+        to notice that a move was undone."""
         moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
         if moved is not None:
             response = await self._fetch(lease, cost, moved, conditional=conditional)

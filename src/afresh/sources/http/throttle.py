@@ -42,10 +42,9 @@ class RequestSlot:
 
 
 class HostThrottle:
-    """Enforces the delay, the number of requests at a time and the back-off of each host.
-
-    The rules are in ``politeness``. Each source has a throttle with its own rules; all throttles share what
-    is known about hosts. A poll waits at most ``max_wait_s`` seconds."""
+    """Enforces the delay, the number of requests at a time and the back-off of each host. The rules are in
+    ``politeness``. Each source has a throttle with its own rules; all throttles share what is known about
+    hosts. A poll waits at most ``max_wait_s`` seconds."""
 
     def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
         self._source, self._rules, self._max_wait_s = source, rules, max_wait_s

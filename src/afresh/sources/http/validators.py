@@ -66,7 +66,6 @@ class ValidatorRecord:
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
     """The records of a host's validators: ``etag``, ``modified`` (Last-Modified), and its date (``dated``).
-
     An unknown host is trusted. ``unseen`` is the number of 304 responses since the last check; after ``gap``
     of them a check is due. ``date_problem`` describes the last wrong date. The fields are saved by position.
     """
@@ -144,10 +143,9 @@ def record_content(
     changed: bool,
     checked: bool,
 ) -> ValidatorTrust:
-    """Return the trust after a poll received content with the validators ``after``.
-
-    ``before`` are the validators of the copy. ``changed`` is True if the content differs from the copy,
-    ``checked`` if the poll was sent without validators. The same ETag with changed content is a miss:
+    """Return the trust after a poll received content with the validators ``after``. ``before`` are the
+    validators of the copy. ``changed`` is True if the content differs from the copy, ``checked`` if the poll
+    was sent without validators. The same ETag with changed content is a miss:
 
     >>> trust = record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True)
     >>> trust.etag.is_wrong
@@ -168,11 +166,9 @@ def record_content(
 def record_date(
     trust: ValidatorTrust, modified_s: float, now_s: float, *, copied_s: float | None, changed: bool
 ) -> ValidatorTrust:
-    """Return the trust after a response with the Last-Modified ``modified_s``.
-
-    ``copied_s`` is the time of the copy, or None without a copy. All times are in Unix seconds. The date is
-    wrong if it is in the future, if it is older than a copy that differs, or if it is newer than a copy that
-    is still the same.
+    """Return the trust after a response with the Last-Modified ``modified_s``. ``copied_s`` is the time of
+    the copy, or None without a copy. All times are in Unix seconds. The date is wrong if it is in the future,
+    if it is older than a copy that differs, or if it is newer than a copy that is still the same.
 
     >>> record_date(ValidatorTrust(), 1e9, 0.0, copied_s=None, changed=True).believes_dates
     False
@@ -202,10 +198,9 @@ def _compare(
 
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for a request to ``url``; none if the content is needed anyway.
-
-    That is so without a copy, if the validators belong to another URL, and if the copy was normalised with
-    another recipe. ``recipe`` is the fingerprint of the present recipe."""
+    """Return the conditional headers for a request to ``url``; none if the content is needed anyway. That is
+    so without a copy, if the validators belong to another URL, and if the copy was normalised with another
+    recipe. ``recipe`` is the fingerprint of the present recipe."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators

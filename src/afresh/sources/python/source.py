@@ -30,10 +30,9 @@ from afresh.values.listing import Listing
 
 
 class PythonSource(SingleGroupSource):
-    """A ``Source`` whose items are the results of a function. One call counts as one request.
-
-    All items form one group. If a call times out, its poll fails, but its thread stays in use until the
-    function returns. While no thread is free, polls fail without a call."""
+    """A ``Source`` whose items are the results of a function. One call counts as one request. All items form
+    one group. If a call times out, its poll fails, but its thread stays in use until the function returns.
+    While no thread is free, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
         super().__init__(settings)

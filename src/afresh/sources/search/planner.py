@@ -40,10 +40,9 @@ class PlannedRequest:
 
 @dataclass(slots=True, eq=False)
 class _Query:
-    """What is known of one query: its reported total, its last page, and the pages that were read.
-
-    ``pages`` has the rows of the relation on each page, ``keys`` all keys on it. ``last`` is infinite while
-    unknown. ``asked`` counts the requests; the last one was at ``asked_s`` (Unix seconds)."""
+    """What is known of one query: its reported total, its last page, and the pages that were read. ``pages``
+    has the rows of the relation on each page, ``keys`` all keys on it. ``last`` is infinite while unknown.
+    ``asked`` counts the requests; the last one was at ``asked_s`` (Unix seconds)."""
 
     total: float | None = None
     last: float = math.inf
@@ -82,11 +81,9 @@ class _ReadPages:
 
 
 class Planner:
-    """Chooses requests that refresh the records of ``relation``.
-
-    ``sample`` is an index of records like those of the server; the totals of queries are estimated from it.
-    ``limit`` is the most results that the server returns for a query. If ``look_ups`` is True, records can be
-    requested by key.
+    """Chooses requests that refresh the records of ``relation``. ``sample`` is an index of records like those
+    of the server; the totals of queries are estimated from it. ``limit`` is the most results that the server
+    returns for a query. If ``look_ups`` is True, records can be requested by key.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -122,7 +119,6 @@ class Planner:
 
     def best(self, values: Float64s, must: int | None = None) -> PlannedRequest | None:
         """Return the request with the highest expected sum of ``values``, the poll values of the records.
-
         With ``must``, only requests that may find that row are considered. The result is None if no request
         has a value."""
         chosen: tuple[float, PlannedRequest] | None = None

@@ -161,10 +161,9 @@ def read_relation(
     scoped: bool,
     resolver: Resolver = no_secrets,
 ) -> LocalRelation:
-    """Read the relation. Check that keys are unique, keywords exist, and weights are numbers.
-
-    ``key`` and ``weight`` are column names, ``attributes`` the columns of keywords. With ``scoped``, the
-    server can search for a keyword in one column; otherwise it searches in all."""
+    """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` and
+    ``weight`` are column names, ``attributes`` the columns of keywords. With ``scoped``, the server can
+    search for a keyword in one column; otherwise it searches in all."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
     columns = read_columns(path, names, resolver)

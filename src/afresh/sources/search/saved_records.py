@@ -14,11 +14,9 @@ _MOST_QUERIES = 2000  # the queries sent last are saved
 
 @dataclass(frozen=True, slots=True)
 class RecordNote:
-    """What is saved of one record.
-
-    ``seen_s`` is the time at which it was last seen (Unix seconds). ``moved`` is the sum of the
-    dissimilarities of its versions, ``watched_s`` the seconds over which it was observed, and ``changes`` the
-    number of changes found."""
+    """What is saved of one record. ``seen_s`` is the time at which it was last seen (Unix seconds). ``moved``
+    is the sum of the dissimilarities of its versions, ``watched_s`` the seconds over which it was observed,
+    and ``changes`` the number of changes found."""
 
     key: str
     seen_s: float
@@ -35,11 +33,9 @@ class RecordNote:
 
 @dataclass(frozen=True, slots=True)
 class QueryNote:
-    """What is saved of one query.
-
-    ``total`` is its reported number of results, ``last`` the number of its last page, each None if not known.
-    ``asked`` counts its requests; the last was at ``asked_s`` (Unix seconds). ``pages`` are the keys of the
-    relation by page number."""
+    """What is saved of one query. ``total`` is its reported number of results, ``last`` the number of its
+    last page, each None if not known. ``asked`` counts its requests; the last was at ``asked_s`` (Unix
+    seconds). ``pages`` are the keys of the relation by page number."""
 
     words: tuple[Keyword, ...]
     total: float | None
@@ -54,10 +50,9 @@ class QueryNote:
 
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
-    """How many times as many results the server has as the sample, for keywords of one attribute.
-
-    The factor ``times`` is learned from ``totals`` reported totals. Two of three factors are between ``low``
-    and ``high``."""
+    """How many times as many results the server has as the sample, for keywords of one attribute. The factor
+    ``times`` is learned from ``totals`` reported totals. Two of three factors are between ``low`` and
+    ``high``."""
 
     attribute: str
     totals: int

@@ -69,8 +69,7 @@ class SearchServer(ABC):
 
 
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
-    """Return the search server that the settings name. A file is searched for the keywords of ``relation``.
-    """
+    """Return the search server that the settings name. In a file, keywords of ``relation`` are searched."""
     if settings.over_http:
         from afresh.sources.http.settings import secret_proxy
         from afresh.sources.search.http_server import HttpSearchServer

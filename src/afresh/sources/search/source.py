@@ -149,9 +149,8 @@ class SearchSource(SingleGroupSource):
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """Implement ``BatchSource.choose``: return the request with the highest sum of poll values.
-
-        If earlier pages contained records without a lease, or keys were removed from the relation, the batch
+        """Implement ``BatchSource.choose``: return the request with the highest sum of poll values. If
+        earlier pages contained records without a lease, or keys were removed from the relation, the batch
         consists of these, because they need no request."""
         if weights is not None:
             self._tracker.set_weights(weights)
@@ -261,7 +260,6 @@ class SearchSource(SingleGroupSource):
         self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
         """Return the result of each lease. Keep the other records of the relation for later batches.
-
         ``alone`` is True if the request was meant for one record only, so that it counts as missing if not
         found."""
         by_key: dict[str, list[KeyedRecord]] = {}

@@ -72,10 +72,9 @@ class ConnectionThread(Generic[Conn]):
         return wait_s if 0 < wait_s < float("inf") else None
 
     async def run(self, work: Callable[[Conn], Found], timeout_s: float, *, retry: bool) -> Found:
-        """Call ``work`` with the connection in the thread, and return its result.
-
-        If the connection was open before but is lost, and ``retry`` is True, connect and call ``work`` once
-        more. Raise ``SqlError`` if ``work`` fails or takes longer than ``timeout_s`` seconds."""
+        """Call ``work`` with the connection in the thread, and return its result. If the connection was open
+        before but is lost, and ``retry`` is True, connect and call ``work`` once more. Raise ``SqlError`` if
+        ``work`` fails or takes longer than ``timeout_s`` seconds."""
         if self.is_busy:
             raise SqlError("the previous statement is still running")
         loop, given_up = asyncio.get_running_loop(), Event()

@@ -44,7 +44,6 @@ _LOGIN = {
 
 class SqlError(AfreshError):
     """A statement failed. Code in ``sources`` catches this error and makes it the ``problem`` of a poll.
-
     ``is_connection_lost`` is True if there is no connection, so that polls of other items would fail too.
     ``state`` is the SQLSTATE code, empty if there is none."""
 

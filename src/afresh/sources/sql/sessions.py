@@ -96,10 +96,9 @@ class SqliteSession(SqliteConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[KeyedRecord]:
-        """Return the rows with these keys, in any sequence, at most ``row_limit(keys)`` rows.
-
-        Keys are compared as texts and, if they look like numbers, as numbers too, because SQLite columns may
-        hold both."""
+        """Return the rows with these keys, in any sequence, at most ``row_limit(keys)`` rows. Keys are
+        compared as texts and, if they look like numbers, as numbers too, because SQLite columns may hold
+        both."""
         values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
         marks = ",".join("?" * len(values))
         text = (

@@ -38,10 +38,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRelation:
-    """A table or view of the database. ``kind`` is its code in ``pg_class.relkind``.
-
-    ``populated`` is False for a materialised view that was never filled. ``indexed`` is True if it has the
-    unique index that REFRESH CONCURRENTLY requires."""
+    """A table or view of the database. ``kind`` is its code in ``pg_class.relkind``. ``populated`` is False
+    for a materialised view that was never filled. ``indexed`` is True if it has the unique index that REFRESH
+    CONCURRENTLY requires."""
 
     name: str
     kind: str
@@ -57,11 +56,9 @@ class CatalogueRelation:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """One reading of the database catalogue, at ``time_s`` (Unix seconds).
-
-    ``relations`` are the tables and views by name. ``below`` holds the direct dependencies of each.
-    ``selects`` returns whether a view with a given name is an item. ``reset`` identifies the last reset of
-    the change counters."""
+    """One reading of the database catalogue, at ``time_s`` (Unix seconds). ``relations`` are the tables and
+    views by name. ``below`` holds the direct dependencies of each. ``selects`` returns whether a view with a
+    given name is an item. ``reset`` identifies the last reset of the change counters."""
 
     relations: Mapping[str, CatalogueRelation]
     below: Mapping[str, tuple[str, ...]]

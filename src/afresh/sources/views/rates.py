@@ -29,11 +29,9 @@ _ENOUGH = 8.0  # with fewer readings the numbers of rows are not used
 
 @dataclass(frozen=True, slots=True)
 class WriteTally:
-    """Sums over the readings of one table, in which older readings have a lower weight.
-
-    ``readings`` and ``changed`` count all readings and those that found writes. ``seconds`` is the time
-    between the readings. ``rows`` and ``squares`` are the sums of the numbers of written rows and of their
-    squares."""
+    """Sums over the readings of one table, in which older readings have a lower weight. ``readings`` and
+    ``changed`` count all readings and those that found writes. ``seconds`` is the time between the readings.
+    ``rows`` and ``squares`` are the sums of the numbers of written rows and of their squares."""
 
     readings: float = 0.0
     changed: float = 0.0
@@ -87,10 +85,9 @@ def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
 
 
 def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
-    """Return the dispersion of the rows of several tables together: Σ D·ν/Σ ν; None without rows.
-
-    D is the dispersion of one table, ν its rows per second. The formula holds if tables are written
-    independently, because variances and means then add up.
+    """Return the dispersion of the rows of several tables together: Σ D·ν/Σ ν; None without rows. D is the
+    dispersion of one table, ν its rows per second. The formula holds if tables are written independently,
+    because variances and means then add up.
 
     >>> overall_dispersion([WriteTally(4, 2, 4, 200, 20_000), WriteTally(4, 4, 4, 4, 4)])
     49.03921568627451
