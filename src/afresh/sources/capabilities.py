@@ -38,8 +38,8 @@ class StalenessReport:
                        while the copy is up to date.
     ``known``          False if staleness cannot be observed: one of its tables has no counter (a foreign
                        table), or this source has not refreshed the item yet.
-    ``rate_per_s``     the estimated changes per second. ``low_per_s`` to ``high_per_s`` is its confidence
-                       interval. All three are None while unknown.
+    ``rate_per_s``     the estimated changes per second. ``low_per_s`` to ``high_per_s`` is its 90 %
+                       confidence interval. All three are None while unknown.
     ``cost_s``         the mean duration of recent refreshes in seconds; None while unknown.
     ``below``          the keys of the items that this item is computed from. Stale ones are refreshed first.
     ``dispersion``     the variance of the number of database rows written between readings, divided by its

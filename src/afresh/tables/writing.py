@@ -125,7 +125,7 @@ def write_table(
     *,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write one table at once.
+    """Write one table at once. ``columns`` maps names to kinds; ``values`` has an array for each column.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -21,8 +21,8 @@ class TooLargeError(Exception):
 
 class Inflater:
     """Decompresses a body chunk by chunk, and raises ``TooLargeError`` when a limit is exceeded.
-
-    ``max_bytes`` limits the decompressed size, ``max_ratio`` its ratio to the compressed size above 1 MiB.
+    ``max_bytes`` limits the decompressed size. ``max_ratio`` limits its ratio to the compressed size, but a
+    body of up to 1 MiB may have any ratio.
 
     >>> inflater = Inflater("gzip", max_bytes=1000, max_ratio=100)
     >>> inflater.feed(zlib.compress(b"x" * 900, wbits=31))[:5]

@@ -56,7 +56,8 @@ class HostState:
 
 
 def ready_s(host: HostState, rules: Politeness) -> float:
-    """Return when the next request may start; infinite while ``concurrency`` requests are running.
+    """Return when the next request to a host may start, in seconds of a monotonic clock. The time is infinite
+    while as many requests as allowed are running.
 
     >>> asked, rules = record_start(HostState(), 100.0), Politeness(delay_s=2.0)
     >>> ready_s(asked, rules), ready_s(record_end(asked, rules, 100.5, "fine"), rules)
@@ -154,6 +155,7 @@ class HostRegistry:
 
     def politeness(self, group: str, own: Politeness) -> Politeness:
         """Return the strictest rules for a group. ``own`` are the rules of the source that calls."""
+        # Fast path: if no other source asks this host, its own rules are returned without a new object.
         for source in self._sources.get(group, ()):
             if self._rules.get(source, own) is not own:
                 others = (self._rules.get(other, own) for other in self._sources[group])

@@ -17,7 +17,7 @@ _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than p
 
 @dataclass(frozen=True, slots=True)
 class HttpState:
-    """The robots.txt files, and the trust in the validators of each host."""
+    """What an HTTP source saves: robots.txt files, and the trust in the validators of each host."""
 
     robots: tuple[RobotsNote, ...] = ()
     trust: Mapping[str, ValidatorTrust] = field(default_factory=dict)

@@ -74,7 +74,7 @@ class HttpSettings(WebSettings):
 
     @property
     def access_fingerprint(self) -> str:
-        """Override ``SourceSettings``. It contains the names of headers and cookies, not their values."""
+        """See ``SourceSettings``. The text contains the names of headers and cookies, not their values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
         own = bool(self.proxy), self.user_agent, *names
         return repr((self.allow_private, self.respect_robots, *own))

@@ -120,7 +120,8 @@ def http_date_s(text: str | None) -> float | None:
 
 
 def retry_after_s(text: str | None, now_s: float) -> float | None:
-    """Return the seconds to wait according to a Retry-After header (a number or a date), at most a year.
+    """Return the seconds to wait that a Retry-After header states, as a number or a date; at most a year.
+    None means that the header is missing or malformed.
 
     >>> retry_after_s("120", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 20.0)
     (120.0, 40.0)

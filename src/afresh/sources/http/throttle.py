@@ -51,7 +51,7 @@ class HostThrottle:
         self._context, self._hosts = context, context.hosts
 
     def wait_s(self, group: str) -> float:
-        """Return the seconds until the next request may start; infinite while all slots are in use."""
+        """Return the seconds until a request to ``group`` may start; infinite while all slots are used."""
         host = self._hosts.states.get(group)
         if host is None:
             return 0.0
@@ -78,7 +78,7 @@ class HostThrottle:
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Load the back-offs of an earlier process. Their length is limited, as the clock may be set back."""
+        """Load the back-offs of an earlier process, of limited length in case the clock was set back."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)

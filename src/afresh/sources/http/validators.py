@@ -48,18 +48,18 @@ class ValidatorRecord:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it misses over 2 % of changes. One miss is enough until there are 50 right responses."""
+        """Whether the validator misses more than 2 % of changes."""
         return self.missed > _MISS_SHARE * (self.right + self.missed)
 
     @property
     def is_noise(self) -> bool:
-        """Whether it changes mostly without a change of the content."""
+        """Whether the validator changes mostly without a change of the content."""
         total = self.right + self.noise
         return self.noise >= _FEWEST and self.noise > _NOISE_SHARE * total
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is sent in conditional requests."""
+        """Whether the validator is sent in conditional requests."""
         return not (self.is_wrong or self.is_noise)
 
 

@@ -132,7 +132,7 @@ class Planner:
         return None if chosen is None else chosen[1]
 
     def expected_rows(self, ask: PlannedRequest, values: Float64s) -> Ints:
-        """Return the rows that a request may find, but at most the 500 with the highest values."""
+        """Return the rows that a request may find: at most 500, those with the highest poll ``values``."""
         if not ask.words:
             return np.array([ask.row], dtype=np.int64)
         query = self._queries.get(ask.words)
@@ -175,7 +175,7 @@ class Planner:
         self._forget()
 
     def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
-        """Yield a note on each query. ``keys`` has the key of each row."""
+        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row."""
         for words, query in self._queries.items():
             pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
             last = None if query.last == math.inf else int(query.last)
@@ -183,7 +183,7 @@ class Planner:
             yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)
 
     def scales(self) -> Iterable[ScaleNote]:
-        """Return for each attribute how many times as many results the server has as the sample."""
+        """Return for each column of keywords how many times as many results the server has as the sample."""
         return self._totals.notes()
 
     def load(self, notes: Iterable[QueryNote], rows: Mapping[str, int]) -> None:
@@ -218,7 +218,7 @@ class Planner:
         self._flat = None
 
     def search_candidates(self) -> None:
-        """Compute the candidate queries again with the present totals."""
+        """Compute the candidate queries again, with the totals that are estimated now."""
         self._scales = self._totals.scales()
         self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
         words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
@@ -247,6 +247,7 @@ class Planner:
         if seen.asks:
             ours = seen.numbers >= 0
             np.subtract.at(gains, seen.numbers[ours], seen.sums(values)[ours])
+        # The probability p/(T − jp) that an unread record is on the next page (see the top of this file).
         share = np.minimum(1.0, self._page_size / np.maximum(totals - seen.read * self._page_size, 1.0))
         more = ~seen.ended & (seen.read < request_counts(np.minimum(totals, self._most), self._page_size))
         gains = np.where(more, gains * share, 0.0)

@@ -77,7 +77,8 @@ class RecordTracker:
         self._weights = self._relation.weights * weights
 
     def drift(self) -> Float64s:
-        """Return the drift D of each record per second; 1 for all records until a change is observed."""
+        """Return each record's drift: the mean dissimilarity that its content accumulates per second. The
+        drift is 1 for all records until a change is observed."""
         moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
         if not (moved > 0 and watched > 0):
             return np.ones_like(self._drifted)

@@ -104,7 +104,7 @@ class SearchSource(SingleGroupSource):
         self.capabilities = Capabilities(batches=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a request is running."""
+        """Return when windows and back-off allow a request (Unix seconds); infinite while one is running."""
         del group
         if self._lock.locked():
             return math.inf

@@ -51,18 +51,18 @@ class LearnedTotals:
         self._attribute = np.array(
             [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
         )
-        # Count, sum and sum of squares of log c for each attribute; the first row is the prior.
+        # Count, sum and sum of squares of log c for each attribute. They start with the prior, one keyword.
         self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
         self.known: dict[Words, float] = {}
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
     def scales(self) -> Float64s:
-        """Return m − s, the logarithm of the estimated factor c, for each attribute."""
+        """Return for each attribute ln c; c is the ratio of a total on the server to that in the sample."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
 
     def notes(self) -> Iterable[ScaleNote]:
-        """Yield the factor c and its range for each attribute, for status pages."""
+        """Yield for each attribute the ratio of server to sample totals, with its range, for status pages."""
         for name, count, mean, deviation in zip(self._names, self._seen[:, 0], *self._moments(), strict=True):
             times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
             yield ScaleNote(name, int(count) - 1, times, low, high)
@@ -73,7 +73,7 @@ class LearnedTotals:
         return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
 
     def moved_from(self, scales: Float64s) -> bool:
-        """Return whether a factor c differs by more than 1.5 times from ``scales``, an earlier result."""
+        """Return whether a factor differs by more than 1.5 times from ``scales``, an earlier result."""
         return bool(np.any(np.abs(self.scales() - scales) > _CHANGED))
 
     def reported(self, words: Words, total: float) -> None:

@@ -81,7 +81,7 @@ class SqlSource(SingleGroupSource):
         self.capabilities = Capabilities(bulk=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a statement is running."""
+        """Return when windows and back-off allow a poll (Unix seconds); infinite while a statement runs."""
         del group
         return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
 

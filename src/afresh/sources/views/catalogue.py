@@ -101,7 +101,7 @@ class Catalogue:
         return frozenset(parts), frozenset(items)
 
     def bases(self, view: str) -> tuple[str, ...]:
-        """Return the parts that contain rows themselves: all except plain views and partitioned tables."""
+        """Return the parts of a view that contain rows: all except plain views and partitioned tables."""
         found = (name for name in self.parts(view) if self.relations[name].kind not in (PLAIN, PARTITIONED))
         return tuple(sorted(found))
 
@@ -163,7 +163,7 @@ def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> Stat
 
 
 def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Return whether the parts of a view differ from its ``state``; True without a state."""
+    """Return whether the tables and views below a view changed since its ``state``; True without a state."""
     if state is None or not seen.relations[view].populated:
         return True
     parts = seen.parts(view)

@@ -67,20 +67,20 @@ class WriteTally:
 
     @property
     def information(self) -> float:
-        """The Fisher information of the bits about ln λ: n·(λt)²/(e^{λt} − 1), which is highest at λt ≈ 1.6.
-        n is the number of readings, t the seconds between two readings, λ the changes per second.
+        """The Fisher information about ln λ, n·(λt)²/(e^{λt} − 1), which is highest at λt ≈ 1.6. λ is the
+        changes per second. Each of n readings, t seconds apart, shows only whether rows were written.
 
         >>> WriteTally(100, 80, 500).information > WriteTally(100, 100, 5000).information
         True
         """
         if not self.readings > 0:
             return 0.0
-        share = (self.changed + 0.5) / (self.readings + 1)
+        share = (self.changed + 0.5) / (self.readings + 1)  # estimates 1 − e^{−λt}
         return float(self.readings * np.log1p(-share) ** 2 * (1 - share) / share)
 
 
 def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
-    """Return the tally that tells most about the rate. The tallies differ in the time between readings."""
+    """Return the tally that tells most about a table's rate. Each has another time between readings."""
     return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=WriteTally())
 
 
@@ -110,6 +110,7 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
     readings, changed, seconds, rows, dispersion = np.array(columns, dtype=np.float64).reshape(-1, 5).T
     each_s = np.divide(seconds, readings, out=np.ones_like(seconds), where=readings > 0)
     bits = -np.log1p(-changed / (readings + 0.5)) / each_s
+    # Jeffreys' interval: quantiles of Beta(X + ½, n − X + ½) for the probability that a reading finds writes.
     ends = [
         -np.log1p(-betaincinv(changed + 0.5, readings - changed + 0.5, tail)) / each_s
         for tail in ((1 - level) / 2, (1 + level) / 2)

@@ -125,7 +125,7 @@ class ViewSource(SingleGroupSource):
         self.capabilities = Capabilities(staleness=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a refresh is running."""
+        """Return when windows and back-off allow a poll (Unix seconds); infinite while a refresh runs."""
         del group
         return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
 
@@ -141,7 +141,7 @@ class ViewSource(SingleGroupSource):
         return ()
 
     def save_state(self) -> bytes:
-        """Return the tracker as bytes. A view that is polled later counts as stale after a restart."""
+        """Return what was learned, as bytes. After loading it, views polled since then count as stale."""
         return self._tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -268,7 +268,7 @@ class ViewSource(SingleGroupSource):
 
 
 def _mark(view: str, seen: Catalogue) -> str:
-    """Return a short hash of the stamps of the view's parts. A mark that differs is a notice."""
+    """Return a short hash of the stamps of a view's parts. The engine takes a new hash as a notice."""
     state = {name: seen.relations[name].stamp for name in seen.parts(view)}
     return blake2b(_state_text(state), digest_size=8).hexdigest()
 

@@ -67,7 +67,7 @@ class ViewTracker:
         self._by_length: dict[str, dict[int, WriteTally]] = {}
 
     def record_reading(self, seen: Catalogue) -> None:
-        """Record a reading: find the parts that changed since the last one, and the views that are stale."""
+        """Record a reading of the catalogue: find what changed since the last one, and the stale views."""
         self._compare(seen)
         for view in seen.views:
             if seen.time_s < self._refreshed_s.get(view, float("-inf")):
@@ -95,7 +95,7 @@ class ViewTracker:
 
     @property
     def tallies(self) -> dict[str, WriteTally]:
-        """For each table, the tally that tells most about its rate; each length of period has its own."""
+        """The tally of each table, with the length of counting period that tells most about its rate."""
         return {name: most_informative(tallies.values()) for name, tallies in self._by_length.items()}
 
     def reports(self) -> dict[str, StalenessReport]:
