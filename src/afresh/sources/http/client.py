@@ -1,4 +1,4 @@
-"""Send requests politely and follow redirects; every redirect is checked like the first address."""
+"""Send requests within the limits of hosts and follow redirects, which are checked like the first address."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from afresh.sources.http.urls import display_url, host_group, resolve_link
 from afresh.values.fetched import Fetched
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
-"""Returns the headers of a request to a URL; after a redirect to another host, secrets must not be sent."""
+"""A function that returns the headers for a request to a URL, with secrets only for the host of the item."""
 
 _REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
 
 @dataclass(slots=True)
 class RequestCost:
-    """The cost of one poll so far, over all its requests."""
+    """The cost of all requests of one poll so far: their number, the bytes received and the seconds."""
 
     requests: int = 0
     bytes: int = 0
@@ -40,9 +40,9 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True)
 class FinalResponse:
-    """The reply after all redirects, and the headers of its request. ``moved_to`` is set only if there were
-    redirects and all of them were permanent. If robots.txt forbids the request, nothing was sent, and
-    ``blocked`` is the result of the poll."""
+    """The reply after all redirects, its URL, and the headers of its request. ``moved_to`` is set only if
+    there were redirects and all of them were permanent. If robots.txt forbids the request, no request was
+    sent, and ``blocked`` is the result of the poll."""
 
     url: str
     reply: Reply
@@ -52,10 +52,9 @@ class FinalResponse:
 
 
 class PoliteClient:
-    """Sends the requests of one source. It shares the states of hosts and robots.txt with other sources.
-    Methods
-    that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll may wait,
-    and ``UsageError`` if an address is malformed."""
+    """Sends the requests of one source. All sources share what is known about hosts and their robots.txt.
+    Methods that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll
+    may wait, and ``UsageError`` if an address is malformed."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
@@ -73,7 +72,7 @@ class PoliteClient:
         return wait_s if rules is None else max(wait_s, rules.expires_s - self._context.clock.elapsed_s())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts that back off after failures or because robots.txt cannot be read."""
+        """Return the hosts that back off, after failures or because their robots.txt cannot be read."""
         clock = self._context.clock
         found = {backoff.group: backoff for backoff in self._throttle.backoffs()}
         for group in self._robots.unreadable_groups() if self._settings.respect_robots else ():
@@ -95,7 +94,7 @@ class PoliteClient:
         self._robots.load(robots)
 
     async def fetch(self, url: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
-        """Request an address, follow redirects, and add the cost of all requests to ``cost``."""
+        """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -120,7 +119,7 @@ class PoliteClient:
             url = target
 
     async def robots_rules(self, url: str, cost: RequestCost) -> RobotsRules:
-        """Return the rules of the robots.txt for ``url``; from now on its crawl delay applies to the host."""
+        """Return the rules of the robots.txt for ``url``. Its crawl delay now applies to the host."""
 
         async def fetch(place: str) -> Reply:
             limits = replace(self._limits, max_bytes=MAX_BYTES)
@@ -135,7 +134,8 @@ class PoliteClient:
         await self._fetcher.close()
 
     async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
-        """Return the result of the poll if robots.txt forbids ``url``; None if it allows ``url``."""
+        """Return the result of the poll if robots.txt forbids ``url``, or None if it allows ``url``.
+        ``remedy`` is added to the problem if the user can allow the request."""
         if not self._settings.respect_robots:
             return None
         rules = await self.robots_rules(url, cost)
@@ -180,7 +180,7 @@ def _with_remedy(problem: str, remedy: str) -> str:
 
 
 def default_headers(settings: HttpSettings) -> dict[str, str]:
-    """Return the headers that every request has, whatever its host.
+    """Return the headers that every request has, to any host.
 
     >>> sorted(default_headers(HttpSettings(name="web")))
     ['Accept', 'Accept-Encoding', 'User-Agent']

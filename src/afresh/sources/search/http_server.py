@@ -1,7 +1,6 @@
-"""A search server on the web, which is asked through the client that also fetches pages.
+"""A search server on the web. Its requests use the same client as those for web pages.
 
-JSON paths in the settings locate the total, the rows, the key and the fields in an answer.
-"""
+JSON paths in the settings locate the total, the records, their keys and their fields in an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
 ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], int | None]]
-"""Returns the records and the total in an answer, from its body and its media type."""
+"""A function (body, media type) that returns a tuple (records, total) of an answer."""
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
@@ -40,11 +39,11 @@ _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class AnswerError(Exception):
-    """An answer cannot be read; the message says why. The error is caught inside ``sources``."""
+    """An answer cannot be read; the message says why. Code in ``sources`` catches this error."""
 
 
 class AnswerReader:
-    """Reads the records and their total from a JSON answer, by the JSON paths in the settings.
+    """Reads the records and the total from a JSON answer, by the JSON paths in the settings.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",
@@ -76,7 +75,7 @@ class AnswerReader:
         return tuple(self._record(row) for row in rows), self._read_total(answer)
 
     def _read_total(self, answer: Any) -> int | None:
-        """Return the total, or None if the answer has no total or it is not a valid number."""
+        """Return the total, or None if the answer has no total or the total is not a valid number."""
         total = self._total(answer)
         if isinstance(total, str) and total.strip().isdecimal():
             total = int(total)
@@ -84,7 +83,7 @@ class AnswerReader:
         return int(total) if is_number and 0 <= total < 1e15 else None
 
     def record(self, body: bytes, media_type: str) -> tuple[KeyedRecord, ...]:
-        """Return the record in the answer to a look-up: the whole answer, or its rows, or nothing."""
+        """Return the record in the answer to a look-up: its rows if it has any, or else the whole answer."""
         answer = _parse(body, media_type)
         rows = self._rows(answer) if isinstance(answer, dict) else answer
         if isinstance(rows, list):
@@ -134,7 +133,7 @@ def _describe_keys(value: object) -> str:
 
 
 class HttpSearchServer(SearchServer):
-    """See ``SearchServer``."""
+    """A ``SearchServer`` on the web."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._clock, self._http = settings, context.clock, settings.http
@@ -151,7 +150,7 @@ class HttpSearchServer(SearchServer):
         return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``. A status of 404 or 410 means that there is no such record."""
+        """Return the record with this key. A status of 404 or 410 means that there is no such record."""
 
         def read(body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
             return self._reader.record(body, media_type), None
@@ -214,7 +213,7 @@ class HttpSearchServer(SearchServer):
 
 
 def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: int) -> str:
-    """Return the URL of page ``number`` of the results for ``keywords``.
+    """Return the URL of page ``number`` (from 1) of the results for ``keywords``.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="https://a.test/?q={query}&start={offset}")
