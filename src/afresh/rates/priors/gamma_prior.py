@@ -107,12 +107,26 @@ def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
     >>> cell_masses(GammaPrior.of(1.0, 1.0), np.array([0.5, 1.0, 2.0])).sum().round(12).item()
     1.0
     """
+    edges = np.sqrt(rates[1:] * rates[:-1])
+    return _masses_between(*_tails(prior.shape[:, None], prior.rate[:, None] * edges))
+
+
+def _tails(shape: Float64s, at: Float64s) -> tuple[Float64s, Float64s]:
+    """Return the probabilities below and above ``at`` under Gamma(shape, 1), with a row per shape."""
     from scipy.special import gammainc, gammaincc
 
-    edges = np.sqrt(rates[1:] * rates[:-1])
-    shape, at = prior.shape[:, None], prior.rate[:, None] * edges
-    below, above = gammainc(shape, at), gammaincc(shape, at)
-    none, full = np.zeros_like(shape), np.ones_like(shape)
+    # The larger tail is 1 minus the smaller one: to compute it by itself would take as long again.
+    is_left, shapes = at < shape, np.broadcast_to(shape, at.shape)
+    below, above = np.empty_like(at), np.empty_like(at)
+    below[is_left] = gammainc(shapes[is_left], at[is_left])
+    above[~is_left] = gammaincc(shapes[~is_left], at[~is_left])
+    above[is_left], below[~is_left] = 1.0 - below[is_left], 1.0 - above[~is_left]
+    return below, above
+
+
+def _masses_between(below: Float64s, above: Float64s) -> Float64s:
+    """Return the probability of each cell from the tails at its inner edges, with a row per prior."""
+    none, full = np.zeros((len(below), 1)), np.ones((len(below), 1))
     below, above = np.hstack((none, below, full)), np.hstack((full, above, none))
     # Differences of the smaller tail keep the masses of cells far out in a tail positive.
     masses = np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1))
@@ -187,8 +201,14 @@ class _Lattice:
     @classmethod
     def of(cls, rates: Float64s) -> _Lattice:
         shape, mean = (grid.ravel() for grid in np.meshgrid(SHAPES, rates, indexing="ij"))
-        candidates = GammaPrior(shape, shape / mean)
-        return cls(rates, candidates, cell_masses(candidates, rates))
+        # The rates are evenly spaced in ln λ and the means are the same rates, so edge/mean depends only on
+        # how many steps lie between them: 2n tails per shape are enough for all n² pairs.
+        n, step = rates.size, rates[1] / rates[0]
+        edge_to_mean = step ** (np.arange(1 - n, n - 1) + 0.5)
+        tails = _tails(SHAPES[:, None], SHAPES[:, None] * edge_to_mean)
+        windows = (np.lib.stride_tricks.sliding_window_view(tail, n - 1, axis=1) for tail in tails)
+        masses = _masses_between(*(window[:, ::-1].reshape(shape.size, n - 1) for window in windows))
+        return cls(rates, GammaPrior(shape, shape / mean), masses)
 
     def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
         """Return ln ∫ Gamma·likelihood of every row (item) under every candidate (column)."""
