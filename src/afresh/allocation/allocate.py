@@ -47,8 +47,7 @@ def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) 
         return np.zeros_like(shape)
     if problem.update_cost is None:
         return shape * (budget / total)
-    # Search for the factor 1/interval: the spend falls as the interval grows. Without update costs the
-    # interval would be total/budget; with them it is longer.
+    # The search is for 1/factor, here called interval; without update costs it would be total/budget.
     bracket = solve_decreasing(
         lambda interval: np.array([problem.spend(shape / interval[0])]), budget, total / budget, slope=-1.0
     )
@@ -109,7 +108,7 @@ def allocate(
     array([0.83, 0.97, 1.03, 1.07, 1.09])
 
     Razniewski 2016, §2: two addresses that become wrong within 10 and 20 years get 3 updates in 10 years. The
-    paper gives them 2 and 1 updates, with freshness 0.75; without whole numbers the freshness is a bit higher.
+    paper gives them 2 and 1 updates, with a freshness of 0.75; fractions of updates give a little more.
 
     >>> plan = allocate([1 / 10, 1 / 20], 3 / 10, decay="linear")
     >>> (10 * plan.frequency).round(2), round(plan.freshness, 3)

@@ -2,8 +2,7 @@
 
 A plan belongs to a multiplier μ, the price of a unit of budget. As μ rises, all frequencies and the freshness
 fall, and the age rises. So one search finds the μ whose plan just meets the target freshness or age. What
-that plan spends is the least budget. (A freshness of 0.8 takes 2.15 refreshes per change if all rates are
-equal.)
+that plan spends is the least budget. (If all rates are equal, freshness 0.8 takes 2.15 refreshes per change.)
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ def budget_for(
 ) -> float:
     """Return the least budget whose plan has a weighted mean freshness, or a mean age, of ``target``.
 
-    ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The other
-    options are those of ``allocate``. The plan always maximises the option ``objective``. So no smaller budget
-    can reach the target only if objective and ``target_is`` are the same.
+    ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The options
+    are those of ``allocate``. The plan maximises the option ``objective``. If that is not ``target_is``,
+    another plan may reach the target with a smaller budget.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -96,9 +95,7 @@ def _ratio(a: float, b: float) -> float:
 def _search(
     problem: AllocationProblem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s
 ) -> float:
-    """Return the spend of the cheapest of the plans ``plan(price)`` that meets the goal.
-
-    ``most`` is the plan at price 0. Raise ``InfeasibleError`` if not even ``most`` meets the goal."""
+    """Return the spend of the cheapest ``plan(price)`` that meets the goal; ``most`` is ``plan(0)``."""
     floor = problem.floor()
     if goal.met(goal.reached(problem, floor)):
         return problem.spend(floor)
@@ -121,9 +118,7 @@ def _search(
 
 
 def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
-    """Return the least spend of a mixture of the plans ``dear`` and ``cheap`` that meets the goal.
-
-    The two plans lie on either side of a jump: only ``dear`` meets the goal."""
+    """Return the least spend of a mixture of two plans that meets the goal; ``dear`` alone meets it."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -158,9 +153,8 @@ def budget_curve(
 ) -> BudgetCurve:
     """Return the freshness, age and multiplier of the optimal plan at each of ``budgets``.
 
-    By default there are 41 budgets, each the same factor larger than the last, that gain 1 % to 99 % of the
-    reachable freshness. ``on_point`` is called with the share of the work done, from 0 to 1. The options are
-    those of ``allocate``.
+    By default there are 41 budgets, in geometric progression, which gain 1 % to 99 % of the reachable
+    freshness. ``on_point`` is called with the share of budgets done. The options are those of ``allocate``.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped

@@ -142,9 +142,9 @@ def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> E
 def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
     """Return for each of ``items`` (positions) the budget above which it gets more than its lower bound.
 
-    This budget is the spend of the plan whose multiplier equals the gain per cost of the item's first refresh.
-    It is infinite for items that are static, unweighted, or limited by a cap. Every different multiplier takes
-    one pass over all items.
+    It is what a plan spends whose multiplier equals the gain of the next unit of spend on the item. It is
+    infinite for items that are static, unweighted or limited by a cap. Each different multiplier takes one
+    pass over all items.
 
     >>> from afresh.allocation.allocate import allocate
     >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))

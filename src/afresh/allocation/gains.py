@@ -33,7 +33,7 @@ class Gains(Protocol):
     """The value of each item as a concave function of its refresh frequency; one array element per item."""
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Return the value of each item: its freshness, or minus a loss such as age. 0 is allowed."""
+        """Return the value of each item at its frequency (or 0): freshness, or minus a loss such as age."""
 
     def marginal(self, frequency: Float64s) -> Float64s:
         """Return the derivative of the value by the frequency, which falls as the frequency grows."""
@@ -52,7 +52,7 @@ class Gains(Protocol):
 class RateGains:
     """The gains of items with Poisson changes of ``rate`` λ > 0, for any objective with Poisson formulas.
 
-    p is the power of the objective (1 or 2), f the frequency; see ``objectives`` for the formulas.
+    p is the power of the objective, 1 or 2 (see ``objectives``), and f the frequency.
 
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
@@ -141,9 +141,7 @@ class _DecayGains:
         return self.marginal(np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
-        """Return 1/(time of the first step) if z is 1 before a first step, else infinity.
-
-        Refreshes before the first step of z gain nothing."""
+        """Return 1/t if z is constant up to a step at time t (earlier refreshes gain nothing); else ∞."""
         edge = self.frequency(TINY)
         with np.errstate(all="ignore"):
             nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0
@@ -205,9 +203,7 @@ _DECAY_GAINS: Mapping[str, type[DecayFreshness | DecayAge]] = {"freshness": Deca
 
 @dataclass(frozen=True, slots=True)
 class MixedGains:
-    """The gains of items with different decay functions.
-
-    ``parts`` holds a tuple (positions of items, their gains) for each decay function."""
+    """The gains of items with different decay functions: for each one, a tuple (item positions, gains)."""
 
     items: int
     parts: tuple[tuple[npt.NDArray[np.intp], Gains], ...]
