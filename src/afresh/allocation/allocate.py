@@ -33,7 +33,6 @@ POLICIES = ("optimal", "uniform", "proportional")
 
 def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
     """Return the frequencies of the policy uniform or proportional, up to a common factor.
-
     Raise ``UsageError`` if the problem has bounds or caps, which these policies ignore."""
     if problem.lower is not None or problem.upper is not None or problem.caps is not None:
         raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")

@@ -62,7 +62,6 @@ def budget_for(
 
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
     """Return the least budget for a problem whose caps ``apply_caps`` has turned into upper bounds.
-
     ``aim`` says what ``target`` is: "freshness" or "age"."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
@@ -133,7 +132,6 @@ _POINTS = 41
 @dataclass(frozen=True, slots=True)
 class BudgetCurve:
     """The optimal plans at many budgets. Every array has one number per budget.
-
     ``freshness`` and ``age`` are weighted means over the items, ``marginal`` is the multiplier (the gain from
     one more unit of budget), and ``dropped`` is the number of dropped items."""
 
@@ -152,7 +150,6 @@ def budget_curve(
     **options: Unpack[ProblemOptions],
 ) -> BudgetCurve:
     """Return the freshness, age and multiplier of the optimal plan at each of ``budgets``.
-
     By default there are 41 budgets, in geometric progression, which gain 1 % to 99 % of the reachable
     freshness. ``on_point`` is called with the share of budgets done. The options are those of ``allocate``.
 

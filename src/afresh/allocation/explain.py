@@ -55,8 +55,7 @@ class Explanation:
 
     ``freshness`` and ``age`` are averages over time. ``marginal`` is the gain in Σ weight·value from one more
     unit of spend on the item; it is 0 for static and unweighted items. ``status`` is a position in
-    ``STATUSES``.
-    """
+    ``STATUSES``."""
 
     freshness: Float64s
     age: Float64s
@@ -71,9 +70,7 @@ class Explanation:
 @dataclass(frozen=True, slots=True)
 class NextUnit:
     """What ``spend`` more units of budget gain in Σ weight·value (``gain``) and in weighted mean freshness.
-
-    ``returning`` are the positions of the items that are dropped without them and refreshed with them.
-    """
+    ``returning`` are the positions of the items that are dropped without them and refreshed with them."""
 
     spend: float
     gain: float
@@ -83,7 +80,6 @@ class NextUnit:
 
 def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
     """Return the freshness, age, marginal gain and status of each item of ``plan``.
-
     ``rates`` and the options must be those with which ``allocate`` made the plan.
 
     >>> from afresh.allocation.allocate import allocate

@@ -51,7 +51,6 @@ class Gains(Protocol):
 @dataclass(frozen=True, slots=True)
 class RateGains:
     """The gains of items with Poisson changes of ``rate`` λ > 0, for any objective with Poisson formulas.
-
     p is the power of the objective, 1 or 2 (see ``objectives``), and f the frequency.
 
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
@@ -233,7 +232,6 @@ class MixedGains:
 
 def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float64s) -> Gains:
     """Return the gains of items with these rates for the objective freshness or age.
-
     ``decay`` is one name for all items, a list with a name for each item, or a decay object."""
     if isinstance(decay, str):
         return _gains_of_name(objective, decay, rate)

@@ -39,7 +39,6 @@ _MANY = 4096  # from so many items on, the histogram saves more time than it tak
 @dataclass(frozen=True, slots=True)
 class OptimalPlan:
     """The frequencies of the optimal plan, the multiplier of the budget and the price m_h of each group.
-
     ``best`` are the frequencies that are best at these prices. They differ from ``frequency``, which spends
     the whole budget, by rounding errors and where the spend jumps."""
 
@@ -79,8 +78,7 @@ def optimality_gap(
         Σ w·V ≤ Σ [w·V(f(m)) − m·spend(f(m))] + μ·B + Σ ν_h·cap_h ,
 
     where f(m) is the item's best frequency at price m within its own bounds. The result is the right side
-    minus the plan's value. It is summed item by item, so that equal terms cancel before they are rounded.
-    """
+    minus the plan's value. It is summed item by item, so that equal terms cancel before they are rounded."""
     price, best = optimum.multiplier, optimum.best
     if np.isinf(price):
         return 0.0  # the lower bounds leave no other plan
@@ -105,7 +103,6 @@ def optimality_gap(
 
 def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
     """Return a tuple (plan, best, μ): the plan that spends the budget, the best plan at μ, and μ.
-
     At the price ``highest`` items get only their lower bounds."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
@@ -127,7 +124,6 @@ def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[
 
 def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
     """Return a tuple (μ, slope) from which to search, with the slope dlog C/dlog μ of the spend C.
-
     For many items it comes from a histogram; else μ is the marginal value of the uniform plan."""
     active = problem.active()
     if len(active) >= _MANY and isinstance(problem.gains, RateGains):
@@ -139,7 +135,6 @@ def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
 
 def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
     """Return a tuple (problem, prices): the problem with caps as upper bounds, and m_h of each group.
-
     ``most`` is the plan at price 0. A group that stays below its cap even then has the price m_h = 0. A group
     whose lower bounds already spend its cap has an infinite price."""
     if problem.caps is None:
@@ -199,7 +194,6 @@ _EDGE_BINS = 3
 
 def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float) -> tuple[float, float]:
     """Return a tuple (μ, slope): the μ with spend C(μ) ≈ budget, and the slope dlog C/dlog μ there.
-
     Bounds on frequencies are ignored. The module's docstring explains the histogram."""
     active = problem.active()
     rate, cost, weight = problem.rate[active], problem.cost[active], problem.weight[active]

@@ -68,8 +68,7 @@ class Objective:
     ``top``      the limit of the marginal as r → ∞; at a higher price the item is dropped.
     ``value``    the average over time of an item's freshness, or of minus its loss.
     ``marginal`` −r²·value'(r), the gain of one more refresh per time in units of λ^(−p); it grows with r.
-    ``inverse``  the r at which the marginal is y; infinite for y ≥ ``top``.
-    """
+    ``inverse``  the r at which the marginal is y; infinite for y ≥ ``top``."""
 
     power: int
     top: float
@@ -87,7 +86,6 @@ def _objective(power: int, top: float, value: Formula, marginal: Formula, invers
 
 def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
     """Return the formula as a function that takes numbers and lists too and gives no warnings.
-
     Overflow and division by 0 give the correct limits of these formulas.
 
     >>> as_array_function(lambda r: 1 / (1 + 1 / r))([0.0, 1.0])

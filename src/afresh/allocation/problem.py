@@ -30,7 +30,6 @@ _ROUNDING = 1e-12  # lower bounds may exceed a budget or cap by rounding errors
 @dataclass(frozen=True, slots=True)
 class GroupCaps:
     """Groups of items that may spend at most ``cap`` together; ``labels`` are the names of the groups.
-
     ``group[i]`` is the number of item i's group; the number len(cap) means that item i has no cap."""
 
     group: Ints
@@ -50,7 +49,6 @@ class GroupCaps:
 @dataclass(frozen=True, slots=True)
 class AllocationProblem:
     """The items and their limits; arrays have one number per item.
-
     A plan maximises the values in ``gains``. ``freshness`` and ``age`` (minus the age) are only for reports.
     """
 
@@ -110,7 +108,6 @@ class AllocationProblem:
 
     def prices(self, frequency: Float64s | None = None) -> Float64s:
         """Return what one more unit of spend on each item gains; 0 for static and unweighted items.
-
         By default ``frequency`` is the lower bound. An item then gets more than that bound if one unit of
         budget costs less than the result."""
         if frequency is None:
@@ -175,7 +172,6 @@ CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
     """Check and convert the caps of groups; ``groups`` has the label of each item's group.
-
     ``caps`` maps labels to caps, or is a list of the caps of the groups 0, 1, … Other groups have no limit.
 
     >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
@@ -246,7 +242,6 @@ def build_problem(
     caps: CapsLike | None = None,
 ) -> AllocationProblem:
     """Return the problem with the arguments of ``allocate``, checked.
-
     Raise ``InputError`` or ``UsageError`` for wrong numbers, lengths or combinations of options, and
     ``InfeasibleError`` if lower bounds exceed upper bounds or caps."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)

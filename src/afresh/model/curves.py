@@ -61,7 +61,6 @@ def _split(
 
 def freshness_curve(r: ArrayLike) -> Float64s:
     """Return (1−e^{−r})/r, the mean freshness of a copy with r expected changes between two refreshes.
-
     With one refresh per change a copy is correct 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
 
     >>> round(float(freshness_curve(1.0)), 2)
@@ -75,7 +74,6 @@ _G = [1 / math.factorial(j + 2) for j in _TERMS]
 
 def g(r: ArrayLike) -> Float64s:
     """Return 1−(1+r)e^{−r}, the freshness that one more refresh per time gains, in units of 1/λ (rate λ).
-
     r is the expected number of changes between two refreshes. The result is about r²/2 for small r and rises
     to 1. For r < 1 it is computed as e^{−r}·Σ_{j≥2} rʲ/j!, whose terms are all positive.
 
@@ -131,7 +129,6 @@ _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 def age_curve(r: ArrayLike) -> Float64s:
     """Return ½ − 1/r + (1−e^{−r})/r², the mean age in units of the time T between refreshes.
-
     r is the expected number of changes in T; the result is about r/6 for small r and rises to ½. At r = 1 the
     age is 0.132·T (Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2).
 
@@ -146,7 +143,6 @@ _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
 
 def k(r: ArrayLike) -> Float64s:
     """Return r²/2 − 1 + (1+r)e^{−r}, the mean age that one more refresh per time saves, in units of 1/λ².
-
     r is the expected number of changes between two refreshes, λ the rate. For small r it is about r³/3.
 
     >>> k([1e-4, 2.0])
@@ -157,7 +153,6 @@ def k(r: ArrayLike) -> Float64s:
 
 def k_inverse(y: ArrayLike) -> Float64s:
     """Return the changes per refresh r at which the marginal age k(r) is y.
-
     It is found by three Halley steps from the approximation (3y)^{1/3} for y < 1, or √(2(y+1)) for y ≥ 1.
 
     >>> k_inverse([0.0, 0.5 - g(1.0)])
@@ -191,7 +186,6 @@ _H = [(-1) ** j / math.factorial(j + 2) for j in _TERMS]
 
 def h(r: ArrayLike) -> Float64s:
     """Return r − 1 + e^{−r}, the harmonic staleness that one more refresh per time saves, in units of 1/λ.
-
     r = λT is the expected number of changes in the time T between two refreshes, at the rate λ. h(r) is also
     λ times the expected stale time in T, λ·(T − ∫₀ᵀ e^{−λs}ds).
 
@@ -203,7 +197,6 @@ def h(r: ArrayLike) -> Float64s:
 
 def h_inverse(y: ArrayLike) -> Float64s:
     """Return the r at which h(r) = r − 1 + e^{−r} is y, by a series for small y, else by two Halley steps.
-
     In closed form it is 1+y+W₀(−e^{−(1+y)}), with Lambert's W. The series is that of Φ with other signs.
 
     >>> h_inverse([0.0, 5e-17, h(1.0)])
@@ -249,7 +242,6 @@ _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
 
 def harmonic_curve(r: ArrayLike) -> Float64s:
     """Return Ein(r) − 1 + (1−e^{−r})/r, the mean harmonic staleness of a copy; Ein is the function ``ein``.
-
     r is the expected number of changes between two refreshes at equal intervals. The harmonic staleness of a
     copy that misses n changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).
 

@@ -30,8 +30,7 @@ class Decay(Protocol):
 
     z(0) ≤ 1, and z never rises. Times ``t`` are scalars or arrays from 0 to infinity that broadcast against
     the parameters of the decay. All methods return float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
-    from z, but each class computes them without cancellation, so that they are accurate for any t.
-    """
+    from z, but each class computes them without cancellation, so that they are accurate for any t."""
 
     def survival(self, t: ArrayLike) -> Float64s:
         """Return z(t), the probability that a copy is still correct at the time t after its refresh."""

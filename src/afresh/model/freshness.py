@@ -98,7 +98,6 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
 
 def _random_order(r: Float64s) -> Float64s:
     """Return the freshness in random order, (1−φ²)/r with φ = (1−e^{−r})/r, for r changes per refresh.
-
     It is computed as h(r)/r²·(1+φ), because 1−φ = h(r)/r avoids cancellation."""
     middle = np.clip(r, 1e-30, 1e100)
     value = h(middle) / middle / middle * (1 + freshness_curve(middle))

@@ -22,7 +22,6 @@ def poisson_due(
     rate: ArrayLike, multiplier: ArrayLike, weight: ArrayLike = 1.0, cost: ArrayLike = 1.0
 ) -> Float64s:
     """Return the time after a refresh at which the next one is due in the optimal plan, for Poisson changes.
-
     It is Φ(μcλ/w)/λ, with the multiplier μ of the plan, the cost c, the rate λ, the weight w and Φ of
     ``model.curves``; infinite for an item that the plan drops or that never changes.
 

@@ -34,7 +34,6 @@ _NARROWINGS = 48  # 0.618^48 = 1e−10; rounding hides anything finer at a smoot
 @dataclass(frozen=True, slots=True)
 class Brackets:
     """For each function, two points with value(low) ≥ target ≥ value(high), and the values there.
-
     ``low`` equals ``high`` if the value at that point equals the target."""
 
     low: Float64s
@@ -87,7 +86,6 @@ def solve_decreasing(
 
 def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
     """Return the x in [low, high] at which the decreasing function ``values`` is 1, element by element.
-
     x is ``low`` if the function is at most 1 everywhere, and ``high`` if it is at least 1 everywhere.
 
     >>> find_crossing(lambda x: [2.0, 4.0, 0.0] / x**2, np.full(3, 1e-9), np.full(3, 1e9)).round(12)
@@ -135,7 +133,6 @@ class _Search:
 
     def next(self, steepness: Float64s, *, halve: bool) -> tuple[Float64s, Float64s]:
         """Return a tuple (x, slopes): the next points to evaluate, and the slopes of the steps to them.
-
         A slope is d(log value)/d(log x). ``halve`` chooses how ``_between`` divides a bracket."""
         run = np.log1p((self.x - self.previous_x) / self.previous_x)
         rise = np.log1p((self.value - self.previous_value) / self.previous_value)
@@ -149,10 +146,8 @@ class _Search:
 
     def _between(self, halve: bool) -> Float64s:
         """Return a double inside each bracket: the middle one, or one close to the last point evaluated.
-
         A search that makes no progress is often a few units in the last place from its root, while the other
-        end of the bracket is far away. A step of √width doubles then closes the bracket at once.
-        """
+        end of the bracket is far away. A step of √width doubles then closes the bracket at once."""
         width = self._width()
         near = np.maximum(np.sqrt(width.astype(np.float64)).astype(np.int64), 1)
         part = np.where(halve | ~(np.abs(self.miss) < 0.1), width // 2, near)
@@ -171,7 +166,6 @@ def _bits(x: Float64s) -> Ints:
 
 def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decade: int = 8) -> Float64s:
     """Return the x in [low, high] at which each function is largest, by a scan and then golden sections.
-
     The scan evaluates at least ``per_decade`` points for each factor of 10 between ``low`` and ``high``.
 
     >>> find_maximum(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
@@ -185,7 +179,6 @@ def scan_maximum(
     function: Function, low: Float64s, high: Float64s, *, points: int
 ) -> tuple[Float64s, Float64s]:
     """Return a tuple (left, right): the neighbours of the point with the largest value on a logarithmic grid.
-
     The grid divides [low, high] into ``points`` cells. A maximum that is wider than a cell is not missed.
 
     >>> scan_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)

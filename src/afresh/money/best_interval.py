@@ -36,8 +36,7 @@ class Incomes:
     ``verdict``     a code of ``afresh.money.terms.RefreshVerdict``.
 
     Items in a bulk have the same interval and verdict. The cost of a bulk's refresh is divided by size, so
-    that the incomes of its items add up to its own. Their ``break_even`` is ``benefit`` times one factor.
-    """
+    that the incomes of its items add up to its own. Their ``break_even`` is ``benefit`` times one factor."""
 
     interval: Floats
     frequency: Floats
@@ -108,7 +107,6 @@ def best_intervals(
     **options: Unpack[IncomeOptions],
 ) -> Incomes:
     """Return the best time between refreshes of each item; items of one ``bulk`` are refreshed together.
-
     Razniewski 2016, Example 4: addresses of people aged 25, 30, 40 and 50.
 
     >>> ages = best_intervals([0.457, 0.316, 0.163, 0.098], benefit=1.0, cost=1.0)

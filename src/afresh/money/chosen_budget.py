@@ -70,8 +70,7 @@ class ChosenBudget:
 
     ``futile`` items are not polled at any budget, ``dropped`` items are not polled because of the limit.
     ``price`` is the net income that one more unit of money would earn, ``request_price`` that of one more
-    request per time; both are 0 if the plan stays below the limit. ``best`` is the plan without a limit.
-    """
+    request per time; both are 0 if the plan stays below the limit. ``best`` is the plan without a limit."""
 
     interval: Float64s
     frequency: Float64s
@@ -164,7 +163,6 @@ def _within(
     options: IncomeOptions,
 ) -> tuple[Float64s, float]:
     """Return a tuple (best intervals, price) at the cost ``check`` per poll; see ``ChosenBudget.price``.
-
     ``seeming`` is the part of the cost per time that stands for the limit of requests and is not paid."""
     if limit is None:
         items = build_items(rate, benefit, check, **options)

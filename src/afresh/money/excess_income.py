@@ -91,7 +91,6 @@ def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     """Return (K + U·(1−z(u)))/u, the cost per time of refreshes every u.
-
     K is the cost of a refresh, U its additional cost if it finds a change, 1−z(u) the probability of that. At
     u = 0 the result is infinite, or U times the change rate if K = 0.
 
@@ -156,7 +155,6 @@ def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     """Return a tuple (shortest, longest): the range of intervals to search for each of ``items`` items.
-
     After the shortest time hardly any item has changed; after the longest all have that ever change. Both are
     1 for items that never change.
 

@@ -55,7 +55,6 @@ from afresh.values.arrays import Bools, Float64s
 
 def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval for z = e^{−λt}: Φ(λK/(G−λU))/λ, with the terms G, K, U and the rate λ.
-
     Razniewski 2016, Example 4, 25-year-olds: every 3.38 years, for a net income of 0.21.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
@@ -75,7 +74,6 @@ def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval for z = max(1−λt, 0): √(2K/(λG)), with the terms G and K and the rate λ.
-
     The threshold is the gain G that solves G = √(2λKG) + λU. Razniewski 2016, §2, Dr. Smith's address:
 
     >>> one, none = np.array([1.0]), np.array([0.0])
@@ -97,7 +95,6 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval for z = (1−p)^⌊t/s⌋: whole steps of length s or, with update costs, just less.
-
     With the terms K and U, the threshold is the least (K + U(1−q^{j−1}))·p/(s(1−q^j)) for whole numbers j of
     steps and q = 1−p. It is reached at j = 1 or ∞.
 
@@ -157,7 +154,6 @@ _BLOCK = 1 << 20  # items times pieces that are processed at once
 @dataclass(frozen=True, slots=True)
 class _Pieces:
     """The pieces of an empirical decay: z(u) = level − fall·u from start to end; ``plateau`` is z(∞).
-
     ``offset`` is ζ of the module's docstring. The last piece, where z is constant for ever, is left out."""
 
     start: Float64s
@@ -218,10 +214,8 @@ def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Floa
 
 def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
     """Return the gain up to which no interval pays: the least (K+U(1−z(u)))/(Z(u)−u·z∞) over all u.
-
     It is at the end of a piece or where the slope is 0. On a piece the ratio is (p+q·u)/(ζ+b·u−c·u²), whose
-    slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0. The module's docstring explains the symbols.
-    """
+    slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0. The module's docstring explains the symbols."""
     check, update = terms.check[:, None], terms.update[:, None]
     p, q = check + update * (1 - pieces.level), update * pieces.fall
     b, c = pieces.level - pieces.plateau, pieces.fall / 2
@@ -290,7 +284,6 @@ def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
 
 def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """Return the interval with the highest excess income E for any decay, from its survival and integral.
-
     A scan with 32 points for each factor of 10 finds the highest maximum if E has several. The income is
     accurate to the last digits, the interval to about eight digits unless E is very flat.
 
@@ -328,10 +321,8 @@ def _crossing(
     decay: Weibull | Lomax, terms: IncomeTerms, low: Float64s, high: Float64s, changing: Bools
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Return a tuple (interval, excess income, freshness) at the root of H between ``low`` and ``high``.
-
     H is explained in ``excess_income``. The excess is 0 if H does not rise through 0. At the root it is
-    G·z − U·(−z'), which is accurate where its definition (G·Z − K − …)/u loses digits.
-    """
+    G·z − U·(−z'), which is accurate where its definition (G·Z − K − …)/u loses digits."""
     worth = (terms.gain > 0) & changing
     # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(low), where=worth)
@@ -354,10 +345,8 @@ def _weibull_threshold(
     decay: Weibull, terms: IncomeTerms, low: Float64s, high: Float64s, falls_due: Bools
 ) -> Float64s:
     """Return the gain up to which no interval pays: the least (K+U(1−z(u)))/Z(u) over all u.
-
     The slope of this ratio has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z, with the hazard η. So
-    for shapes k ≤ 1 the ratio always falls, and its limit is the least; for k > 1 it has one minimum.
-    """
+    for shapes k ≤ 1 the ratio always falls, and its limit is the least; for k > 1 it has one minimum."""
     late = _late_threshold(decay, terms, np.asarray(decay.rate) > 0)
     if not falls_due.any():
         return late

@@ -39,7 +39,6 @@ def implied_benefit(
     interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[IncomeOptions]
 ) -> Any:
     """Return the benefit per record and time for which ``interval`` is best; NaN in arrays if there is none.
-
     It is negative if the stale cost alone would make the interval shorter. Razniewski 2016, §9: if 75 crawls
     a day are best for a page that changes once a day, a correct copy earns the cost of 11 350 crawls a day.
 
@@ -73,7 +72,6 @@ def implied_rates(
     interval: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]
 ) -> tuple[float, ...]:
     """Return all rates, slowest first, for which ``interval`` is the best time between refreshes.
-
     There are two, one or none. Rates at which refreshing earns less than 1e−12 of the gain are left out.
 
     >>> [round(rate, 4) for rate in implied_rates(3.38, 1.0, 1.0)]
@@ -150,7 +148,6 @@ def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     """Return whether u, a root of H, is the best interval and not a minimum or an interval that loses money.
-
     If the hazard of the decay never rises, H has one root, which is the best interval (``interval_optima``).
     Otherwise the best interval is the root at which refreshing earns something."""
     if isinstance(decay, Exponential | Lomax):

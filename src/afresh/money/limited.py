@@ -36,8 +36,7 @@ class LimitedPlan:
 
     ``interval`` is the time between refreshes of each item. ``price`` is the net income that one more unit of
     money, or one more refresh per time, would earn; it is 0 if the plan stays below the limit. ``spend`` and
-    ``refreshes`` are sums over all items, per time.
-    """
+    ``refreshes`` are sums over all items, per time."""
 
     interval: Floats
     frequency: Floats
@@ -69,7 +68,6 @@ def with_refreshes(
     rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, refreshes: float, **options: Unpack[IncomeOptions]
 ) -> LimitedPlan:
     """Return the plan with the highest net income that has at most ``refreshes`` per time, for all items.
-
     Razniewski 2016, §2: of three refreshes in ten years, two for Dr. Smith and one for Dr. Jones earn 12.
 
     >>> plan = with_refreshes([1 / 10, 1 / 20], 1.0, 1.0, refreshes=0.3, decay="linear")
@@ -92,7 +90,6 @@ def _limited(
     amount: Callable[[Float64s], Float64s],
 ) -> LimitedPlan:
     """Return the plan without a limit if it keeps the limit, else the best plan that reaches the limit.
-
     ``amount`` computes from the intervals what each item takes of the limit; ``dearer`` adds a price to the
     costs. ``name`` names the limit in error messages."""
     if not 0 <= limit < np.inf:

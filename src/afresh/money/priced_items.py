@@ -54,7 +54,6 @@ class IncomeOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class PricedItems:
     """The checked arguments as flat arrays of equal length.
-
     ``shape`` is the broadcast shape of the arguments, ``storage`` the type of floating-point results."""
 
     groups: list[DecayGroup]
@@ -90,7 +89,6 @@ def build_items(
     along: tuple[str, ArrayLike] = ("interval", 0),
 ) -> PricedItems:
     """Return the items described by the arguments, which broadcast against each other.
-
     ``along`` is a tuple (name, array) of one more argument of the caller, which takes part in broadcasting.
 
     >>> build_items([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check

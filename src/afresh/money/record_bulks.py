@@ -75,7 +75,6 @@ class RecordBulks:
 
     def crosses_once(self, gain: Float64s) -> bool:
         """Return whether the income with these gains is known to have at most one maximum in every bulk.
-
         That is so if H crosses 0 at most once, and upwards; see the module's docstring."""
         update, groups = self.items.terms.update, self.items.groups
         if not update.any():
@@ -89,7 +88,6 @@ class RecordBulks:
 
     def span(self) -> tuple[Float64s, Float64s]:
         """Return a tuple (shortest, longest): the range of intervals to search for each bulk.
-
         It covers the ranges of all records of the bulk."""
         first, last = np.ones((2, self.member.size))
         for group in self.items.groups:
@@ -111,7 +109,6 @@ class RecordBulks:
 @dataclass(frozen=True, slots=True)
 class BulkOptimum:
     """The best time between refreshes of each bulk (infinite if futile), and its excess income.
-
     ``excess`` is the income per time minus that of never refreshing. Refreshing starts to pay if all benefits
     of the bulk are multiplied by ``factor``."""
 
@@ -207,7 +204,6 @@ def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Flo
 
 def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
     """Return a tuple (interval, factor): with all benefits multiplied by ``factor`` a bulk breaks even.
-
     This factor, (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) with Z = ∫₀ᵘ(z−z∞), is least at u = ``interval``; B is the
     benefit of each of n records. It is 0 if the stale cost alone pays for the refreshes."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size

@@ -30,8 +30,7 @@ class IncomeTerms:
 
     ``gain`` G is what a correct copy is worth per time, compared with a wrong one. ``stale`` S is what a
     wrong copy costs per time. ``check`` K is the cost of a refresh, ``update`` U its additional cost after a
-    change.
-    """
+    change."""
 
     gain: Float64s
     stale: Float64s
@@ -109,7 +108,6 @@ VERDICT_TEXTS = {
 
 def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np.int8]:
     """Return the ``RefreshVerdict`` of each item: the first that applies.
-
     ``threshold`` is the gain up to which refreshing does not pay.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
@@ -124,7 +122,6 @@ def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np
 
 def describe_verdict(verdict: RefreshVerdict, break_even: float, ratio: float) -> str:
     """Return the verdict on one item as text, with the benefit above which refreshing pays (``break_even``).
-
     ``ratio`` is that benefit divided by the cost.
 
     >>> describe_verdict(RefreshVerdict.PAYS, 0.457, 0.457)

@@ -20,7 +20,6 @@ def best_total_refreshes(
     **options: Unpack[IncomeOptions],
 ) -> float:
     """Return the refreshes per time of all items together if each is refreshed at its best interval.
-
     ``count`` is the number of items of each kind. Razniewski 2016, §2: 3.8 refreshes in ten years for the
     addresses of Dr. Smith and Dr. Jones.
 

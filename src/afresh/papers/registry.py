@@ -28,7 +28,6 @@ def reproduce(
     names: Sequence[str] = (), histories: Sequence[ChangeLog] = (), records: Sequence[SearchRecords] = ()
 ) -> tuple[Report, ...]:
     """Return the reports of the named papers, in the order of ``names``, or of all papers if none is named.
-
     Figures that need recorded changes are made for each of the ``histories``, and figures that need
     searchable records for each of the ``records``.
 

@@ -26,7 +26,6 @@ _SLACK = 1e-9
 
 class CheckVerdict(Enum):
     """The result of comparing a recomputed number with the printed one.
-
     AGREES: with the printed number. DIFFERS: it agrees with a known correction. UNEXPLAINED: with neither."""
 
     AGREES = "agrees"
@@ -70,7 +69,7 @@ class Check:
 
     @property
     def reason(self) -> str:
-        """The reason for a known difference; the expected number if it is unexplained; empty if they agree."""
+        """The reason for a known difference, or the number expected otherwise; empty if they agree."""
         if self.verdict is CheckVerdict.DIFFERS and self.correction is not None:
             return self.correction.reason
         if self.verdict is CheckVerdict.AGREES:
@@ -87,7 +86,6 @@ class Check:
     @property
     def recomputed_text(self) -> str:
         """The recomputed number as text, with two more digits than the printed one.
-
         A fraction keeps its denominator.
 
         >>> Check("row (b)", "9/36", 0.25).recomputed_text, Check("NI", "16e3", 11350.39).recomputed_text
@@ -141,7 +139,6 @@ def row_checks(
     corrections: Mapping[Column, Correction] | None = None,
 ) -> tuple[Check, ...]:
     """Return the checks of one row of a printed table.
-
     ``printed`` are the row's cells, separated by spaces, ``recomputed`` the numbers of afresh. ``{}`` in
     ``name`` is replaced by the column. ``corrections`` are the known errors, by column.
 

@@ -85,7 +85,6 @@ class Campaign:
 
     def next_request(self) -> ProbeRequest | None:
         """Return the planned request with the largest expected gain; None when the round is over.
-
         It is over if all wanted records were returned, or the quota is spent."""
         if int(self.wanted.sum()) <= self._threshold or self._has_moved():
             self._plan()
@@ -122,7 +121,6 @@ class Campaign:
         over: bool = False,
     ) -> int:
         """Learn from the answer to a request; return how many wanted records it returned for the first time.
-
         ``found`` are the local records in the answer, ``total`` is the reported total. ``over`` says that the
         query has no more results, whatever total was reported."""
         self.requests += 1
@@ -166,7 +164,6 @@ class Campaign:
 
     def _plan(self) -> tuple[float, float]:
         """Fill the heap of planned requests; return a tuple (planned requests, bound).
-
         Without a quota, no plan needs fewer requests than the bound; with a quota, none gains more value."""
         if self._has_moved():
             self._find_candidates_again()

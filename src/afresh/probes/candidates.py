@@ -25,7 +25,6 @@ _SEED = 0x5EED  # for the random fingerprints by which equal results are found
 
 class ResultTotals(Protocol):
     """A function that estimates the number of results on the server of each query.
-
     A query is a row of ``sets``, with the numbers of its keywords; −1 stands for no keyword."""
 
     def __call__(self, sets: Ints) -> Float64s: ...
@@ -86,7 +85,6 @@ def find_candidates(
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
     """Return the sets of ``size`` keywords that at least two records contain and that may be candidates.
-
     All subsets of such a set with one keyword less must be in ``broader`` (as codes of ``_set_codes``)."""
     width = len(relation.keywords)
     known = SortedSet(broader)

@@ -42,7 +42,6 @@ _MOST_BRANCHED = 50_000  # for more records the integer program would take too l
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
     """The ``queries`` to read to the end, the records to look up by key, and the number of all requests.
-
     No choice of whole queries and look-ups covers all records with fewer than ``bound`` requests."""
 
     queries: Ints
@@ -123,7 +122,6 @@ class _CoveringProblem:
 
     def _prices(self, requests: float) -> tuple[Float64s, float]:
         """Return a tuple (multipliers, bound): the price of each record, and the best bound that they prove.
-
         Prices are from 0 to 1, the cost of a look-up. ``requests`` is the cost of the best cover so far."""
         prices = np.ones(self.tuples.width)
         share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
@@ -168,7 +166,6 @@ class _CoveringProblem:
 
 def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
     """Return queries chosen greedily, in the order of choice, while one gains more than as many look-ups.
-
     Row q of ``tuples`` holds the records that query q returns. ``values`` are the values of the records (1 by
     default). A look-up gains the value of one record for one request.
 

@@ -56,7 +56,6 @@ def record_change(
     old: Mapping[str, str], new: Mapping[str, str], fields: Mapping[str, Dissimilarity]
 ) -> float:
     """Return how much a record changed: the sum of the dissimilarities of its ``fields``.
-
     A field that only one of the two versions has counts as 1.
 
     >>> record_change({"price": "10", "stock": "3"}, {"price": "9"}, {"price": absolute, "stock": unequal})

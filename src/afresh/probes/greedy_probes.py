@@ -33,8 +33,7 @@ class Probe:
 
     ``tuples`` are the local records that it matches, ``new`` those that earlier queries do not cover.
     ``total`` is the number of its results on the server, ``requests`` the number of pages to read, and
-    ``expected`` the expected number of local records on these pages.
-    """
+    ``expected`` the expected number of local records on these pages."""
 
     keywords: tuple[int, ...]
     tuples: Ints
@@ -55,7 +54,6 @@ def greedy_probes(
     values: Floats | None = None,
 ) -> tuple[Probe, ...]:
     """Return the queries that Algorithm 2 of Yang et al. 2010 chooses, in the order of choice.
-
     ``values`` are the values w·F of refreshing the local records (1 by default), ``pool`` is the number of
     keywords to combine in each step, ``method`` is 1 (read all result pages) or 2 (read the first page).
 
@@ -91,7 +89,6 @@ def _most_efficient(
     relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _TotalsCache
 ) -> tuple[tuple[int, ...], float]:
     """Return a tuple (keywords, total) of the keyword, or pair of ``words``, with the largest efficiency.
-
     The efficiency is the value of the uncovered results, divided by the total of results on the server."""
     holds = np.zeros((len(words), relation.tuples))
     for place, word in enumerate(words.tolist()):

@@ -119,7 +119,6 @@ class KeywordIndex:
 
     def counts(self, sets: Ints) -> Ints:
         """Return how many records contain all keywords of each row of ``sets``; −1 stands for no keyword.
-
         Each record with the rarest keyword of a set is checked for the other keywords. So the work does not
         depend on the number of all records.
 
@@ -154,7 +153,6 @@ def index_relation(
     texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
 ) -> KeywordIndex:
     """Return the index of the local records; keywords are numbered in the sequence of their first occurrence.
-
     With ``scoped`` the server can search for a keyword in one column; otherwise it searches in all columns.
 
     >>> title = KeywordAttribute("title", str.split)

@@ -56,7 +56,6 @@ def plan_pages(
     candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
 ) -> PagePlan:
     """Return the greedy plan of at most ``quota`` requests; ``values`` are the values of the records.
-
     ``limit`` is the most results that the server returns for one query, over all pages.
 
     >>> from afresh.probes.postings import Postings
@@ -121,7 +120,6 @@ class _State:
 
     def bound(self, quota: int) -> float:
         """Return an upper bound on the gain of ``quota`` further requests: the sum of the largest gains now.
-
         Every unread page of a query counts like the next page, because later pages gain no more."""
         gains = np.concatenate((self.page_gains(), self._left))
         times = np.concatenate((self._pages - self._read, np.ones(len(self._left))))

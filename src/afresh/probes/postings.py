@@ -97,7 +97,6 @@ _ROOM_BITS = 4  # the table has 16 entries per member, so one test in 16 is fals
 
 class SortedSet:
     """A function that tests which of many numbers occur in an ascending array.
-
     A hash table rejects most numbers that do not occur in it; bisection checks the rest.
 
     >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 def round_length(queries: int, interval: float, pause: float = 0.0) -> float:
     """Return the time of one round: queries·interval + pause.
-
     ``interval`` is the time between two queries, ``pause`` the time after the last one. In Algorithm 1 of
     Yang et al. it is kI + τ.
 

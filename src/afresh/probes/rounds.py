@@ -37,9 +37,7 @@ class ServerStoppedError(Exception):
 
 class ProbeServer(Protocol):
     """A search server that answers one request at a time.
-
-    Keywords are given as numbers of the local ``KeywordIndex``. A ``ServerStoppedError`` ends the round.
-    """
+    Keywords are given as numbers of the local ``KeywordIndex``. A ``ServerStoppedError`` ends the round."""
 
     page_size: int
 
@@ -94,8 +92,7 @@ class ProbeStep:
 
     ``total`` is None if the server reported none. ``expected`` is what the request was expected to return,
     ``new`` the number of wanted records that it returned. ``cut`` says that the query ended before its
-    reported total. ``doubled`` are keys that occurred twice on the page.
-    """
+    reported total. ``doubled`` are keys that occurred twice on the page."""
 
     keywords: tuple[int, ...]
     key: str
@@ -114,7 +111,6 @@ def run_campaign(
     on_step: Callable[[int], None] = lambda _: None,
 ) -> tuple[ProbeStep, ...]:
     """Make requests until the campaign is done, and return them; ``keys`` are the keys of the local records.
-
     ``on_step`` is called after each request with the number of records still wanted."""
     places = {key: place for place, key in enumerate(keys)}
     steps: list[ProbeStep] = []
@@ -144,7 +140,6 @@ def run_probes(
     probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
 ) -> tuple[ProbeStep, ...]:
     """Read the result pages of each of the ``probes``, all or only the first ``pages``; return the requests.
-
     ``keys`` are the keys of the local records."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))

@@ -17,7 +17,6 @@ from afresh.values.arrays import ArrayLike, Floats, like_inputs, nonnegative
 
 def expected_lag(rate: ArrayLike, elapsed: ArrayLike) -> Floats:
     """Return ½λt², the expected sum, over missed changes, of the time since the change.
-
     λ is ``rate``, t the time since the last refresh (``elapsed``).
 
     >>> expected_lag([1.0, 2.0], 3.0)

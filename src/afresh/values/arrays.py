@@ -22,7 +22,6 @@ ArrayLike: TypeAlias = npt.ArrayLike
 
 def as_floats(name: str, given: ArrayLike) -> Floats:
     """Return ``given`` as a float array. float32 stays float32; every other type becomes float64.
-
     ``name`` names the array in the message of the ``InputError`` that is raised if it has no numbers.
 
     >>> as_floats("rate", [1, 2]).dtype, as_floats("rate", np.float32([1])).dtype
@@ -37,7 +36,6 @@ def as_floats(name: str, given: ArrayLike) -> Floats:
 
 def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Floats:
     """Return ``given`` as a float array; raise ``InputError`` if a number is below 0, NaN or infinite.
-
     ``infinite=True`` allows infinite numbers. ``name`` names the array in the error message.
 
     >>> nonnegative("rate", [1.0, -2.0])

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """A rule for waits: the first is ``first_s`` seconds, each next one ``factor`` times as long.
-
     A wait is at most ``longest_s`` seconds. It also stops growing after ``most_steps`` multiplications:
 
     >>> Backoff(60.0, 86400.0, most_steps=10).wait_s(100)
@@ -35,7 +34,6 @@ class Backoff:
 
     def wait_s(self, failures: int, *, jitter: float = 1.0) -> float:
         """Return the seconds to wait after ``failures`` consecutive failures; 0 failures count as 1.
-
         The wait is multiplied by ``jitter`` before it is limited to ``longest_s``."""
         steps = min(max(failures - 1, 0), self.most_steps)
         return min(self.first_s * self.factor**steps * jitter, self.longest_s)

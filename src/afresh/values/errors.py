@@ -26,7 +26,6 @@ from difflib import get_close_matches
 
 class AfreshError(Exception):
     """The base class of all errors of afresh. Its text is one line for people.
-
     ``exit_code`` is the exit status of a command that ends with this error."""
 
     exit_code = 1
@@ -55,7 +54,6 @@ class InputError(AfreshError, ValueError):
         column: str | None = None,
     ) -> None:
         """Build the message from the problem and its place.
-
         ``row`` is the number of the data row, from 1. ``line`` is its line in the file, by default row + 1;
         0 leaves the line out of the message."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
@@ -78,7 +76,6 @@ class OutputError(AfreshError):
 
 class ListingError(AfreshError):
     """One or more documents that list items (sitemaps, feeds) could not be read.
-
     ``problems`` maps the address of each one to its problem. ``new`` is the number of items that were added
     from the other documents.
 

@@ -63,8 +63,7 @@ class Item:
     ``polled_s`` is the time of the last successful poll, ``changed_s`` of the last change that a poll found;
     both are None before the first. ``due_s`` is the time of the next poll. ``polls`` is the number of all
     polls, ``failures`` the number of failed polls since the last successful one. ``problem`` describes the
-    last failure. ``version`` is the number of the newest copy, 0 while there is no copy.
-    """
+    last failure. ``version`` is the number of the newest copy, 0 while there is no copy."""
 
     id: int
     key: str

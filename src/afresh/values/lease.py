@@ -20,8 +20,7 @@ class Lease:
     ``polled_s`` is the time of the last successful poll, ``failures`` the number of failed polls since then.
     ``belief`` is what the policy has learned about the item's change rate; empty before the first poll.
     ``selector`` is the item's own selector; if it is empty, the source's selectors apply.
-    ``worker`` names the engine that holds the lease; empty for programs that fetch the item themselves.
-    """
+    ``worker`` names the engine that holds the lease; empty for programs that fetch the item themselves."""
 
     item_id: int
     key: str

@@ -40,7 +40,6 @@ class Leftovers:
     @contextmanager
     def process(self, number: int, *, leads_group: bool = False) -> Iterator[None]:
         """List the child process with the id ``number`` until the context ends.
-
         ``leads_group=True`` lists the whole process group that the process leads."""
         listed = self.process_groups if leads_group else self.processes
         listed.add(number)

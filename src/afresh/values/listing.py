@@ -19,8 +19,7 @@ class ListingEntry:
 
     ``mark`` identifies the version of the item (a date, an id); a new mark is a notice. ``modified_s`` is the
     stated time of the last change. ``prior_rate_per_s`` is the stated change rate (a sitemap's changefreq),
-    ``priority`` the stated importance, from 0 to 1. Both are claims of the publisher, used only as priors.
-    """
+    ``priority`` the stated importance, from 0 to 1. Both are claims of the publisher, used only as priors."""
 
     key: str
     mark: str = ""
@@ -31,7 +30,6 @@ class ListingEntry:
     @property
     def changed_by_s(self) -> float | None:
         """The latest possible time of the last change, in Unix seconds; None if the entry states no time.
-
         If ``mark`` is only a date, a month or a year, it is the end of that day, month or year.
 
         >>> ListingEntry("a", "1970-01-02", modified_s=86400.0).changed_by_s
@@ -51,7 +49,6 @@ _DATE_DAYS = {4: 366, 7: 31, 10: 1}  # days, by the length of a text: 2026, 2026
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The entries of one document. A ``complete`` document lists all items, so a missing item is gone.
-
     ``origin`` is the address of the document. ``again_after_s`` is how many seconds later it wants to be read
     again (a feed's ttl). ``problem`` describes an error in it; ``entries`` are those before the error."""
 
@@ -79,7 +76,6 @@ def compare_listing(
     before: Mapping[str, str], entries: Iterable[ListingEntry], *, complete: bool
 ) -> ListingChanges:
     """Compare the ``entries`` of a document with its previous entries, ``before`` (key → mark).
-
     A listing that is not complete (a feed, a partly read document) has no deaths. An entry without a mark can
     be a birth or a death, but never a notice.
 

@@ -20,8 +20,7 @@ class Allocation:
     ``gap``        a proven bound: no other plan exceeds the Σ w·F of this plan by more than ``gap``.
     ``freshness``  the weighted mean freshness of the copies, whatever the objective.
     ``age``        the weighted mean age; infinite if a changing item of weight > 0 is never refreshed.
-    ``dropped``    the number of changing items of weight > 0 that are not refreshed at this budget.
-    """
+    ``dropped``    the number of changing items of weight > 0 that are not refreshed at this budget."""
 
     frequency: Floats
     multiplier: float
@@ -40,8 +39,7 @@ class Income:
     refreshes. If no interval earns more than never refreshing, ``futile`` is True, ``interval`` is infinite
     and ``net_income`` is what the item earns without refreshes. ``reason`` explains the result.
     ``break_even`` is the benefit of a correct copy (money per time) above which refreshes pay;
-    ``break_even_ratio`` is ``break_even`` divided by the cost of a refresh.
-    """
+    ``break_even_ratio`` is ``break_even`` divided by the cost of a refresh."""
 
     interval: float
     net_income: float
@@ -59,8 +57,7 @@ class RateEstimate:
     ``rate`` is in changes per unit of the times passed in. The true rate lies between ``low`` and ``high``
     with the requested probability; ``high`` is infinite if every poll found a change and the method has no
     prior. ``polls`` is the number of polls after the first one, ``changes`` how many of them found a change.
-    ``method`` is the name of the estimator.
-    """
+    ``method`` is the name of the estimator."""
 
     rate: float
     low: float

@@ -17,7 +17,6 @@ Ids = npt.NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Version:
     """One version of an item's copy. The first version has ``number`` 1; ``size`` is in bytes.
-
     ``hash`` is the hash of the raw content, ``normal_hash`` of the normalised content."""
 
     item_id: int
@@ -44,8 +43,7 @@ class PolicyColumns:
     ``source`` and ``group`` are numbers that stand for names; ``status`` is the position in ``STATUSES``.
     ``polled_s`` and ``prior_rate_per_s`` are NaN if unknown. ``beliefs`` is one string of bytes with the
     stored beliefs of all items, one after the other; ``belief_size`` is the size of each in bytes. If all n
-    beliefs have the same size, ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them at once.
-    """
+    beliefs have the same size, ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them at once."""
 
     id: Ids
     source: Ids
@@ -74,7 +72,6 @@ class PolicyColumns:
 @dataclass(frozen=True, slots=True)
 class ObservationColumns:
     """Observations as arrays, sorted by item and time, with the fields of ``Observation``.
-
     ``modified_s`` and ``count`` are NaN if unknown."""
 
     item_id: Ids
@@ -92,7 +89,6 @@ class ObservationColumns:
 @dataclass(frozen=True, slots=True)
 class Event:
     """A change that is to be reported to the hooks of its source.
-
     ``attempts`` is the number of deliveries that were started, including the current one."""
 
     id: int
@@ -108,7 +104,6 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A hint that an item changed. A committed poll whose lease began after ``time_s`` removes the notice.
-
     ``number`` increases with every hint; ``count`` is the number of hints that were merged into this one."""
 
     number: int
@@ -138,7 +133,6 @@ def minute_of(time_s: float) -> int:
 @dataclass(frozen=True, slots=True)
 class Edits:
     """The items that users changed or removed since an earlier edit. ``number`` is that of the latest edit.
-
     ``complete`` is False if the store no longer has all edits since then, so that ``item_ids`` lacks some."""
 
     number: int
@@ -159,7 +153,6 @@ class Worker:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The exclusive right of one worker, until ``until_s``, to send requests to a group or to do one task.
-
     ``name`` names the group or the task."""
 
     name: str
@@ -178,7 +171,6 @@ class RequestWindow:
 @dataclass(frozen=True, slots=True)
 class StoreStats:
     """The numbers of what a store holds, and its sizes in bytes.
-
     ``contents`` is the number of different contents, ``content_bytes`` their size, and ``stored_bytes`` their
     size after compression. ``file_bytes`` is the size of the whole store, ``free_bytes`` its unused part."""
 

@@ -33,10 +33,8 @@ CELLS = int(LAST * CELLS_PER_UNIT)
 @cache
 def phi_table() -> Float64s:
     """Return the table of H(s) = s/Φ: an array with the rows c₀, c₁, c₂, c₃ and a column for each cell of s.
-
     In a cell H = c₀ + c₁t + c₂t² + c₃t³, with t from 0 to 1. The coefficients follow from H and its slope
-    H' = (1 − s²(1+Φ)/Φ²)/Φ at both ends of the cell. The module's docstring explains s and Φ.
-    """
+    H' = (1 − s²(1+Φ)/Φ²)/Φ at both ends of the cell. The module's docstring explains s and Φ."""
     s = np.arange(1, CELLS + 1) / CELLS_PER_UNIT
     ratio = ratio_at(s * s / 2)
     values = np.append(1.0, s / ratio)
@@ -49,7 +47,6 @@ def phi_table() -> Float64s:
 
 def ratio_at(log_rest: Float64s) -> Float64s:
     """Return Φ(y), the changes per refresh at which the marginal freshness is y, for y = 1 − e^{−L}.
-
     The argument is ``log_rest`` = L > 0 instead of y, because y is rounded to 1 from L = 37 on.
 
     >>> ratio_at(np.array([0.5, 1000.0])).round(6)
@@ -67,7 +64,6 @@ def ratio_at(log_rest: Float64s) -> Float64s:
 
 def inverse_phi(log_rest: Float64s) -> Float64s:
     """Return 1/Φ(y), the refreshes per change, from the table; accurate to 1e−12 up to L = −ln(1−y) = 38.
-
     The argument is ``log_rest`` = L > 0.
 
     >>> inverse_phi(np.array([0.76606])).round(4)  # y = 0.5352, where items are refreshed most often
@@ -92,7 +88,6 @@ _NEAR = 3.0  # from this L on, 1−y is computed from the distance to the edge
 @dataclass(frozen=True, slots=True)
 class Cutoff:
     """The price ``edge`` above which items are dropped. The price of an item is cost·rate/weight.
-
     Items exactly at the edge have ``ratio`` changes per refresh, ∞ if they are dropped too."""
 
     edge: float
@@ -131,7 +126,6 @@ class Cutoff:
 
 def freshness_at(y: Float64s, inverse: Float64s) -> Float64s:
     """Return the freshness (1−e^{−r})/r from y = g(r) and ``inverse`` i = 1/r, as i(1+y·i)/(1+i); 0 if i = 0.
-
     g is ``model.curves.g``. This form needs no exponential, which would be slow.
 
     >>> freshness_at(np.array([0.5351534]), np.array([1 / 1.7933])).round(4)

@@ -145,10 +145,8 @@ class Histogram:
 
     def _measure(self, edge: float, stretches: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
         """Return a tuple (prices, weights) of a few points that stand for all items below the edge.
-
         They are the nodes of Gauss quadrature: one in price ranges that are short compared with their
-        distances from 0 and from the edge, eight in the part below the edge of ranges near it, else two.
-        """
+        distances from 0 and from the edge, eight in the part below the edge of ranges near it, else two."""
         middle, half = stretches
         distance = edge - middle
         near = (half >= 0.02 * np.abs(distance)) & (half > 0)
@@ -168,7 +166,6 @@ class Histogram:
 
     def solve(self, budget: float, near: Cutoff | None = None) -> Cutoff:
         """Return the cut-off at which the plan spends ``budget``; at least one item must have a bin.
-
         The search begins at the cut-off ``near``, if it is given."""
         least = float(self.start.view(np.float64)[0])
         if budget == 0:
@@ -190,7 +187,6 @@ class Histogram:
 
     def _split_edge(self, edge: float, budget: float) -> Cutoff:
         """Return the cut-off if the spend jumps at ``edge``, where many items have the same price.
-
         These items share the budget that the cheaper items leave."""
         middle, half = self._stretches()
         at = np.flatnonzero((half == 0) & (middle <= edge) & (middle > edge * (1 - 1e-8)))
@@ -203,7 +199,6 @@ class Histogram:
 
     def window(self, edge: float, budget: float) -> PriceWindow | None:
         """Return the range of prices at the edge that must be counted again in narrower bins.
-
         It is None if the spend of the bins at the edge is negligible."""
         low, high = self.start, self.start + (1 << self.shift)
         place = item_columns.double_to_bits(edge)

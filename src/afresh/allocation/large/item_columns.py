@@ -132,7 +132,6 @@ def bits_to_double(bits: int) -> float:
 @dataclass(frozen=True, slots=True)
 class PriceWindow:
     """A range of prices, divided into ``rows`` bins of 2^``shift`` doubles.
-
     Bin k holds the prices whose bits, shifted right by ``shift``, are ``first`` + k."""
 
     shift: int

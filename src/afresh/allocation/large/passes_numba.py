@@ -121,7 +121,6 @@ def _fill_table(rates, weights, costs, shift, first, table):  # type: ignore[no-
 @_compile
 def _exclude_zeros(rate, weight, x):  # type: ignore[no-untyped-def]
     """Give items of rate or weight 0 an infinite price x, which has no bin.
-
     Returns a tuple (static, unweighted, static weight): the items of rate 0, others of weight 0, and Σw of
     the static ones."""
     zeros, static, unweighted, static_weight = 0, 0, 0, 0.0
@@ -210,7 +209,6 @@ def _write_blocks(rates, weights, costs, out, place, scale, with_age, table):  #
 @_compile
 def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
     """Set s to √(2L) with L = −ln(1−y), for every item; y is multiplier·price.
-
     With 1−y = 2ᵏm and m near 1, L = −k·ln 2 + 2·artanh((1−m)/(1+m)). For k = 0 the numerator is y itself,
     which is exact for small y."""
     bits = s.view(np.int64)
@@ -230,7 +228,6 @@ def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
 @_compile
 def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
     """Set h to s/Φ for every item below the cut-off price (``rest`` > 0), interpolated in ``table``.
-
     h is 0 for items above that price (dropped), and s·``at_edge`` for items exactly at that price."""
     for j in range(size):
         position = min(s[j] * _CELLS_PER_UNIT, _LAST)

@@ -17,7 +17,6 @@ _FAR = 1e100  # later times count as infinite; the cube of this one is still fin
 @dataclass(frozen=True, slots=True, eq=False)
 class Empirical:
     """A decay z given by points (time, z): constant up to the next point or, with ``linear``, linear.
-
     After the last point z is constant. If no point has time 0, (0, 1) is added. All items have the same z.
 
     >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
@@ -163,7 +162,6 @@ class _Pieces:
 
 def kaplan_meier(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> tuple[Float64s, Float64s]:
     """Return a tuple (times, S): the lifetimes that ended, and the share of lifetimes longer than each.
-
     A lifetime that has not ``ended`` counts up to the time when it was last observed (Kaplan & Meier 1958).
 
     >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])

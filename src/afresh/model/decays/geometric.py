@@ -45,7 +45,6 @@ class Geometric:
 
     def shortest_interval(self, gain: ArrayLike) -> Float64s:
         """Return the shortest time t with self.gain(t) ≥ ``gain`` > 0, a multiple of ``step``; ∞ if none.
-
         The gain jumps at every step, so a search over t would need about sixty evaluations. The formula for n
         steps is smooth if n may be any real number, and a search over n needs ten evaluations.
 
@@ -145,7 +144,6 @@ class Geometric:
 
     def _drop(self, n: Float64s) -> Float64s:
         """Return Σ_{i<n} (qⁱ−q^n)/p with q = 1−p, without cancellation.
-
         With v = n·α it is [g(v) + v·e^{−v}·(1−p/α)]/p², where both terms are positive; g is ``curves.g``."""
         v = np.minimum(self._exponent(n), 800.0)
         return (curves.g(v) + v * np.exp(-v) * _gap(self._safe)) / self._safe**2

@@ -18,7 +18,6 @@ _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Lomax:
     """The decay z(t) = (1+t/b)^{−a}, the mean of e^{−λt} over rates λ with the distribution Gamma(a, b).
-
     ``shape`` is a, from 1e−5 to 1e30, and ``scale`` is b; with an infinite b nothing ever changes.
 
     >>> Lomax(2.0, 1.0).survival([0.0, 1.0]), float(Lomax(3.0, 1.0).total())
@@ -113,10 +112,8 @@ class Lomax:
         far: Callable[[Float64s], Float64s],
     ) -> Float64s:
         """Return tᵖ·∫₀¹ density(u, xu, a)du if x·max(a, 1) < 1, else ``far(t)``; x is t/b and p ``power``.
-
         Both are the same quantity. ``far`` is its closed form, which loses digits by cancellation for small
-        x. The integral is computed by Gauss–Legendre quadrature.
-        """
+        x. The integral is computed by Gauss–Legendre quadrature."""
         t, a, x = as_times(t), self.shape, self._relative(t)
         near = x * np.maximum(a, 1.0) < 1
         small = np.where(near, x, 0.0)

@@ -16,7 +16,6 @@ def check_parameter(
     name: str, given: ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
     """Return ``given`` as a float64 array; raise ``InputError`` if a number is outside [low, high].
-
     ``name`` names the parameter in the message. ``infinite=True`` allows infinite numbers.
 
     >>> check_parameter("shape", [0.5, 2.0], low=1.0)

@@ -30,7 +30,6 @@ class RateDecay:
 
 class Exponential(RateDecay):
     """The decay z(t) = e^{−λt} of Poisson changes: they happen at the rate λ, independently of each other.
-
     A copy refreshed λ times per time is correct 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
 
     >>> round(float(Exponential(1.0).integral(1.0)), 2)
@@ -72,10 +71,8 @@ class Exponential(RateDecay):
         lead: Callable[[Float64s], Float64s],
     ) -> Float64s:
         """Return curve(x)/λᵖ at x = λt; p is ``power``.
-
         For x < 1 it is computed as tᵖ·(curve(x)/xᵖ), so that neither a tiny rate nor an infinite time causes
-        0/0. ``lead`` is the first term of the power series of curve(x)/xᵖ.
-        """
+        0/0. ``lead`` is the first term of the power series of curve(x)/xᵖ."""
         t = as_times(t)
         rate = np.where(self.rate > 0, self.rate, 1.0)
         x = multiply_by_rate(t, self.rate)
@@ -90,7 +87,6 @@ class Exponential(RateDecay):
 
 class Linear(RateDecay):
     """The decay z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
-
     If every address becomes wrong within ten years (λ = 1/10), an address that is refreshed every five years
     is correct 75 % of the time (Razniewski 2016, §2).
 
@@ -146,7 +142,6 @@ _TERMS = range(1, 21)  # at v = 1 the first omitted term is below 1e−19
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Weibull(RateDecay):
     """The decay z(t) = e^{−v} with v = (λt)^k, for a shape k from 0.02 to 100; k = 1 is exponential decay.
-
     With a = 1/k and γ the lower incomplete gamma function, ∫₀ᵗ z = a·γ(a, v)/λ, ∫₀ᵗ s·z = a·γ(2a, v)/λ².
 
     >>> round(float(Weibull(1.0, 2.0).total()), 6), round(math.sqrt(math.pi) / 2, 6)

@@ -25,7 +25,6 @@ from afresh.values.results import Allocation
 
 def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fraction:
     """Return the days of freshness gained per day by the refreshes of Table 4.
-
     Element i changes ``rates[i]`` times and is refreshed ``frequencies[i]`` times a day.
 
     >>> expected_benefit([9, 1], [7, 3]) == Fraction(41, 72)  # row (i), the best of ten refreshes
@@ -38,7 +37,6 @@ def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fracti
 
 def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
     """Return the refreshes per day of each element with the highest benefit, if they add up to ``total``.
-
     The benefit of an element is concave in its refreshes. So it is optimal to give one refresh after the
     other to the element that gains most from it. Of two equal gains the earlier element is chosen.
 
@@ -103,10 +101,8 @@ FIVE_BUDGET = 5.0
 
 def web_plan(policy: str, objective: str) -> Allocation:
     """Return the plan of Table 6 for the pages of Fig. 12, with a budget of one refresh per page and month.
-
     Rates and frequencies are per day. The plan has one item for each class of pages. The weight and the cost
-    of this item are the share of all pages that are in the class.
-    """
+    of this item are the share of all pages that are in the class."""
     rates, budget = 1 / INTERVALS_DAYS, 1 / MONTH_DAYS
     return allocate(rates, budget, weights=SHARES, costs=SHARES, policy=policy, objective=objective)
 

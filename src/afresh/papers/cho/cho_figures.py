@@ -179,7 +179,6 @@ def _figure_12() -> PaperFigure:
 
 def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> FreshnessCourse:
     """Return the freshness (1 or 0) and the age of one copy at the times ``t``.
-
     ``changes`` and ``refreshes`` are times. The copy is fresh at time 0. A refresh at the time of a change
     finds the change.
 
@@ -212,7 +211,6 @@ class ChangeLog:
 
 def figure_11(history: ChangeLog) -> PaperFigure:
     """Return the figure of the times between two changes, for items that change every 10 days on average.
-
     If there are fewer than 100 such times, items that change every 20, 40, 80 or 5 days are used.
 
     >>> rng = np.random.default_rng(1)

@@ -149,7 +149,6 @@ def gamma_freshness(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
 ) -> Any:
     """Return the mean freshness of a database whose rates have a Gamma distribution with mean ``rate``.
-
     ``frequency`` is the mean frequency of refreshes. ``delta`` is the standard deviation of the rates over
     their mean, from 0 to 300. For delta = 1 the result is ln(1+r)/r, with r = rate/frequency.
 
@@ -165,7 +164,6 @@ def gamma_freshness(
 
 def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
     """Return the mean age in a database whose rates have a Gamma distribution with mean ``rate``.
-
     The arguments are those of ``gamma_freshness``. For delta = 1 the result is T[½ + 1/r − (1+r)ln(1+r)/r²],
     with r = rate/frequency and T = 1/frequency.
 
@@ -188,7 +186,6 @@ def _gamma_world(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
     """Return a tuple (checked arguments, r, δ², decay) with r = rate/frequency and δ = ``delta``.
-
     The decay is E[e^{−Λt}] for Gamma distributed rates Λ of mean r, with the time in units of 1/frequency."""
     one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)

@@ -28,7 +28,6 @@ def net_income(
     **options: Unpack[IncomeOptions],
 ) -> Any:
     """Return the net income per unit of time of items that are refreshed every ``interval``; ∞ means never.
-
     Example 3 of the paper: a 40-year-old doctor's address, refreshed every two years.
 
     >>> round(net_income(2.0, 0.163, 1.0, 1.0), 2)

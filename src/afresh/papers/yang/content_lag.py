@@ -163,7 +163,6 @@ def figure_2(lag: Mapping[str, Float64s]) -> PaperFigure:
 
 def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
     """Return the mean content lag after each step of one method.
-
     The changes of a step happen in its middle, and its queries are sent at its end."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)
@@ -187,7 +186,6 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
 
 def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
     """Return the content lag at the end of a round of k queries, Σ a_q (k − x_q)² (Eqn. 4).
-
     a_q is in ``coefficients``, and x_q in ``places`` (from 1; a query at place 0 is not sent).
 
     >>> lag_after_round([0.375, 0.875], [1, 2])  # the least of the paper's Table 3
@@ -200,7 +198,6 @@ def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
 
 def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64s:
     """Return a_q = A_q I²/(2|L|) of each query q: its coefficient in the lag at the end of a round.
-
     A_q is in ``group_sums``, I is the ``interval`` between two queries, and |L| is the number of records.
 
     >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
@@ -220,7 +217,6 @@ def best_order(group_sums: ArrayLike) -> Ints:
 
 def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
     """Return the content lag at the end of a round in the best sequence, divided by the round's length.
-
     ``interval`` is the time between two queries, ``tuples`` the number of records.
 
     >>> lag_per_time([3.0, 7.0], tuples=4, interval=1.0)

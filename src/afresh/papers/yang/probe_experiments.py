@@ -100,7 +100,6 @@ def _topic_experiment(records: SearchRecords) -> _Experiment:
 
 def _circle_experiment(records: SearchRecords) -> _Experiment:
     """Return the experiment with papers of the most prolific author and co-authors.
-
     They replace the papers of an institution, which the paper uses."""
     names = [{name.strip() for name in text.split(";") if name.strip()} for text in records.texts["authors"]]
     prolific = Counter(name for row in names for name in row).most_common(1)
@@ -213,7 +212,6 @@ class ProbeQuality:
 
 def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
     """Return the quality of ``probes`` on a relation of ``tuples`` records.
-
     A probe q covers each record that it matches with probability p_q, the expected number of records that it
     returns over the number that it matches. So a record is covered with probability 1 − Π_q (1 − p_q).
 

@@ -33,7 +33,6 @@ RANGES_OF_SEVEN = (
 
 def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
     """Return the expectation of the estimate r̂ = −ln((n−X+a)/(n+a)) from n = ``polls`` polls.
-
     X of the polls find a change; ``r`` is the true number of changes per polling interval. Zhang 2007, Table
     1, r = 1, n = 3: E[r̂]/r is 0.9515 for a = 0.5 and 1.0212 for a = 0.4.
 
@@ -47,7 +46,6 @@ def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
     """Return the relative bias E[r̂]/r − 1 of the estimate r̂ from n = ``polls`` polls.
-
     At r = 0 it is the limit n·ln((n+a)/(n−1+a)) − 1 (c₁ in the paper).
 
     >>> round(bias(2.0, 3, 0.4), 4)
@@ -63,7 +61,6 @@ def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
     """Return σ/r, the standard deviation of the estimate r̂ relative to r; it grows like 1/√r towards r = 0.
-
     The paper writes σ²/r, but its bound of 60 % holds for σ/r.
 
     >>> round(spread(1.0, 7, 0.4), 3)
@@ -79,7 +76,6 @@ def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 def exact_a(polls: int) -> float:
     """Return the parameter a for which the estimate r̂ has no bias at small r (Zhang 2007, §2.2).
-
     For n = ``polls`` it is (n−(n−1)e^{1/n})/(e^{1/n}−1) = 1/(e^{1/n}−1) − (n−1), and falls to 1/2 as n grows.
     From n = 8 on the Bernoulli series is used, because the difference of two large numbers loses digits.
 
@@ -95,7 +91,6 @@ def exact_a(polls: int) -> float:
 
 def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 0.05, most: int = 500) -> int:
     """Return the least number of polls with which |bias| < ``tolerance`` for every r in [low, high].
-
     r is the number of changes per polling interval. Zhang 2007, §3 states 3, 7 and 35 polls for r up to 1, 2
     and 4. The exact numbers are 5, 6 and 35: with 3 polls r̂ is 6.4 % too high at r = 0.44.
 

@@ -35,8 +35,7 @@ _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 class SaaRuns:
     """The results of SAA for each page: the estimated rate, the polls (including the first one), the time
     that they took, and the verdict: ``estimated``, ``at least``, ``at most``, or ``unfinished`` after
-    ``most_polls``.
-    """
+    ``most_polls``."""
 
     rate: Float64s
     polls: Ints
@@ -70,7 +69,6 @@ def simulate_saa(
     most_polls: int = 200,
 ) -> SaaRuns:
     """Run SAA, starting at the polling frequency ``guess``, on one page with Poisson changes per rate.
-
     ``fastest`` is the highest polling frequency. ``paper`` chooses the paper's own rules instead of ours. A
     run ends after ``most_polls`` polls.
 
