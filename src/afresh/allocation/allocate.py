@@ -33,7 +33,7 @@ POLICIES = ("optimal", "uniform", "proportional")
 
 def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
     """Return the frequencies of the policy uniform or proportional, up to a common factor.
-    Raise ``UsageError`` if the problem has bounds or caps, which these policies ignore."""
+    Raise ``UsageError`` if the problem has bounds or caps, which these policies cannot respect."""
     if problem.lower is not None or problem.upper is not None or problem.caps is not None:
         raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")
     return np.ones_like(problem.rate) if policy == "uniform" else problem.rate

@@ -38,7 +38,9 @@ _MANY = 4096  # from so many items on, the histogram saves more time than it tak
 
 @dataclass(frozen=True, slots=True)
 class OptimalPlan:
-    """The frequencies of the optimal plan, the multiplier of the budget and the price m_h of each group.
+    """The frequencies of the optimal plan, and its multiplier, the price of a unit of budget.
+
+    ``group_price`` is the price at which a group spends exactly its cap (m_h of the module's docstring).
     ``best`` are the frequencies that are best at these prices. They differ from ``frequency``, which spends
     the whole budget, by rounding errors and where the spend jumps."""
 
@@ -70,7 +72,7 @@ def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
 def optimality_gap(
     problem: AllocationProblem, frequency: Float64s, budget: float, optimum: OptimalPlan
 ) -> float:
-    """Return a bound: no plan exceeds the plan ``frequency`` in Σ w·V by more; about 0 at the optimum.
+    """Return a number such that no plan exceeds the plan ``frequency`` in Σ w·V by more than it.
 
     w is the weight and V the value of an item. Let μ ≥ 0 be the price of the budget B and m_h the price of
     group h. An item pays m = max(μ, m_h), and ν_h = max(0, m_h − μ). By weak duality every feasible plan has
@@ -134,9 +136,9 @@ def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
 
 
 def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
-    """Return a tuple (problem, prices): the problem with caps as upper bounds, and m_h of each group.
-    ``most`` is the plan at price 0. A group that stays below its cap even then has the price m_h = 0. A group
-    whose lower bounds already spend its cap has an infinite price."""
+    """Return a tuple (problem, prices): the problem with caps turned into upper bounds, and the price at
+    which each group spends exactly its cap. ``most`` is the plan at price 0. A group that stays below its cap
+    even then has the price 0. A group whose lower bounds already spend its cap has an infinite price."""
     if problem.caps is None:
         return problem, np.zeros(0)
     caps = problem.caps

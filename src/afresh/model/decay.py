@@ -60,7 +60,7 @@ class Decay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """How a named decay is made of rates and a shape. ``example`` is a usual shape, None if it has none."""
+    """A function that makes a decay from rates and a shape; ``example`` is a usual shape, None if none."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None
@@ -78,9 +78,8 @@ DECAYS: dict[str, Factory] = {
 def decay_from(spec: str, rate: ArrayLike) -> Decay:
     """Return the decay named by ``spec``: exponential, linear, weibull:SHAPE, lomax:SHAPE or geometric.
 
-    ``rate`` is the change rate of each item right after a refresh. For weibull it is the rate at which
-    z(1/rate) = 1/e instead. For geometric, each time step of length 1 has a change with probability
-    1−e^{−rate}.
+    ``rate`` is the change rate of each item right after a refresh. But for weibull it is the number with
+    z(1/rate) = 1/e, and for geometric a step of length 1 has a change with probability 1−e^{−rate}.
 
     >>> round(float(decay_from("weibull:2", 1.0).survival(1.0)), 4)
     0.3679

@@ -80,8 +80,8 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
 
     ``rate`` is in changes and ``frequency`` in refreshes per unit of time; ``order`` is one of ``ORDERS``. An
     item that never changes has freshness 1; an item that changes and is never refreshed has freshness 0. If
-    both are equal, a copy is correct 63 % of the time in fixed order, 30 % more than in purely random order
-    (Cho & Garcia-Molina 2000, §4).
+    rate and frequency are equal, a copy is correct 63 % of the time in fixed order, 30 % more than in purely
+    random order (Cho & Garcia-Molina 2000, §4).
 
     >>> [round(freshness(1.0, 1.0, order), 4) for order in ("fixed", "random", "memoryless")]
     [0.6321, 0.6004, 0.5]
@@ -112,8 +112,8 @@ def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """Return the mean age of a copy, in the time unit of the rates; a float for scalars, else an array.
 
     ``rate`` is in changes and ``frequency`` in refreshes per unit of time; ``order`` is one of ``ORDERS``. An
-    item that changes and is never refreshed has an infinite age. If both are equal, the age in fixed order is
-    "one fourth" of the age in purely random order (Cho & Garcia-Molina 2000, §4).
+    item that changes and is never refreshed has an infinite age. If rate and frequency are equal, the age in
+    fixed order is "one fourth" of the age in purely random order (Cho & Garcia-Molina 2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264

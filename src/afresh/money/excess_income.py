@@ -148,15 +148,15 @@ def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
 
 
 def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return (K + U·turning_term(u))/(G·gain(u)), with the terms G, K, U; above 1 a longer u earns more."""
+    """Return (K + U·turning_term(u))/(G·gain(u)), G, K, U of ``terms``; above 1 a longer u earns more."""
     owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
     return ratio_of(owed, terms.gain * decay.gain(u))
 
 
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
     """Return a tuple (shortest, longest): the range of intervals to search for each of ``items`` items.
-    After the shortest time hardly any item has changed; after the longest all have that ever change. Both are
-    1 for items that never change.
+    After the shortest time hardly any item has changed; after the longest time, all items that ever change
+    have changed. Both are 1 for items that never change.
 
     >>> time_range(Exponential([2.0, 0.0]), 2)
     (array([5.e-13, 1.e+00]), array([20.,  1.]))

@@ -54,7 +54,7 @@ from afresh.values.arrays import Bools, Float64s
 
 
 def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval for z = e^{−λt}: Φ(λK/(G−λU))/λ, with the terms G, K, U and the rate λ.
+    """Return the best interval for z = e^{−λt}: Φ(λK/(G−λU))/λ, with G, K and U of ``IncomeTerms``.
     Razniewski 2016, Example 4, 25-year-olds: every 3.38 years, for a net income of 0.21.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
@@ -73,7 +73,7 @@ def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval for z = max(1−λt, 0): √(2K/(λG)), with the terms G and K and the rate λ.
+    """Return the best interval for z = max(1−λt, 0): √(2K/(λG)), with G and K of ``IncomeTerms``.
     The threshold is the gain G that solves G = √(2λKG) + λU. Razniewski 2016, §2, Dr. Smith's address:
 
     >>> one, none = np.array([1.0]), np.array([0.0])
@@ -95,8 +95,8 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
     """Return the best interval for z = (1−p)^⌊t/s⌋: whole steps of length s or, with update costs, just less.
-    With the terms K and U, the threshold is the least (K + U(1−q^{j−1}))·p/(s(1−q^j)) for whole numbers j of
-    steps and q = 1−p. It is reached at j = 1 or ∞.
+    The threshold is the least (K + U(1−q^{j−1}))·p/(s(1−q^j)) over whole numbers j of steps, with q = 1−p and
+    K, U of ``IncomeTerms``. It is reached at j = 1 or ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))

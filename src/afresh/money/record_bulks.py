@@ -62,7 +62,7 @@ class RecordBulks:
         return self.surplus(u, self.items.terms.gain) / u
 
     def higher(self, one: Float64s, other: Float64s) -> Float64s:
-        """Return for each bulk that of two refresh intervals which earns more."""
+        """Return, for each bulk, whichever of two refresh intervals earns more."""
         return np.where(self.excess(one) > self.excess(other), one, other)
 
     def cost_to_gain(self, u: Float64s) -> Float64s:

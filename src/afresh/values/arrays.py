@@ -22,7 +22,7 @@ ArrayLike: TypeAlias = npt.ArrayLike
 
 def as_floats(name: str, given: ArrayLike) -> Floats:
     """Return ``given`` as a float array. float32 stays float32; every other type becomes float64.
-    ``name`` names the array in the message of the ``InputError`` that is raised if it has no numbers.
+    ``name`` names the array in the message of the ``InputError`` for what cannot be read as numbers.
 
     >>> as_floats("rate", [1, 2]).dtype, as_floats("rate", np.float32([1])).dtype
     (dtype('float64'), dtype('float32'))

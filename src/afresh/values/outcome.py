@@ -18,7 +18,7 @@ _LATEST_S = 9e9  # the year 2255; from 2^53 µs on, a float no longer holds ever
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of polls: requests, bytes received, seconds that the requests took, and money (set prices).
+    """The cost of polls: requests, bytes received, seconds that the requests took, and money for them.
 
     >>> Spent(requests=1, bytes=200) + Spent(requests=1, seconds=0.5)
     Spent(requests=2, bytes=200, seconds=0.5, money=0.0)

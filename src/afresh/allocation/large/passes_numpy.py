@@ -23,7 +23,7 @@ build_histogram = Histogram.from_columns
 
 def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
     """Write the frequency scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
-    ``cutoff`` explains Φ and y. ``scale`` is nearly 1; it makes the spend meet the budget.
+    The module ``cutoff`` explains Φ and y. ``scale`` is nearly 1; it makes the spend meet the budget.
 
     >>> frequency = np.empty(2)
     >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped

@@ -32,7 +32,7 @@ class Lomax:
         object.__setattr__(self, "scale", check_parameter("scale", scale, low=1e-300, infinite=True))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return (1+t/b)^{−a}, the probability that a copy is correct at the time t after its refresh."""
+        """Return (1+t/b)^{−a} (shape a, scale b), the probability that a copy is correct after the time t."""
         return np.exp(-self.shape * np.log1p(self._relative(t)))
 
     def integral(self, t: ArrayLike) -> Float64s:

@@ -70,7 +70,7 @@ def simulate_saa(
 ) -> SaaRuns:
     """Run SAA, starting at the polling frequency ``guess``, on one page with Poisson changes per rate.
     ``fastest`` is the highest polling frequency. ``paper`` chooses the paper's own rules instead of ours. A
-    run ends after ``most_polls`` polls.
+    run makes at most about ``most_polls`` polls.
 
     >>> runs = simulate_saa(np.full(20_000, 1.0), 1.0, np.random.default_rng(1))
     >>> round(float(np.mean(runs.rate)), 2)
