@@ -51,10 +51,8 @@ class Policy(Protocol):
 
     def next(self, now: float, k: int) -> Ints:
         """Return the numbers of k distinct items to poll at time ``now``, the most urgent first.
-
         Fewer than k are returned if there are fewer items or if caps forbid more, and none while polling is
-        not allowed.
-        """
+        not allowed."""
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn from one poll of each of these distinct items.
@@ -64,9 +62,7 @@ class Policy(Protocol):
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Learn from notices that items changed. ``items`` has one entry for each notice.
-
-        ``now`` is the time of the notices, and ``source`` the name of the sitemap, feed, … that sent them.
-        """
+        ``now`` is the time of the notices, and ``source`` the name of the sitemap, feed, … that sent them."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """Add new items, whose copies are made at time ``now``; return their numbers."""
@@ -324,9 +320,7 @@ class PolicyItems:
 
     def pick(self, now: float, k: int, most_urgent: Callable[[int], Ints]) -> Ints:
         """Return up to k items to poll, or none while polling is not allowed.
-
-        ``most_urgent(n)`` returns the n most urgent items. Those that their caps forbid are left out.
-        """
+        ``most_urgent(n)`` returns the n most urgent items. Those that their caps forbid are left out."""
         if k <= 0 or (self.open_time is not None and not self.open_time.is_open(now)):
             return np.zeros(0, dtype=np.int64)
         if self.caps is None:

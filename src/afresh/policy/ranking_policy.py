@@ -79,9 +79,7 @@ class IntervalPolicy(RankingPolicy):
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
         """Return the next due times of items polled at ``now``.
-
-        When this is called, ``items.last_poll`` still holds the times of the polls before.
-        """
+        When this is called, ``items.last_poll`` still holds the times of the polls before."""
         raise NotImplementedError
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
