@@ -30,7 +30,6 @@ Label: TypeAlias = Hashable | None
 
 def families_of(names: Sequence[str]) -> Ints:
     """Return the families of each item, with a row per name and a column per kind of family.
-
     The columns are: same first words, same directory, same path in another top directory.
 
     >>> words, directory, same_path = families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).T

@@ -20,7 +20,6 @@ from afresh.values.errors import InputError
 @dataclass(frozen=True, slots=True)
 class OpenTime:
     """The periods in which polling is allowed: period j is from ``opens[j]`` until before ``closes[j]``.
-
     They are sorted and do not overlap. Cho & Garcia-Molina 2000, §3, call them synchronization points.
 
     >>> nights = OpenTime.of([0.0, 24.0], [6.0, 30.0])
@@ -182,7 +181,6 @@ def largest(value: Float64s, k: int) -> Ints:
 @dataclass(slots=True)
 class CapAllowances:
     """What each group of items may spend on polls now, within its cap on the cost per time (token buckets).
-
     Item i is in group ``group[i]``; groups whose number is not below the length of ``cap`` have no limit. The
     ``allowance`` of a group grows with time at the speed of its cap, and the costs of its polls are
     subtracted. It never exceeds what was added since the last call (at time ``at``), or the cost of the
@@ -243,7 +241,6 @@ ATTEMPTS = 4
 
 class PolicyItems:
     """The weights, costs, times of the last polls and caps of a policy's items.
-
     ``alive`` says which items are not removed.
 
     >>> items = PolicyItems(PolicyInput.of(3, 1.0))

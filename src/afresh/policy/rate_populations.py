@@ -66,7 +66,6 @@ class RatePopulations:
 
     def interval(self, fresh: Float64s, share: Float64s) -> tuple[float, float]:
         """Return a tuple (low, high) between which the mean freshness is in 90 % of the draws.
-
         The arguments are those of ``means``; the variation by chance is included.
 
         >>> known = RatePopulations.draw(np.tile([0.0, 1.0, 0.0], (50, 1)), np.random.default_rng(1))

@@ -21,7 +21,6 @@ CAUTION = 20.0  # pseudo-changes in each class, which pull its ratio towards 1
 
 class Calibration:
     """The ratio of found to expected changes in each class of items.
-
     The tables have a row per class of rates and a column per class of polls in a row without a change.
     ``frequency`` is the mean number of polls of an item per unit of time.
 

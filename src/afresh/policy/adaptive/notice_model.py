@@ -26,12 +26,10 @@ LEAST_FALSE = 1e-6  # lowest ν as a share of the mean frequency, so that no sou
 @dataclass(frozen=True, slots=True)
 class NoticeEvidence:
     """What the notices since the last polls of some items say about these items.
-
     ``announced`` is Σ n·ln(1+ρλ/ν) over the sources, with a row per item and a column per rate λ. ``recall``
     is the share of changes that at least one source announces. Two notices of one change are still one
     change. So as evidence about the rate, ``announced`` is multiplied by ``evidence_share``, which is
-    ``recall`` divided by the sum of the sources' recalls.
-    """
+    ``recall`` divided by the sum of the sources' recalls."""
 
     announced: Float64s
     recall: float

@@ -93,7 +93,6 @@ class PollValue:
         self, posterior: Floats, rates: Float64s, value: Float64s, longest: float
     ) -> Float64s:
         """Return what ``time_to_reach`` returns, but to 1 % and with ``rates`` that differ between rows.
-
         Times above ``longest`` become infinite. The result is also infinite if the poll value of the median
         rate never reaches ``value``. Otherwise every item would be worth a poll in the end, because of the
         small probability that its rate is low.

@@ -34,7 +34,6 @@ Posteriors = npt.NDArray[np.float32]
 
 class RateBelief:
     """The belief about each item's rate.
-
     ``rates`` is the grid, ``prior`` the probability of each of its rates, ``posterior`` the belief with a row
     per item, ``horizon`` H, and ``frequency`` the mean number of polls of an item per unit of time.
 
@@ -145,7 +144,6 @@ class RateBelief:
 
 def initial_prior(rates: Float64s) -> Float64s:
     """Return the prior before any poll: even on the upper ``PROPER`` rates, very small on the rates below.
-
     If the rates below had the same probability, half of all items would be believed static before the first
     refit, and all their changes would be attributed to shocks of their families.
 
@@ -175,7 +173,6 @@ def rate_interval(
     guess_doubt: float = 0.5,
 ) -> tuple[float, float, float]:
     """Return a tuple (median, low, high): the rate of one item is in [low, high] with probability ``level``.
-
     ``elapsed``, ``changed`` and ``age`` have an entry for each poll of the item: the time since the previous
     poll, whether it found a change, and the time from the poll until now. The prior was learned from
     ``of_items`` items. A ``guess`` of the rate (0: none) counts as much as ``guess_shape`` changes, and it is

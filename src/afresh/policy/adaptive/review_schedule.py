@@ -37,10 +37,8 @@ REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refi
 
 class ReviewSchedule(ChangeModel):
     """A change model that also ranks its items by poll value.
-
     ``review_value`` is ``MARGIN`` times the shadow price. ``next_review`` is the next review of each item, in
-    the operational time of ``SeasonClock``.
-    """
+    the operational time of ``SeasonClock``."""
 
     def __init__(self, start: PolicyInput) -> None:
         super().__init__(start)

@@ -21,7 +21,6 @@ FEWEST = 3_000  # polls that must be kept before a season that is in use is fitt
 
 class SeasonClock:
     """Converts clock time to operational time; if ``hour`` is None, the two are the same.
-
     ``hour`` is the length of an hour in the unit of the times.
 
     >>> SeasonClock(None).read(np.array([5.0])).tolist()

@@ -40,11 +40,9 @@ ROUNDS = 4.0  # rounds of all items after which the evidence for families in gen
 @dataclass(frozen=True, slots=True)
 class ShockExposure:
     """The changes expected of each item (row) by the shocks of each of its families (column).
-
     ``family`` is the row of the family in the tables of ``Shocks``. ``raw`` is ∫h since the item's last poll:
     the changes expected if the family has shocks. ``mixed`` takes into account that it has shocks only with
-    probability w: −ln(w·e^{−raw} + 1 − w).
-    """
+    probability w: −ln(w·e^{−raw} + 1 − w)."""
 
     family: Ints
     raw: Float64s
@@ -59,7 +57,6 @@ class ShockExposure:
 
 class Shocks:
     """The shocks of all families.
-
     ``families`` holds the number of each item's family (−1 for none), with a row per item and a column per
     kind of family. ``interval`` is the mean polling interval of an item, ``now`` the time of the start.
 
@@ -258,7 +255,6 @@ class Shocks:
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
     """Return a table of Σ weight × the part of each bin (column) that is before ``place``, for each row.
-
     ``shape`` is (rows, bins). The entries of ``row``, ``place`` (in bins) and ``weight`` belong together.
 
     >>> covered_bins((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()

@@ -22,7 +22,6 @@ SOSSE_LEAST, SOSSE_MOST = 365.0**-0.5, 365.0**0.5
 
 class Nutch(IntervalPolicy):
     """Nutch's adaptive rule without sync: the polling interval × 0.8 after a change, × 1.4 otherwise.
-
     With sync (``NutchSync``): let δ be the time since the last change that a poll found. If δ exceeds the
     interval I, then I = δ. The next poll is at now − 0.3·δ + I.
 
@@ -65,7 +64,6 @@ class NutchSync(Nutch):
 
 class StormCrawler(IntervalPolicy):
     """StormCrawler's rule: the polling interval I becomes (I + minimum)/2 after a change, else 1.5·I.
-
     It never exceeds a maximum.
 
     >>> policy = StormCrawler(PolicyInput.of(2, 1.0))
@@ -82,7 +80,6 @@ class StormCrawler(IntervalPolicy):
 
 class Sosse(IntervalPolicy):
     """Sosse's rule: the polling interval is halved after a change and doubled otherwise, within limits.
-
     Sosse (an archiver and search engine) leaves the limits to the user; by default they are a day and a year.
 
     >>> policy = Sosse(PolicyInput.of(2, 1.0))

@@ -77,7 +77,6 @@ SPREAD, POINTS = 1e4, 60  # the grid has POINTS rates, from mean frequency/SPREA
 
 class LambdaCrawl(IntervalPolicy):
     """Plans the best frequencies for the estimated rates, as if these were the true rates.
-
     The rates are maximum likelihood estimates; each item starts with one poll with a change and one without.
     Kolobov et al. 2019 call the method LambdaCrawl.
 
@@ -153,7 +152,6 @@ PRIOR_CHANGES = 0.5  # shape of the prior of each item; its rate parameter is on
 
 class PosteriorInterval(IntervalPolicy):
     """Sets the polling interval at which a copy is expected to be stale for a given share of the time.
-
     Monitoring programs work like this. Each item has its own belief Gamma(a, b) about its rate, learned from
     its own polls alone (``GammaFilter``). A copy is right at time t after a poll with probability
     (1 + t/b)^(−a). So in a polling interval of length x·b it is right for the share
@@ -210,7 +208,6 @@ class PosteriorInterval(IntervalPolicy):
 
 def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:
     """Return the polling interval in which a copy is stale for ``STALE_SHARE`` of the time.
-
     The belief about the item's rate is Gamma(``shape``, ``rate``).
 
     >>> stale_interval(np.array([1e6]), np.array([1e6])).round(3).tolist()        # λ = 1: (1−e^{−r})/r = 0.8

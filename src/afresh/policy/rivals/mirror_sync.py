@@ -123,7 +123,6 @@ class MirrorSync(IntervalPolicy):
 
 def mirror_step(rates: Float64s, slope: Float64s, cost: Float64s, limits: tuple[float, float]) -> Float64s:
     """Return new rates r with 1/r = 1/r₀ + η·slope + μ·cost within ``limits``, r₀ being the old ``rates``.
-
     The multiplier μ is the one with which Σ cost·r stays the same.
 
     >>> after = mirror_step(np.ones(2), np.array([-10.0, 0.0]), np.ones(2), (0.1, 10.0))
