@@ -3,8 +3,7 @@
 The history covers a period from a start to an end, called the window. Only first parents are followed, so
 that a branch counts once, when it is merged. Creating or deleting a file is a change too, because a copy made
 before is then wrong. The items are all paths that exist at any time in the window, including those that never
-change. Commits are read from the newest to the oldest. So an item has its last name, and a rename tells its
-earlier name.
+change. Commits are read from newest to oldest, so an item has its last name, and renames tell earlier names.
 """
 
 from __future__ import annotations
@@ -138,8 +137,7 @@ def _commits(
 
 
 def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
-    """Yield every path in a commit. The commit is compared with an empty tree, because only git's diffs
-    understand globs."""
+    """Yield every path in a commit, by comparing it with an empty tree: only git's diffs understand globs."""
     nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
     arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
     yield from map(_text, git_fields(repository, arguments))

@@ -50,8 +50,7 @@ class Policy(Protocol):
 
     def next(self, now: float, k: int) -> Ints:
         """Return the numbers of k distinct items to poll at time ``now``, the most urgent first.
-        Fewer than k are returned if there are fewer items or if caps forbid more, and none while polling is
-        not allowed."""
+        They are fewer if fewer items exist or caps forbid more, and none while polling is not allowed."""
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn from one poll of each of these distinct items.

@@ -59,8 +59,7 @@ class RatePopulations:
 
     def means(self, fresh: Float64s, share: Float64s) -> Float64s:
         """Return the mean freshness under each population, without the variation by chance.
-        ``fresh`` is the freshness of each item (row) at each rate (column), ``share`` each item's share of
-        the total weight."""
+        ``fresh`` is the freshness of each item (row) at each rate, ``share`` its share of all weights."""
         likely, part = self._sum_rates(self.evidence), self.evidence * fresh.astype(np.float32)
         return np.asarray(share @ (self._sum_rates(part) / likely))
 

@@ -2,8 +2,7 @@
 
 ``estimate`` estimates the rate of one item, ``estimate_many`` those of many items at once. ``find_regime``
 searches the polls for an hour-of-week season and for drift. Each of the two is used only if it predicts
-clearly better (``season``, ``forgetting``). A season turns clock time into operational time; drift is then
-searched for in operational time.
+clearly better (``season``, ``forgetting``). If there is a season, drift is searched for in operational time.
 
 ``planning_rate`` returns the rate λ to plan with, which is not the posterior mean. After few polls the mean
 is dominated by the high rates that the item might have. A plan with the mean drops the item, and the plan's
@@ -302,8 +301,7 @@ def find_regime(
     prior = fit_gamma(part)
     found = flat
     if season is not False:
-        # The grid posterior and not the Gamma filter is used, because one Gamma prior is wrong for some items
-        # if polling intervals differ.
+        # The Gamma filter is not used: one Gamma prior is wrong for some items if polling intervals differ.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)

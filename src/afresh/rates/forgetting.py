@@ -6,8 +6,7 @@ poll of age t is multiplied by e^{−t/H}. The estimated rates are then those at
 
 Whether to forget, and with which horizon, is decided by how well polls are predicted. Before each poll the
 Gamma filter gives the probability of a change. Its score is the logarithm of the probability that it gave to
-the result of the poll. Forgetting is used only if both of these hold by ``MARGIN`` standard errors over the
-items:
+the result of the poll. Forgetting is used only if both of these hold by ``MARGIN`` standard errors:
 
 - It predicts better than not forgetting.
 - Its gain is larger for the polls in their true sequence than for the same polls in a shuffled sequence. If

@@ -6,8 +6,7 @@ Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution ha
 variance/mean² of the gaps: 1 for Poisson changes, more for bursts, less for regular changes. Cho &
 Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps.
 
-Polls show gaps only as multiples of the polling interval. So only items that change much less often than they
-are polled can be tested.
+Polls show gaps only as multiples of the polling interval. So only items that change rarely can be tested.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class PoissonChecks:
 
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
     """Test every item that has at least ``least`` gaps between its changes.
-    ``item`` and ``times`` have one entry per change, in any order. Changes of an item at the same time count
-    as one.
+    ``item`` and ``times`` have one entry per change, in any order; changes of an item at one time count once.
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence

@@ -157,8 +157,8 @@ def polls_from_times(
     """Return the table of polls that were made at these ``times``; the arrays may be in any order.
     Polls of an item at the same time count as one. The first poll of each item is left out, because no
     interval ends there. ``modified`` are the modification times stated by the source, ``count`` the changes
-    since the previous poll (NaN if unknown). ``reached`` is false if the poll failed. A poll after ``now``
-    raises ``InputError``.
+    since the previous poll (NaN if unknown). ``reached`` is false if a poll failed. Polls after ``now`` raise
+    ``InputError``.
 
     >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
     [4.0, 6.0]

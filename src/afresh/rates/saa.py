@@ -1,8 +1,7 @@
 """SAA, the self-adaptive algorithm of Zhang, Tang, Yang & Li 2007, §3: it also chooses when to poll.
 
 It starts from a guess λ₀ of the rate and polls with the frequency f = λ₀. After every round of n = 7 polls,
-of which X found a change, the estimate of changes per polling interval r̂ = −ln((n−X+0.4)/(n+0.4)) decides the
-next step:
+of which X found a change, the changes per polling interval r̂ = −ln((n−X+0.4)/(n+0.4)) decide the next step:
 
     r̂ < 0.5         polls are too frequent: f ← f/3, the seven polls are merged into three, four are added
     0.5 ≤ r̂ ≤ 0.9   done; r̂ is computed again with 0.7 instead of 0.4, which is better in this range
@@ -13,8 +12,7 @@ The estimated rate is λ̂ = r̂·f. After 7 doublings or 5 divisions by 3, SAA 
 most", because an item that never changes would be polled for ever. In the paper the ranges of r̂ overlap.
 
 On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, and 0.75 from 3
-on; f₀ is the first frequency. By the paper's rules (``paper=True``) it is 1.06–1.13 below 0.5 and the same
-above.
+on; f₀ is the first frequency. By the paper's rules (``paper=True``) it is 1.06–1.13 up to 0.5, else the same.
 """
 
 from __future__ import annotations

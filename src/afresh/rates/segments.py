@@ -25,8 +25,7 @@ class Segments:
 
     @classmethod
     def of(cls, item: Ints, values: Float64s) -> tuple[Segments, Ints]:
-        """Return a tuple (segments, items): the runs of equal ``item``, which must be sorted, and the item of
-        every run."""
+        """Return a tuple (segments, items): the runs of equal ``item`` (sorted) and the item of each run."""
         starts = np.flatnonzero(run_starts(item))
         return cls(values, starts), item[starts]
 

@@ -9,8 +9,7 @@ The variances of the bases' rates add up as well. The credible interval of a vie
 distribution with the resulting mean and variance. The variance of a base is the larger of two values, because
 posteriors are skewed and each value alone is too small for some items. One assumes that the credible interval
 is 2z standard deviations wide (z is the normal quantile of its level). The other is the variance of the Gamma
-distribution with the same mean and lower end. If all bases of a view may be static (their lower ends are 0),
-the lower end of the view is 0 too.
+distribution with the same mean and lower end. If the lower ends of all bases are 0, so is that of the view.
 """
 
 from __future__ import annotations

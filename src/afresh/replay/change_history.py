@@ -18,8 +18,8 @@ UNSEEN_CHANGES = 0.2
 class ChangeHistory:
     """All changes of all items in the period after ``start`` up to and including ``end``.
     Item i changes at the sorted times ``time[first[i]:first[i + 1]]``. Times are in units of ``unit_s``
-    seconds. If numeric contents are known, ``value`` is the item's content after each change and ``initial``
-    its content at the start."""
+    seconds. ``value`` is the item's content (a number) after each change, ``initial`` that at the start; None
+    if not known."""
 
     first: Ints
     time: Float64s

@@ -114,8 +114,7 @@ class RateDrift:
 def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float64s:
     """Return the share of the time span after which each process ``owner`` has reached ``amount``.
     ``reached`` has a row per process and one column more than there are steps: ``reached[i, j]`` is what
-    process i has reached at the start of step j. Within a step it grows linearly. Each row is searched by
-    bisection.
+    process i has reached at the start of step j. Within a step it grows linearly.
 
     >>> time_of_progress(np.array([1.0, 3.0]), np.array([0, 0]), np.array([[0.0, 2.0, 4.0]])).tolist()
     [0.25, 0.75]

@@ -60,9 +60,8 @@ def clock_times(season: Season, operational: Float64s) -> Float64s:
 
 @dataclass(frozen=True, slots=True)
 class MassEdits:
-    """Mass edits of groups of items.
-    They are a Poisson process of rate ``rate_per_s`` for each group. An edit changes each item of the group
-    with probability ``share``."""
+    """Mass edits: for each group a Poisson process of rate ``rate_per_s``. An edit changes each item of the
+    group with probability ``share``."""
 
     rate_per_s: float
     share: float

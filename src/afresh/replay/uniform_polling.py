@@ -2,8 +2,7 @@
 
 Uniform polling repeats one sequence of all items. Let cⱼ be the total cost of the items up to place j of this
 sequence, and C that of all items. Then the total cost is k·C + cⱼ when the item at place j is polled for the
-(k+1)-th time. A change is found by the first poll of its item that is paid for at or after the change, and
-this k can be computed directly.
+(k+1)-th time. So the k of the poll that finds a change, the first one at or after it, is computed directly.
 
 A group of items may have a cap that is lower than its part of the budget. It then has its own sequence and
 spends exactly its cap, and the other groups share the rest: the frequency f of all items is such that

@@ -100,8 +100,7 @@ class Adaptive(ReviewSchedule):
         self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last_poll: ArrayLike
     ) -> None:
         """Set the belief about the rates of these items to Gamma(``shape``, ``rate``).
-        ``shape`` is a number of changes, ``rate`` the time in which they were seen. ``last_poll`` is the time
-        of the items' last polls."""
+        ``shape`` is a number of changes, ``rate`` the time in which they were seen."""
         which = self.items.as_numbers(items)
         a, b = (np.asarray(one, dtype=np.float64) for one in (shape, rate))
         a, b = (np.broadcast_to(one, which.shape)[:, None] for one in (a, b))

@@ -6,8 +6,7 @@
     clock         in which hours of the week changes are frequent        ``season_clock``
     calibration   corrections where the model expects too much or little ``calibration``
 
-All five learn from every poll. Together they give E, the number of changes that are expected of an item since
-its last poll.
+All five learn from every poll. Together they give E, the changes that are expected since an item's last poll.
 """
 
 from __future__ import annotations

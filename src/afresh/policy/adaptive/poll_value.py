@@ -118,8 +118,7 @@ class PollValue:
 # The frequencies f that W(q) compares: from six octaves below the mean frequency, in steps of 3/4 octave.
 OCTAVES_BELOW, SETTLED_STEPS, SETTLED_PER_OCTAVE = 6, 16, 4 / 3
 SATURATED = 0.25  # if P(no change) at τ* is above this, the planned poll tells enough
-# Earlier polls are tried at TIMES times: the first is SOONEST octaves below the mean polling interval, each
-# next one is twice as late.
+# Earlier polls are tried at TIMES times, from 2^−SOONEST mean polling intervals on, each twice the last.
 SOONEST, TIMES = 5, 8
 
 

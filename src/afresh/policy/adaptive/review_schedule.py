@@ -204,8 +204,7 @@ class ReviewSchedule(ChangeModel):
         power = 1.0 / (self.poll_value.objective.power + 1)
         reach = np.maximum(goal / np.maximum(value, max(1e-30 * goal, 1e-300)), 1.0) ** power
         again = read + elapsed * np.clip(reach - 1.0, *REVIEW_AGAIN)
-        # An item that was reviewed early keeps its next review. Otherwise an item that was just polled would
-        # always have the soonest one.
+        # An early review does not move the next one forward: else a just polled item would always be next.
         self.next_review[reviewed] = np.maximum(self.next_review[reviewed], again)
 
     def _follow_price(self, price: float, too_few: bool, too_many: bool, now: float) -> None:

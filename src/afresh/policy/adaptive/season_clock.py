@@ -1,8 +1,7 @@
 """A clock of operational time, in which busy hours are long and quiet hours are short (``rates.season``).
 
 The clock keeps the latest polls. At every refit the hour-of-week profile is fitted to them, and it is used
-only if it predicts polls of other weeks better than a flat profile. Likelihoods and poll values then use
-operational time.
+only if it predicts polls of other weeks better than a flat one. Likelihoods and poll values then use it.
 """
 
 from __future__ import annotations

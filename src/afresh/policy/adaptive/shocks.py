@@ -170,8 +170,7 @@ class Shocks:
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
         weight = self.probability[:-1]
-        # EM runs until it converges. With one step per refit, families with few polls would only repeat the
-        # old share.
+        # EM runs until it converges: with one step, families with few polls would only repeat the old share.
         for _ in range(STEPS):
             self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
             weight = self._shock_probability(np.arange(self.kind.size))

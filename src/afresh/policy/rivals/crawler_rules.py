@@ -45,8 +45,7 @@ class Nutch(IntervalPolicy):
             delta = now - self.last_change[items]
             interval = np.maximum(interval, delta)
             reference = now - NUTCH_SYNC * delta
-        # I = δ has no upper limit. With one, an item that did not change for long would always be due in the
-        # past.
+        # I = δ has no upper limit: with one, an item unchanged for long would always be due in the past.
         self.interval[items] = interval
         return np.asarray(reference + self.interval[items])
 
@@ -63,8 +62,7 @@ class NutchSync(Nutch):
 
 
 class StormCrawler(IntervalPolicy):
-    """StormCrawler's rule: the polling interval I becomes (I + minimum)/2 after a change, else 1.5·I.
-    It never exceeds a maximum.
+    """StormCrawler's rule: the polling interval I becomes (I + min)/2 after a change, else min(1.5·I, max).
 
     >>> policy = StormCrawler(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()

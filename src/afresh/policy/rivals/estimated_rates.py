@@ -1,8 +1,7 @@
 """Policies that estimate each item's rate and set its polling interval from the estimate.
 
 ``Proportional`` polls each item in proportion to its rate. ``LambdaCrawl`` plans as if the estimates were the
-true rates. ``PosteriorInterval`` sets the polling interval at which a copy is expected to be stale for a
-given share of the time.
+true rates. ``PosteriorInterval`` lets every copy be stale for the same share of the time.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class Proportional(IntervalPolicy):
         polled = np.maximum(self.polled, 1.0)
         time = np.where(self.polled > 0, self.items.last_poll - self.first_poll, self.round)
         ratio = (polled - self.changed + 0.5) / (polled + 0.5)
-        # An item without a found change would have the rate ln 1 = 0 and would never be polled again. It is
-        # counted as half a change instead.
+        # Without a found change the rate would be ln 1 = 0, and no poll would follow. So half a change counts.
         per_poll = np.maximum(-np.log(ratio), 0.5 / polled)
         return np.asarray(per_poll * polled / np.maximum(time, 1e-6 * self.round))
 

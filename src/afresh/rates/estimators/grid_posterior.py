@@ -272,7 +272,7 @@ class GridPosterior:
         return low, high
 
     def answers(self, state: GridState, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Return a tuple (rate, low, high) of arrays, computed in one pass over the posteriors of all items."""
+        """Return a tuple (rate, low, high) of arrays, computed in one pass over the posteriors."""
         below = (1.0 - check_level(level)) / 2.0
 
         def of(nodes: Nodes) -> list[Float64s]:

@@ -172,8 +172,7 @@ class _Inner:
     def _log_likelihood(
         runs: Segments, unchanged: Float64s, rate: Float64s
     ) -> tuple[Float64s, Float64s, Float64s]:
-        """Return a tuple: ℓ = Σ_changed ln(1−e^{−λt}) − λS_u, its slope in ln λ, and minus its second
-        derivative in ln λ."""
+        """Return ℓ = Σ_changed ln(1−e^{−λt}) − λS_u, its slope and minus its second derivative in ln λ."""
         steps = runs.spread(rate) * runs.values
         rest = -np.expm1(-steps)
         pull = steps * np.exp(-steps) / rest
@@ -184,8 +183,7 @@ class _Inner:
 
 
 def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
-    """Return the low end of the confidence interval if every poll found a change: the λ with
-    Σ ln(1−e^{−λt}) = −drop."""
+    """Return the low end of the interval if every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
     runs, _ = Segments.of(polls.item, polls.elapsed)
     shortest, _ = runs.range()
     floor = np.exp(-drop / runs.lengths() - runs.sums(np.log(runs.values)) / runs.lengths()) * (1 - 1e-12)

@@ -45,8 +45,7 @@ class StateWithPrior:
 
 @dataclass(frozen=True, slots=True)
 class TallyState(StateWithPrior):
-    """The polls n of every item, the ``changes`` X they found, and the ``time`` Σt, the sum of the polling
-    intervals."""
+    """For every item: its ``polls`` n, the ``changes`` X they found, and the ``time`` Σt they cover."""
 
     polls: Float64s
     changes: Float64s

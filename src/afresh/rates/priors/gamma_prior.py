@@ -102,8 +102,7 @@ def gamma_interval(shape: Float64s, rate: Float64s, level: float) -> tuple[Float
 
 def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
     """Return the probability of each cell of the grid (column) under each prior (row).
-    The edges of the cells are the midpoints between grid points in ln λ; the first cell begins at 0, the last
-    ends at ∞.
+    The edges of cells are the midpoints between grid points in ln λ; the first edge is 0, the last is ∞.
 
     >>> cell_masses(GammaPrior.of(1.0, 1.0), np.array([0.5, 1.0, 2.0])).sum().round(12).item()
     1.0
@@ -233,9 +232,8 @@ def _climb(
     deviations: tuple[float, float],
     static: Float64s | None,
 ) -> GammaPrior:
-    """Return the best prior by hill climbing in ln a and ln(a/b): go from ``start`` to the best of eight
-    neighbours, again and again, and halve the step if none of them is better. ``deviations`` say how close
-    to ``parent`` the prior stays."""
+    """Return the best prior by hill climbing from ``start`` in ln a and ln(a/b): go to the best of eight
+    neighbours, or halve the step. ``deviations`` say how close to ``parent`` the prior stays."""
     finer_table, grid = interpolate_table(table, rates, FINE)
     likelihood = scale_to_maximum(finer_table)
     bounds = np.log([[SHAPES[0], rates[0]], [SHAPES[-1], rates[-1]]])
