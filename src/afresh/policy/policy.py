@@ -53,10 +53,8 @@ class Policy(Protocol):
         They are fewer if fewer items exist or caps forbid more, and none while polling is not allowed."""
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from one poll of each of these distinct items.
-
-        ``now`` is the time of the polls, one for all or one for each. ``changed`` says which found a change.
-        """
+        """Learn from one poll of each of these distinct items, at time ``now`` (one for all or one for each).
+        ``changed`` says which polls found a change."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Learn from notices that items changed. ``items`` has one entry for each notice.

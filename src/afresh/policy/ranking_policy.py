@@ -56,8 +56,7 @@ class IntervalPolicy(RankingPolicy):
 
     Common crawlers work like this: a rule sets each item's polling interval (``interval``) and with it the
     time of its next poll (``due``), and the budget decides how late polls are. ``round`` is the time in which
-    the budget pays for one poll of every item. The first polls are due one after the other within one round.
-    """
+    the budget pays for one poll of every item. The first polls are due one by one within the first round."""
 
     def __init__(self, start: PolicyInput) -> None:
         super().__init__(start)

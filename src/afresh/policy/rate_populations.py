@@ -84,7 +84,7 @@ class RatePopulations:
         return max(float(low), 0.0), min(float(high), 1.0)
 
     def _sum_rates(self, by_rate: Float32s) -> Float32s:
-        """Return Σ_k π·by_rate over the rates k, with a row per item and a column per population."""
+        """Return Σ probability·``by_rate`` over the rates, for each item (row) and population (column)."""
         return np.concatenate([by_rate[some] @ self.populations for some in _blocks(len(by_rate))])
 
 

@@ -32,10 +32,9 @@ _KNOTS = 2001
 @dataclass(frozen=True, slots=True)
 class DecayFit:
     """One fitted class of decay functions.
-
-    ``decay`` is the fitted S. ``spec`` and ``rate`` are the same S as arguments of ``decay_from``, as plans
-    use them. ``aic`` is infinite if the class cannot produce these lifetimes; ``why`` then states the reason.
-    """
+    ``decay`` is the fitted probability that a lifetime is longer than t. ``spec`` and ``rate`` are the
+    arguments of ``decay_from`` for it. ``aic`` is infinite if the class cannot produce these lifetimes, and
+    ``why`` then states the reason."""
 
     name: str
     spec: str
@@ -47,7 +46,7 @@ class DecayFit:
 
     @property
     def aic(self) -> float:
-        """2·parameters − 2·ln L; smaller is better."""
+        """Akaike's criterion, 2·parameters − 2·log-likelihood; smaller is better."""
         return 2 * self.parameters - 2 * self.log_likelihood
 
     @property
@@ -59,11 +58,12 @@ class DecayFit:
 
     @property
     def decay(self) -> Decay:
-        """S as a decay function; it is the decay of a copy only if a refresh restarts the lifetime."""
+        """The fitted decay of a lifetime; it is that of a copy only if a refresh restarts the lifetime."""
         return decay_from(self.spec, self.rate)
 
     def since_refresh(self) -> Decay:
-        """Return z(t) = (1/m)∫_t^∞ S, the decay of a copy that is refreshed at any time of a lifetime.
+        """Return the decay of a copy that is refreshed at any time of a lifetime: z(t) = (1/m)∫_t^∞ S, where
+        S is the decay of a lifetime and m the mean lifetime.
         It is exact for the exponential and Lomax classes, and otherwise approximated by 2000 linear pieces.
 
         >>> fit = DecayFit("lomax", "lomax:3.0", 1.5, 2, -10.0, 0.01)
@@ -89,8 +89,8 @@ class DecayFit:
 @dataclass(frozen=True, slots=True)
 class DecayFits:
     """All fits, the one with the smallest AIC first, and the observed curves.
-    ``empirical`` is the Kaplan–Meier curve S of the lifetimes, ``since_refresh`` the z that follows from it.
-    Use these two if no class fits well. ``lifetimes`` and ``ended`` are numbers of lifetimes."""
+    ``empirical`` is the Kaplan–Meier curve of the lifetimes, ``since_refresh`` the decay of a copy that
+    follows from it. Use these two if no class fits well. ``lifetimes`` and ``ended`` are numbers."""
 
     fits: tuple[DecayFit, ...]
     empirical: Empirical

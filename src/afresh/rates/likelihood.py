@@ -66,8 +66,7 @@ def count_evidence(polls: PollTable) -> PollEvidence:
 def best_evidence(polls: PollTable) -> PollEvidence:
     """Return the strongest evidence of each poll: a count, else a credible stamp, else the bit.
 
-    ``events`` and ``exposure`` are already multiplied by the weight of the poll. The caller must weight bits.
-    """
+    ``events`` and ``exposure`` are already multiplied by the weight of the poll. Bits are not."""
     found = stamp_evidence(polls)
     if polls.count is not None:
         counted, known = count_evidence(polls), ~np.isnan(polls.count)

@@ -162,9 +162,9 @@ def cohort_rates(
 
 
 def _solve_rates(r: Float64s, span: Float64s, share: Float64s, first: npt.NDArray[np.intp]) -> Float64s:
-    """Return the λ of each group that solves Σ share_j·e^{−λt_j} = e^{−r} over its cohorts j.
-    share_j is n_j/N and span_j is t_j; the cohorts of a group start at ``first``. The root is between r/t_max
-    and r/t_min. r = 0 and r = ∞ are returned unchanged."""
+    """Return the rate λ of each group that solves Σ share_j·e^{−λt_j} = e^{−r} over its cohorts j.
+    ``share`` is the cohort's share of the group's items, ``span`` its time t_j. The cohorts of a group start
+    at ``first``. The root is between r/t_max and r/t_min. r = 0 and r = ∞ are returned unchanged."""
     if r.size == 0:
         return r
     solvable = (r > 0) & np.isfinite(r)

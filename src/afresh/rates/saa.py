@@ -168,7 +168,7 @@ class SelfAdaptive:
 
     @property
     def rate(self) -> float:
-        """The estimated rate λ̂ from the present round, above 0 and finite; f if the round has no poll yet."""
+        """The rate estimated from this round, above 0 and finite; the frequency if it has no poll yet."""
         if not self.changed:
             return self.frequency
         move = self.end or Move.AT_MOST

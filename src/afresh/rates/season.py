@@ -130,7 +130,7 @@ class _Intervals:
         return _Intervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
 
     def expected(self, profile: Float64s) -> Float64s:
-        """Return λΛ, the expected changes in each interval under this profile."""
+        """Return the expected changes in each interval under this profile: rate · operational length."""
         season = Season(profile, 1.0)
         length = season.operational(self.end) - season.operational(self.begin)
         return self.rate * np.maximum(length, 1e-12 * (self.end - self.begin))

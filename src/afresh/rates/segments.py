@@ -105,7 +105,6 @@ def find_roots(
     segments: Segments, falling: Falling, low: Float64s, high: Float64s, start: Float64s
 ) -> Float64s:
     """Return for every run the rate in [low, high] at which ``falling`` is 0, by Newton steps in ln λ.
-
     Newton steps, kept within a bracket, are faster than a search without slopes: the maximum likelihood of
     20 000 items with 20 polls each took 77 ms, with ``scipy.optimize.elementwise.find_root`` 360 ms. Runs
     whose step or bracket has become small enough are left out of later steps. ``start`` is the first guess.

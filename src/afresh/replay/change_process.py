@@ -80,7 +80,8 @@ _MOST_STEPS = 4096
 
 @dataclass(frozen=True, slots=True)
 class RateDrift:
-    """How rates drift: ``sd`` is σ, the standard deviation of the logarithm, and ``horizon_s`` is H."""
+    """How rates drift: ``sd`` is the standard deviation of the logarithm of a rate, and ``horizon_s`` the
+    seconds after which its autocorrelation is 1/e."""
 
     sd: float
     horizon_s: float

@@ -67,7 +67,7 @@ def replay(
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[ReplayResult]:
-    """Run these policies and the two references from ``start``; return a result for each of ``policies``.
+    """Run these policies, uniform polling and the oracle from ``start``; return a result for each policy.
     The rates of ``start`` are replaced by those of the history, and its hour, unless None, by an hour in the
     history's unit. ``warm_up`` is a share of the history. ``batch`` is the number of items that a policy
     chooses at a time (None: ``batch_for``). ``progress`` is called with the share of all runs that is done.
@@ -117,8 +117,9 @@ def _tell(progress: Callable[[float], None], done: int, runs: int, share: float)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:
-    """Return Σ(own − uniform)/Σ(oracle − uniform), or NaN if the denominator is 0.
-    Each of ``cells`` is a tuple of scores (own, uniform, oracle).
+    """Return the share of the oracle's gain over uniform polling that a policy reaches, over several runs.
+    It is Σ(own − uniform)/Σ(oracle − uniform) over the tuples of scores (own, uniform, oracle) in ``cells``,
+    or NaN if the denominator is 0.
 
     >>> captured([(0.8, 0.7, 0.9), (0.6, 0.6, 0.6)])
     0.5

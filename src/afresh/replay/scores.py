@@ -131,7 +131,7 @@ class Scores:
 
 
 def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float) -> dict[str, Float64s]:
-    """Return each measure of each item from ``begin`` to the end of the history.
+    """Return each measure of each item (its mean over the time from ``begin`` to the end of the history).
     The polls are of ``item`` at ``time``, with one entry for each poll.
 
     >>> history = ChangeHistory.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)

@@ -55,9 +55,7 @@ class Calibration:
         self, items: Ints, expected: Float64s, changed: Bools, own_share: Float64s, alive: int
     ) -> None:
         """Count the changes found by polls and the changes that were ``expected`` by the items' own rates.
-
-        ``own_share`` is the share of a found change that is attributed to the item itself and not to shocks.
-        """
+        ``own_share`` is the share of a found change that is attributed to the item and not to shocks."""
         fade = np.exp(-items.size / (ROUNDS * max(alive, 1)))
         cell = self.rate_class[items] * self.ratio.shape[1] + self._run_class(items)
         counted = ((self.found, changed * own_share), (self.expected, expected), (self.all_found, changed))

@@ -26,10 +26,10 @@ LEAST_FALSE = 1e-6  # lowest ν as a share of the mean frequency, so that no sou
 @dataclass(frozen=True, slots=True)
 class NoticeEvidence:
     """What the notices since the last polls of some items say about these items.
-    ``announced`` is Σ n·ln(1+ρλ/ν) over the sources, with a row per item and a column per rate λ. ``recall``
-    is the share of changes that at least one source announces. Two notices of one change are still one
-    change. So as evidence about the rate, ``announced`` is multiplied by ``evidence_share``, which is
-    ``recall`` divided by the sum of the sources' recalls."""
+    ``announced`` is Σ n·ln(1+ρλ/ν) over the sources, with a row per item and a column per rate λ. n is the
+    number of notices, ρ the recall and ν the rate of false notices of a source. ``recall`` is the share of
+    changes that at least one source announces. Two notices of one change are still one change. So as evidence
+    about the rate, ``announced`` is multiplied by ``evidence_share``: ``recall`` divided by the sum of ρ."""
 
     announced: Float64s
     recall: float
@@ -83,7 +83,7 @@ class NoticeModel:
 
     @property
     def recall(self) -> Float64s:
-        """The recall ρ of each source; 0 until one of its notices has been followed by a poll."""
+        """The recall ρ of each source: the share of changes that it announces; 0 before any evidence."""
         true = self.received - self.false_rate * self.time
         return np.clip(true / (self.changes + CAUTION), 0.0, 0.99)
 

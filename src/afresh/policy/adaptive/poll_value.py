@@ -66,9 +66,10 @@ class PollValue:
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:
-        """Return the poll value of each row: Σ p·marginal(E)/rate^k over the rates, with k the power.
-        p (``posterior``), E (``expected``) and ``rate``, at which E grows on average, have a row per item and
-        a column per rate. ``expected`` and ``rate`` may have a single row, which then holds for all items."""
+        """Return the poll value of each item: Σ p·marginal(E)/rate^k over the rates, k the objective's power.
+        p (``posterior``) is the probability of each rate, E (``expected``) the changes expected since the
+        last poll, and ``rate`` the mean growth of E per unit of time. All have a row per item and a column
+        per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items."""
         gain = self.marginal(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
         return np.asarray(np.einsum("ij,ij->i", posterior, gain))
@@ -123,7 +124,8 @@ SOONEST, TIMES = 5, 8
 
 
 class Exploration:
-    """Computes the value of information B(τ) of the module's docstring, on the grid of rates.
+    """Computes B(τ), the value of the information that a poll gives at time τ after the last one.
+    The formula is in the docstring of this file. ``rates`` is the grid, ``frequency`` the mean frequency.
 
     >>> from afresh.allocation.objectives import objective_for
     >>> exploration = Exploration(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
@@ -142,7 +144,8 @@ class Exploration:
         self.times = np.exp2(np.arange(TIMES) - SOONEST) / frequency
 
     def information(self, posterior: Posteriors, elapsed: Float64s, price: Float64s) -> Float64s:
-        """Return B(τ) of each row of ``posterior``; ``elapsed`` holds τ, one for all rows or one for each."""
+        """Return the value of information B(τ) of each item, per unit of time and for weight 1.
+        ``posterior`` is the belief (a row per item), ``elapsed`` τ, ``price`` shadow price·cost/weight."""
         unchanged = posterior * np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
         cost = price.astype(np.float32)
         best = self._best_income
@@ -150,13 +153,13 @@ class Exploration:
         return np.asarray(np.maximum(gain, 0.0), dtype=np.float64)
 
     def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
-        """Return W(q) of each row q of ``posterior``; the rows need not sum to 1."""
+        """Return W(q), what the best fixed frequency earns per unit of time, for each row q of a belief."""
         earned = posterior @ self.earned
         earned -= (posterior.sum(axis=1) * price)[:, None] * self.settled
         return np.asarray(earned.max(axis=1))
 
     def is_uninformative(self, posterior: Posteriors, due: Float64s) -> Bools:
-        """Return whether the poll of each row planned at ``due`` tells little: it probably finds a change."""
+        """Return for each item whether its poll at ``due`` tells little, because it likely finds a change."""
         late = np.minimum(due, 1e6 * self.times[-1])
         # By Jensen's inequality P(no change) ≥ e^{−mean rate·τ}. This cheap test decides for most items.
         found = (posterior @ self.rates.astype(np.float32)) * late >= -np.log(SATURATED)

@@ -35,7 +35,8 @@ Posteriors = npt.NDArray[np.float32]
 class RateBelief:
     """The belief about each item's rate.
     ``rates`` is the grid, ``prior`` the probability of each of its rates, ``posterior`` the belief with a row
-    per item, ``horizon`` H, and ``frequency`` the mean number of polls of an item per unit of time.
+    per item. ``horizon`` is the mean time for which an item keeps its rate, ``frequency`` the mean number of
+    polls of an item per unit of time.
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
@@ -57,7 +58,7 @@ class RateBelief:
         self.polls: Ints = np.zeros(items, dtype=np.int64)  # of each item
 
     def extend_horizon(self, watched_for: float) -> None:
-        """Let rates last longer (raise H) the longer items have been watched: ``watched_for``."""
+        """Raise the horizon to ``LASTS`` times the time for which items were watched, if that is more."""
         self.horizon = max(self.horizon, LASTS * watched_for)
 
     def posteriors(self, items: Ints) -> Float64s:
@@ -68,8 +69,7 @@ class RateBelief:
         """Return the posteriors at a time ``elapsed`` after the last polls, when rates may have changed.
 
         A rate that changed did so after half of the time on average, so only half of the prior is mixed in.
-        In this way even an item that seems to change too often to be worth a poll is polled again in the end.
-        """
+        So even an item that seems to change too often to be worth a poll is polled again in the end."""
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
         rows = self.posterior[items]
         rows += redrawn * (self.prior.astype(np.float32) - rows)
@@ -85,9 +85,9 @@ class RateBelief:
         return np.asarray(elapsed[:, None] * self.rates)
 
     def observable(self, elapsed: Float64s) -> Float64s:
-        """Return the expected changes as used in the likelihood of a poll: −ln(ε + (1−ε)e^{−λτ}) ≤ ln 1/ε.
-        So a poll that finds nothing changes the odds between two rates by a factor of at most 1/ε. The item
-        may have become slower, or it only pauses (a holiday, an outage) and will be as busy as before."""
+        """Return −ln(ε + (1−ε)e^{−λτ}) at each rate λ: the λτ expected changes, limited to ln 1/ε.
+        With this limit a poll that finds nothing changes the odds between two rates by at most a factor 1/ε
+        (``SILENT``): the item may have become slower, or it only pauses (a holiday, an outage)."""
         return np.asarray(-np.log1p((1.0 - SILENT) * np.expm1(-self.expected(elapsed))))
 
     def learn(

@@ -106,8 +106,8 @@ class ReviewSchedule(ChangeModel):
 
     def _choose(self, reviewed: Ints, value: Float64s, n: int, now: float) -> tuple[Ints, float]:
         """Return a tuple (places, price): the places in ``reviewed`` of the n items to poll, and a price.
-        Items that waited longer than ``longest_wait`` come first, then those with the largest ``value``. The
-        price is the smallest value that was chosen for its value."""
+        Items that waited longer than ``longest_wait`` come first, then those with the largest poll values.
+        The price is the smallest of these poll values."""
         waited = now - self.items.last_poll[reviewed]
         is_late = (waited > self.longest_wait(reviewed)) & (self.items.weight[reviewed] > 0)
         late, others = np.flatnonzero(is_late), np.flatnonzero(~is_late)

@@ -40,9 +40,9 @@ ROUNDS = 4.0  # rounds of all items after which the evidence for families in gen
 @dataclass(frozen=True, slots=True)
 class ShockExposure:
     """The changes expected of each item (row) by the shocks of each of its families (column).
-    ``family`` is the row of the family in the tables of ``Shocks``. ``raw`` is ∫h since the item's last poll:
-    the changes expected if the family has shocks. ``mixed`` takes into account that it has shocks only with
-    probability w: −ln(w·e^{−raw} + 1 − w)."""
+    ``family`` is the row of the family in the tables of ``Shocks``. ``raw`` are the changes expected since
+    the item's last poll if the family has shocks. ``mixed`` takes into account that the family has shocks
+    only with probability w: −ln(w·e^{−raw} + 1 − w)."""
 
     family: Ints
     raw: Float64s
@@ -165,7 +165,7 @@ class Shocks:
         self._accumulate(np.arange(self.kind.size))
 
     def refit(self) -> None:
-        """Fit for each kind of family the share of families that have shocks, and their mean h₀."""
+        """Fit for each kind of family the share of families with shocks, and their mean intensity per bin."""
         kinds = self.share.size
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
@@ -209,7 +209,8 @@ class Shocks:
         self.update_all()
 
     def _integral(self, family: Ints, time: Float64s) -> Float64s:
-        """Return ∫h of each family from the first bin to ``time``; before the first bin h is taken as h₀."""
+        """Return the integral of each family's intensity from the first bin to ``time``, in expected changes.
+        Before the first bin, the mean intensity of the family is used."""
         place = time / self.bin_width - self.first_bin
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
         part = place - column

@@ -44,7 +44,7 @@ class Proportional(IntervalPolicy):
         polled = np.maximum(self.polled, 1.0)
         time = np.where(self.polled > 0, self.items.last_poll - self.first_poll, self.round)
         ratio = (polled - self.changed + 0.5) / (polled + 0.5)
-        # Without a found change the rate would be ln 1 = 0, and no poll would follow. So half a change counts.
+        # Without a found change the rate would be ln 1 = 0 and no poll would follow. So half a change counts.
         per_poll = np.maximum(-np.log(ratio), 0.5 / polled)
         return np.asarray(per_poll * polled / np.maximum(time, 1e-6 * self.round))
 
@@ -215,7 +215,8 @@ def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:
 
 
 def _solve_intervals(shape: Float64s) -> Float64s:
-    """Return ln x with ((1+x)^(1−a) − 1)/((1−a)·x) = 1 − STALE_SHARE for each shape a, by bisection."""
+    """Return ln x for each shape a of a Gamma belief, where x is the polling interval in units of its rate.
+    x solves ((1+x)^(1−a) − 1)/((1−a)·x) = 1 − STALE_SHARE, by bisection."""
     low, high = np.full(shape.size, -40.0), np.full(shape.size, 40.0)
     power = np.where(np.abs(1.0 - shape) < 1e-9, 1e-9, 1.0 - shape)
     for _ in range(80):

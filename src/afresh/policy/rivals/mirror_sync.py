@@ -36,6 +36,7 @@ _HALVINGS = 100
 
 class MirrorSync(IntervalPolicy):
     """Polls each item at a frequency (``rates``) that mirror descent improves once in a round of all items.
+    The time between two regular polls of an item is a cycle; a probe is an additional poll within a cycle.
 
     >>> policy = MirrorSync(PolicyInput.of(3, 1.1))
     >>> policy.rates.round(6).tolist()                    # a tenth of the budget is kept for probes
@@ -67,7 +68,7 @@ class MirrorSync(IntervalPolicy):
         return self._due(items)
 
     def _end_cycles(self, items: Ints, now: Float64s, changed: Bools) -> None:
-        """Add the estimates g of the derivative, and begin the next cycle of each item."""
+        """Add to the estimates of the derivative of the stale time, and begin the next cycle of each item."""
         stale = self.probe_found[items] | changed
         cost = self.probe_found[items].astype(np.float64) - stale
         estimate = np.where(self.was_probed[items], cost / (PROBED_SHARE * self.rates[items]), 0.0)
@@ -123,7 +124,7 @@ class MirrorSync(IntervalPolicy):
 
 def mirror_step(rates: Float64s, slope: Float64s, cost: Float64s, limits: tuple[float, float]) -> Float64s:
     """Return new rates r with 1/r = 1/r₀ + η·slope + μ·cost within ``limits``, r₀ being the old ``rates``.
-    The multiplier μ is the one with which Σ cost·r stays the same.
+    η is ``LEARNING_RATE``. The multiplier μ is the one with which Σ cost·r stays the same.
 
     >>> after = mirror_step(np.ones(2), np.array([-10.0, 0.0]), np.ones(2), (0.1, 10.0))
     >>> after.round(3).tolist(), round(float(after.sum()), 9)             # 1/r differ by 1/2

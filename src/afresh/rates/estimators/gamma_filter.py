@@ -73,7 +73,7 @@ class GammaFilter:
         return GammaState(rows, rows.shape, rows.rate)
 
     def update(self, state: GammaState, polls: PollTable) -> GammaState:
-        """Return the belief after the polls, which are used in the sequence of each item's polls."""
+        """Return the belief after the polls; the polls of each item are used one after the other, by time."""
         return carry_through_polls(state, polls, self.evidence(polls), self.horizon)
 
     def rate(self, state: GammaState) -> Float64s:

@@ -56,7 +56,8 @@ class Nodes:
         return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / total)
 
     def _sum(self, values: Float64s) -> Float64s:
-        """Return Σ values·density·ratio; the two end nodes count half (trapezoid rule)."""
+        """Return the integral of ``values`` under each posterior (learned prior), in units of the spacing.
+        It is Σ values·density·ratio over the nodes; the two end nodes count half (trapezoid rule)."""
         weights = self.ratio * values
         halves = 0.5 * (self.density[:, 0] * weights[..., 0] + self.density[:, -1] * weights[..., -1])
         if len(weights) == 1:
@@ -131,7 +132,7 @@ class PosteriorRows:
         return float(np.log(self.rates[1] / self.rates[0]))
 
     def wide(self) -> tuple[Nodes, Bools]:
-        """Return a tuple (nodes, enough): all rows on the common nodes, and which rows are wide enough."""
+        """Return a tuple (nodes, enough): all posteriors on the common nodes, and which are wide enough."""
         height = self.log_likelihood + self.log_cautious[self.kind]
         height, rates = interpolate_table(height, self.rates, FINER)
         top = height.max(axis=1)
@@ -146,7 +147,7 @@ class PosteriorRows:
         return self._nodes(np.log(rates)[None], density, ratio, spacing, static, self.kind), enough
 
     def narrow(self, which: Bools) -> Nodes:
-        """Return the rows marked in ``which``, each on its own nodes."""
+        """Return the posteriors of the items marked in ``which``, each on its own nodes."""
         kind = self.kind[which]
         axis, height = _narrow_nodes(self.log_likelihood[which] + self.log_cautious[kind])
         return self.on_nodes(kind, axis, height, self.log_static[which])
@@ -170,7 +171,7 @@ class PosteriorRows:
         static: Float64s,
         kind: Ints,
     ) -> Nodes:
-        """Return ``Nodes``, after computing the mass below the first node and scaling the one at rate 0."""
+        """Return ``Nodes`` of these densities; the masses at rate 0 and below the first node are added."""
         own = self.tail[kind]
         below, mean_below = density[:, 0] / (own * spacing), self.rates[0] * own / (own + 1.0)
         static = static * (self.step / spacing)

@@ -50,8 +50,8 @@ NEWTON_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class SharpItems:
-    """The sharp items, in ascending order, and their log-likelihoods at ``POINTS`` own rates (columns).
-    ``low`` is ln λ of the first of these rates, ``step`` their spacing in ln λ."""
+    """The items whose rate λ is known more precisely than the grid's spacing, with their log-likelihoods at
+    ``POINTS`` own rates. ``low`` is ln λ of the first of these rates, ``step`` their spacing in ln λ."""
 
     item: Ints
     low: Float64s
@@ -145,7 +145,7 @@ class _Known:
         return slope, curvature
 
     def log_likelihood(self, log_rate: Float64s) -> Float64s:
-        """Return N·ln λ − λT + Σ ln(1−e^{−λt}), with the sum over the changes seen as bits."""
+        """Return N·ln λ − λT + Σ ln(1−e^{−λt}), for N exact changes in a time T and changes seen as bits."""
         value = self.events * log_rate - np.exp(log_rate) * self.exposure
         if self.of_bits.size:
             logs = np.log(-np.expm1(-self._expected(log_rate)))
@@ -224,7 +224,7 @@ class GridPosterior:
         return replace(state, log_likelihood=table, quiet=quiet, sharp=None)
 
     def sharpen(self, state: GridState, polls: PollTable) -> GridState:
-        """Return the same belief with its sharp items filled in; ``polls`` are all polls so far."""
+        """Return the same belief with its ``SharpItems`` added; ``polls`` are all polls so far."""
         return replace(state, sharp=find_sharp_items(polls, state.log_likelihood, state.rates))
 
     def with_learned_priors(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:

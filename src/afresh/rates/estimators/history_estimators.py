@@ -134,7 +134,8 @@ class _Inner:
         return find_roots(self.changed, self._score, low, high, start)
 
     def _score(self, runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
-        """Return a tuple: ln Σ_changed t/(e^{λt}−1) − ln S_u at λ = ``rate``, and its slope in ln λ."""
+        """Return a tuple: ln Σ t/(e^{λt}−1) − ln S_u at λ = ``rate``, and its slope in ln λ. The sum is over
+        the polling intervals t with a change, S_u is the sum of those without."""
         steps = runs.spread(rate) * runs.values
         # e^{−s}/(1−e^{−s}) is used instead of 1/(e^s−1), which overflows for long intervals.
         rest = -np.expm1(-steps)
@@ -144,7 +145,7 @@ class _Inner:
         return np.log(total / self.unchanged[which]), slope
 
     def interval(self, drop: float) -> tuple[Float64s, Float64s]:
-        """Return a tuple (low, high): the rates at which ℓ is ``drop`` below its maximum."""
+        """Return a tuple (low, high): the rates at which the log-likelihood is ``drop`` below its maximum."""
         best = self.most_likely()
         top, _, bend = self._log_likelihood(self.changed, self.unchanged, best)
         target = top - drop
@@ -172,7 +173,8 @@ class _Inner:
     def _log_likelihood(
         runs: Segments, unchanged: Float64s, rate: Float64s
     ) -> tuple[Float64s, Float64s, Float64s]:
-        """Return ℓ = Σ_changed ln(1−e^{−λt}) − λS_u, its slope and minus its second derivative in ln λ."""
+        """Return the log-likelihood ℓ, its slope in ln λ, and minus its second derivative in ln λ.
+        ℓ = Σ ln(1−e^{−λt}) − λS_u, with t and S_u as in ``_score``."""
         steps = runs.spread(rate) * runs.values
         rest = -np.expm1(-steps)
         pull = steps * np.exp(-steps) / rest

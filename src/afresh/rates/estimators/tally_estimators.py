@@ -77,7 +77,7 @@ class TallyEstimator:
 
 
 class Naive(TallyEstimator):
-    """Estimates X/Σt, the changes found per unit of time (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
+    """Estimates the polls that found a change per unit of time (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 3.0], [True, False], item=[0, 0])
@@ -91,8 +91,8 @@ class Naive(TallyEstimator):
         return state.rate_or_prior(state.changes / _time(state))
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return Garwood's exact Poisson confidence interval of X, divided by Σt. It is about the changes
-        that polls find, not about all changes."""
+        """Return Garwood's exact Poisson confidence interval of the number of polls that found a change,
+        divided by the time. It is about the changes that polls find, not about all changes."""
         from scipy.special import gammaincinv
 
         tail = (1.0 - check_level(level)) / 2.0
@@ -109,7 +109,7 @@ def _time(state: TallyState) -> Float64s:
 
 @dataclass(frozen=True, slots=True)
 class LogFamily(TallyEstimator):
-    """Estimates −ln((n−X+a)/(n+a))/t, where t is the mean polling interval.
+    """Estimates −ln((n−X+a)/(n+a))/t: X of n polls found a change, and t is the mean polling interval.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> cho = LogFamily("cho", 0.5)
@@ -126,8 +126,8 @@ class LogFamily(TallyEstimator):
         return state.rate_or_prior(log_ratio(state.changes, state.polls, self.a) / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the rates λ at which 1−e^{−λt} is at the ends of its Clopper–Pearson confidence interval.
-        ``high`` is ∞ if every poll found a change."""
+        """Return the rates λ at which the probability 1−e^{−λt} that a poll finds a change is at the ends of
+        its Clopper–Pearson confidence interval. ``high`` is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (-np.log1p(-p) / state.mean_interval() for p in (low, high))
@@ -138,7 +138,7 @@ ALPHA = 1.0  # any fixed number keeps the rate finite, and its effect vanishes a
 
 
 class LawOfLargeNumbers(TallyEstimator):
-    """Estimates p·X/(n+α−X), where p = n/Σt is the frequency of polls.
+    """Estimates p·X/(n+α−X): X of n polls found a change, and p is the number of polls per unit of time.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([0.5, 1.5, 1.0], [True, False, True], item=[0] * 3)
@@ -154,8 +154,8 @@ class LawOfLargeNumbers(TallyEstimator):
         return state.rate_or_prior(odds / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the rates λ at which λ/(λ+p) is at the ends of its Clopper–Pearson confidence interval.
-        ``high`` is ∞ if every poll found a change."""
+        """Return the rates λ at which the probability λ/(λ+p) that a poll finds a change is at the ends of
+        its Clopper–Pearson confidence interval. ``high`` is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (np.asarray(q / (1.0 - q)) / state.mean_interval() for q in (low, high))

@@ -70,7 +70,7 @@ class GammaPrior:
         return self.shape / self.rate
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
-        """Return a tuple (low, high): the equal-tailed interval that contains λ with this probability."""
+        """Return a tuple (low, high): the equal-tailed interval of the rate with probability ``level``."""
         return gamma_interval(self.shape, self.rate, level)
 
 

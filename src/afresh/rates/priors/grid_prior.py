@@ -42,7 +42,7 @@ NARROWEST = 0.1  # the least standard deviation of ln λ
 
 @dataclass(frozen=True, slots=True)
 class LogNormalPrior:
-    """A prior under which ln λ is normal with this mean and standard deviation.
+    """A prior under which the logarithm of the rate is normal with this mean and standard deviation.
 
     >>> LogNormalPrior(0.0, 1.0).cell_masses(np.array([0.5, 1.0, 2.0])).round(3).tolist()
     [0.364, 0.271, 0.364]
@@ -138,7 +138,7 @@ class StaticMixture:
         return np.asarray(static / (static + (1.0 - share) * self.if_not))
 
     def share(self, start: float) -> float:
-        """Return the share of static items that makes the rows most likely, by EM from ``start``."""
+        """Return the share of static items that makes the polls most likely, by EM from ``start``."""
         share = start
         for _ in range(STATIC_STEPS):
             share = min(float(self.responsible(share).mean()), LARGEST)
@@ -152,7 +152,7 @@ class StaticMixture:
         return np.asarray((static + STATIC_BORROWED * share) / (items + STATIC_BORROWED))
 
     def log_likelihood(self, share: float) -> float:
-        """Return ln P(all rows), given the share of static items."""
+        """Return the log-likelihood of the polls of all items, given the share of static items."""
         return float(np.log(share * self.if_static + (1.0 - share) * self.if_not).sum())
 
 
@@ -272,8 +272,8 @@ def fit_grid_groups(
 
 
 def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, counts: Float64s) -> Float64s:
-    """Learn the probabilities of the grid's rates (columns) for each run of rows by EMS. Runs begin at
-    ``starts``, ``counts`` are the weights of rows, and ``parent`` counts as much as ``borrowed`` rows."""
+    """Learn the probabilities of the grid's rates for each run of rows, by EM with smoothing (EMS). Runs
+    begin at ``starts``, ``counts`` weighs the rows, and ``parent`` counts as much as ``borrowed`` rows."""
     lengths = np.diff(np.append(starts, len(likelihood)))
     weights = np.repeat(parent, starts.size, axis=0)
     for _ in range(STEPS):
