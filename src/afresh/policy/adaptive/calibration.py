@@ -2,7 +2,7 @@
 
 The model is wrong in many small ways: activity fades as a source matures, bursts follow a change, quiet items
 stay quiet longer than a constant rate predicts. So items are sorted into classes by their mean rate and by
-how many polls in a row found no change. Each class counts the changes found and the changes expected. Both
+how many consecutive polls found no change. Each class counts the changes found and the changes expected. Both
 counts fade over a few rounds of all items, and their ratio multiplies the rate in the poll value. The
 posterior itself is not corrected, because rate and correction could then drive each other to extremes.
 """
@@ -14,14 +14,14 @@ import numpy as np
 from afresh.values.arrays import Bools, Float64s, Ints
 
 RATE_CLASSES, CLASSES_PER_DECADE = 13, 2.5
-RUN_CLASSES = np.array([1, 3, 8])  # polls in a row without a change at which the second to fourth class begin
+RUN_CLASSES = np.array([1, 3, 8])  # consecutive polls without a change at which classes 2, 3 and 4 begin
 ROUNDS = 4.0  # rounds of all items after which counts have faded by a factor e
 CAUTION = 20.0  # pseudo-changes in each class, which pull its ratio towards 1
 
 
 class Calibration:
     """The ratio of found to expected changes in each class of items.
-    The tables have a row per class of rates and a column per class of polls in a row without a change.
+    The tables have a row per class of rates and a column per class of consecutive polls without a change.
     ``frequency`` is the mean number of polls of an item per unit of time.
 
     >>> calibration = Calibration(1, frequency=1.0)
@@ -44,11 +44,11 @@ class Calibration:
         self.unchanged_run: Ints = np.ones(items, dtype=np.int64)  # polls since a change was found
 
     def factors(self, items: Ints) -> Float64s:
-        """Return the factor for the rate of each item if the shocks of its families are added to the rate."""
+        """Return the factor that corrects each item's own rate, if the shocks of its families are added."""
         return self.ratio[self.rate_class[items], self._run_class(items)]
 
     def factors_alone(self, items: Ints) -> Float64s:
-        """Return the factor for the rate of each item if shocks are ignored."""
+        """Return the factor that corrects each item's own rate, if shocks are ignored."""
         return self.all_ratio[self.rate_class[items], self._run_class(items)]
 
     def record(

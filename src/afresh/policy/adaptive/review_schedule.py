@@ -36,9 +36,9 @@ REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refi
 
 
 class ReviewSchedule(ChangeModel):
-    """A change model that also ranks its items by poll value.
-    ``review_value`` is ``MARGIN`` times the shadow price. ``next_review`` is the next review of each item, in
-    the operational time of ``SeasonClock``."""
+    """A change model that also ranks its items by poll value. A review computes an item's exact poll value.
+    ``review_value`` is ``MARGIN`` times the shadow price. ``next_review`` is the time of the next review of
+    each item, in the operational time of ``SeasonClock``."""
 
     def __init__(self, start: PolicyInput) -> None:
         super().__init__(start)
@@ -69,7 +69,7 @@ class ReviewSchedule(ChangeModel):
         self._rekey_at(self._price_of_budget(now), now)
 
     def rekey(self, now: float) -> None:
-        """Compute the next reviews of all items again."""
+        """Compute again when each item is reviewed next."""
         del now
         for begin in range(0, self.items.size, BLOCK):
             some = np.arange(begin, min(begin + BLOCK, self.items.size))
@@ -190,7 +190,7 @@ class ReviewSchedule(ChangeModel):
         return due
 
     def _soonest_reviews(self, wanted: int) -> Ints:
-        """Return about ``wanted`` items, those with the soonest next reviews; a sample tells until when."""
+        """Return about ``wanted`` items that are reviewed next, up to a time estimated from a sample."""
         sample = self.next_review[:: max(wanted // SAMPLED, 1)]
         among = min(-(-wanted * sample.size // self.items.size), sample.size) - 1
         moment = np.partition(sample, among)[among]

@@ -222,9 +222,9 @@ class Shocks:
 
     def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
         """Add the polls to the counts of the bins between ``since`` and ``now``.
-        A poll counts in ``seen`` for the part of a bin that it covers. Its ``events`` (changes per expected
-        change) count in ``found``, times the changes that were expected in the bin. ``place`` is the place in
-        ``touched`` of each poll's family."""
+        ``seen`` grows by the part of each bin that a poll covers. ``found`` grows by the poll's ``events``
+        (found changes per expected change) times the changes that were expected in the bin. ``place`` is the
+        place in ``touched`` of each poll's family."""
         rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
         sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
         shape = touched.size, BINS
