@@ -1,10 +1,10 @@
 """Fits decay functions to lifetimes, some of which had not ended when last observed.
 
 Every class of ``model.decay`` is fitted by maximising the log-likelihood ln L = Σ_ended ln f(t) +
-Σ_not ended ln S(t). f is the density of a lifetime and S(t) the probability that it is longer than t. The
-class with the smallest AIC = 2·parameters − 2·ln L is chosen (Razniewski 2016, §8.1 and §9, asks for class
-and rate). Fits are compared with the Kaplan–Meier curve: ``relative_error`` is the area between a fit and
-this curve, as a share of the area below the curve.
+Σ_not ended ln S(t). f is the density of a lifetime and S(t) the probability that it is longer than t. The one
+with the smallest AIC = 2·parameters − 2·ln L is chosen (Razniewski 2016, §8.1 and §9, asks for class and
+rate). Fits are compared with the Kaplan–Meier curve: ``relative_error`` is the area between a fit and this
+curve, as a share of the area below the curve.
 
 S counts from the start of a lifetime. But a copy that is refreshed at any time within a lifetime is still
 correct at t after the refresh with probability z(t) = (1/m)∫_t^∞ S, where m is the mean lifetime
