@@ -1,15 +1,17 @@
 """Shocks: events that change many items of a family at once, such as mass edits and joint releases.
 
-Besides its own rate an item feels the intensity h(t) of each of its families, constant on bins of time:
-E = λτ + ∫h. In each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few
-matter. With D polls of the family over the bin, and A of the changes found attributed to it, the posterior is
-Gamma(h₀+A, 1+D), and an unpolled member survives the bin unchanged with (1+1/(1+D))^{−(h₀+A)}. Changes found
-are shared out between the item's own rate and the bins in proportion to what each was expected to bring (one
-step of EM per poll). h₀ is learned for each family, and shrunk to the mean of all families of its kind.
+An item changes by its own rate λ and by the shocks of each of its families. The shocks of a family have an
+intensity h(t), which is constant within each bin of time. So E = λτ + ∫h changes are expected in a time τ. In
+each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are nearly empty and a few matter. Let
+D polls of the family cover a bin, and let A of the changes that they found be attributed to it. Then the
+posterior of h is Gamma(h₀+A, 1+D), and an item of the family that was not polled stays unchanged in this bin
+with the probability (1+1/(1+D))^{−(h₀+A)}. A found change is divided between the item's own rate and the bins
+in proportion to the changes that were expected from each (one step of EM per poll). h₀ is learned for each
+family and pulled towards the mean of all families of its kind.
 
-Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
-predicted its polls, starting from the share of its kind that has shocks. Where there is no structure, the
-weight goes to "none", and nothing is lost.
+Whether a family has shocks at all is also learned. Each family has a probability that it has shocks. It
+starts at the share of the families of its kind that have shocks, and rises or falls with how well the model
+with shocks predicts the family's polls. If items do not change together, it falls towards 0 and does no harm.
 """
 
 from __future__ import annotations
@@ -21,42 +23,42 @@ import numpy as np
 from afresh.values.arrays import Bools, Float64s, Ints
 
 BINS = 128
-WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
+WIDTH = 0.06  # of a bin, in mean polling intervals of an item
 FIRST_MEAN = 1e-2  # h₀ before any poll
-SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
-DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
+SHRINK = 50.0  # the mean of all families counts as much as this many observed bins in the h₀ of each family
+# Pseudo-families with and without shocks in the share that has shocks: for each family, and a constant.
+DOUBT = (0.02, 0.3)
 STEPS = 30  # of EM for that share
-# The tables of the families, and how many columns each has; 0: it is a vector.
+# The tables of the families, and how many columns each has; 0 means that it is a vector.
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
-RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
-DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
-ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
+RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
+ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
 
 
 @dataclass(frozen=True, slots=True)
 class ShockExposure:
-    """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
-
-    ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w).
-    """
+    """The changes expected of each item (row) by the shocks of each of its families (column).
+    ``family`` is the row of the family in the tables of ``Shocks``. ``raw`` are the changes expected since
+    the item's last poll if the family has shocks. ``mixed`` takes into account that the family has shocks
+    only with probability w: −ln(w·e^{−raw} + 1 − w)."""
 
     family: Ints
     raw: Float64s
     mixed: Float64s
 
     def total(self, trust: float = 1.0) -> Float64s:
-        """Changes expected from all families of an item, which mean something with probability ``trust``.
-
-        −ln(trust·e^{−Σ} + 1 − trust), Σ over the families of the item.
-        """
+        """Return the changes expected of each item by all its families: −ln(trust·e^{−S} + 1 − trust).
+        S is the sum of ``mixed`` over the item's families, ``trust`` the probability that families matter."""
         every = self.mixed.sum(axis=1)
         return np.asarray(every if trust == 1.0 else -np.log1p(trust * np.expm1(-every)))
 
 
 class Shocks:
-    """The shocks of all families; ``families`` has a row per item, a column per kind, −1 for none.
+    """The shocks of all families.
+    ``families`` holds the number of each item's family (−1 for none), with a row per item and a column per
+    kind of family. ``interval`` is the mean polling interval of an item, ``now`` the time of the start.
 
     >>> shocks = Shocks(np.zeros((8, 1), dtype=np.int64), interval=10.0, now=0.0)
     >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
@@ -68,7 +70,7 @@ class Shocks:
     (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
-    # A row per family, and a last one for items without a family, which stays empty.
+    # Each table has a row per family, and a last row for items without a family, which stays empty.
     total_found: Float64s
     total_seen: Float64s
     evidence: Float64s
@@ -83,7 +85,7 @@ class Shocks:
         self.bin_width = WIDTH * interval
         self.first_bin = float(np.floor(now / self.bin_width))
         self.family_ids = families.copy()
-        self.support = 0.0  # log-odds that families mean anything, by how well polls were predicted
+        self.support = 0.0  # log-odds that families help to predict the results of polls
         self.share: Float64s = np.full(families.shape[1], 0.5)
         self.pooled_mean: Float64s = np.full(families.shape[1], FIRST_MEAN)
         self.kind: Ints = np.zeros(0, dtype=np.int64)
@@ -94,11 +96,13 @@ class Shocks:
 
     @property
     def trust(self) -> float:
-        """The probability that families mean anything in this source."""
+        """The probability that families help to predict changes in this source."""
         return float(1.0 / (1.0 + np.exp(-self.support)))
 
     def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
-        """Learn whether families predict: the changes expected of polled items with them and without."""
+        """Learn from polls whether families help to predict.
+        ``with_families`` and ``without`` are the changes that were expected of each polled item with and
+        without families, ``alive`` the number of items."""
         full, alone = np.maximum(with_families, 1e-9), np.maximum(without, 1e-9)
         surer = np.log(np.expm1(-full) / np.expm1(-alone))
         gain = float(np.where(changed, surer, alone - full).sum())
@@ -106,13 +110,13 @@ class Shocks:
         self.support = float(np.clip(faded + gain, -DEEPEST, DEEPEST))
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
-        """The shocks that these items were exposed to from ``since`` to ``now``."""
+        """Return the changes expected of these items by shocks from ``since`` to ``now``."""
         family = self.family_row[items]
         raw = np.maximum(self._integral(family, now) - self._integral(family, since), 0.0)
         return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
 
     def rate(self, items: Ints) -> Float64s:
-        """Mean rate of changes by shocks, of each item."""
+        """Return the mean rate of changes by shocks for each item."""
         family = self.family_row[items]
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
         return rate
@@ -120,7 +124,8 @@ class Shocks:
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
-        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
+        """Learn from polls; return the items to review, because the shocks of their families have risen.
+        ``since`` are the times of the previous polls. ``own`` are the changes expected by the own rates."""
         families = self.kind.size
         rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
         row, column = np.nonzero(exposure.family < families)
@@ -138,7 +143,7 @@ class Shocks:
         self._count(touched, place, since[row], now[row], events)
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        # Large families rise in many small steps, none of which would matter alone.
+        # The intensity of a large family rises in many small steps, so the steps are added up.
         self.unreviewed_rise[touched] = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
         raised = touched[self.unreviewed_rise[touched] > RAISED]
         self.unreviewed_rise[raised] = 0.0
@@ -147,7 +152,7 @@ class Shocks:
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
 
     def advance(self, now: float) -> None:
-        """Make room for bins up to ``now``; the oldest bins are dropped."""
+        """Make room for bins up to ``now``, and forget the oldest bins."""
         beyond = int(np.floor(now / self.bin_width) - self.first_bin) - (BINS - 2)
         if beyond <= 0:
             return
@@ -160,13 +165,12 @@ class Shocks:
         self._accumulate(np.arange(self.kind.size))
 
     def refit(self) -> None:
-        """Learn for each kind of family the share that has shocks, and their mean intensity."""
+        """Fit for each kind of family the share of families with shocks, and their mean intensity per bin."""
         kinds = self.share.size
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
         weight = self.probability[:-1]
-        # EM runs to its end here: one step per refit would let families of few polls only repeat the old
-        # share.
+        # EM runs until it converges: with one step, families with few polls would only repeat the old share.
         for _ in range(STEPS):
             self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
             weight = self._shock_probability(np.arange(self.kind.size))
@@ -176,7 +180,7 @@ class Shocks:
         self.update_all()
 
     def update_all(self) -> None:
-        """Compute mean, probability and cumulated intensity of all families from what was counted."""
+        """Compute mean, probability and cumulated intensity of all families again from the counts."""
         self._update(np.arange(self.kind.size))
 
     def grow(self, families: Ints) -> None:
@@ -185,7 +189,7 @@ class Shocks:
         self._index_families()
 
     def _index_families(self) -> None:
-        """Give every family of every kind a row in the tables; the last row stands for having no family."""
+        """Give every family of every kind a row in the tables; the last row is for items without a family."""
         known = self.kind.size
         label = self.family_ids * self.share.size + np.arange(self.share.size)
         belongs = self.family_ids >= 0
@@ -205,7 +209,8 @@ class Shocks:
         self.update_all()
 
     def _integral(self, family: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean."""
+        """Return the integral of each family's intensity from the first bin to ``time``, in expected changes.
+        Before the first bin, the mean intensity of the family is used."""
         place = time / self.bin_width - self.first_bin
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
         part = place - column
@@ -216,7 +221,10 @@ class Shocks:
         return np.where(place < 0, place * self.mean[family], inside)
 
     def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
-        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
+        """Add the polls to the counts of the bins between ``since`` and ``now``.
+        ``seen`` grows by the part of each bin that a poll covers. ``found`` grows by the poll's ``events``
+        (found changes per expected change) times the changes that were expected in the bin. ``place`` is the
+        place in ``touched`` of each poll's family."""
         rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
         sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
         shape = touched.size, BINS
@@ -246,7 +254,8 @@ class Shocks:
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
-    """Σ weight × the part of each bin that lies before ``place``, by row.
+    """Return a table of Σ weight × the part of each bin (column) that is before ``place``, for each row.
+    ``shape`` is (rows, bins). The entries of ``row``, ``place`` (in bins) and ``weight`` belong together.
 
     >>> covered_bins((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()
     [[1.0, 1.0, 0.5, 0.0]]
