@@ -162,7 +162,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
 def next_unit(
     rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
 ) -> NextUnit:
-    """Return what ``spend`` more units of budget gain beyond ``budget``.
+    """Return the gain if the budget grows from ``budget`` to ``budget + spend``, and the items that return.
 
     >>> more = next_unit([1, 2, 3, 4, 5], 5)
     >>> round(more.gain, 3), round(more.freshness, 3), more.returning

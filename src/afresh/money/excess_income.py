@@ -148,7 +148,11 @@ def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
 
 
 def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return (K + U·turning_term(u))/(G·gain(u)), G, K, U of ``terms``; above 1 a longer u earns more."""
+    """Return what one more refresh costs over what it gains, if the item is refreshed every ``u``.
+
+    The ratio is (K + U·turning_term(u))/(G·gain(u)): G is the income of a fresh copy per unit of time, K the
+    cost of a refresh, U the further cost if the item has changed. Above 1 a longer interval u earns more.
+    """
     owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
     return ratio_of(owed, terms.gain * decay.gain(u))
 

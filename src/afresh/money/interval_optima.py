@@ -213,9 +213,12 @@ def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Floa
 
 
 def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
-    """Return the gain up to which no interval pays: the least (K+U(1−z(u)))/(Z(u)−u·z∞) over all u.
-    It is at the end of a piece or where the slope is 0. On a piece the ratio is (p+q·u)/(ζ+b·u−c·u²), whose
-    slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0. The module's docstring explains the symbols."""
+    """Return the gain up to which no refresh interval pays: the least cost per use over all intervals u.
+
+    The cost per use is (K+U(1−z(u)))/(Z(u)−u·z∞): K is the cost of a refresh, U that of a change found, z the
+    decay, Z its integral and z∞ its limit. The least is at the end of a piece of z or where the slope is 0.
+    On a piece the ratio is (p+q·u)/(ζ+b·u−c·u²), whose slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0.
+    """
     check, update = terms.check[:, None], terms.update[:, None]
     p, q = check + update * (1 - pieces.level), update * pieces.fall
     b, c = pieces.level - pieces.plateau, pieces.fall / 2

@@ -66,7 +66,11 @@ class RecordBulks:
         return np.where(self.excess(one) > self.excess(other), one, other)
 
     def cost_to_gain(self, u: Float64s) -> Float64s:
-        """Return (K + Σ U·turning(u))/(Σ G·gain(u)) for each bulk; above 1 a longer interval u earns more."""
+        """Return what one more refresh costs over what it gains, for each bulk refreshed every ``u``.
+
+        The ratio is (K + Σ U·turning(u))/(Σ G·gain(u)), summed over the records of the bulk, with K, U and G
+        the costs and the gain of ``IncomeTerms``. Above 1 a longer interval u earns more.
+        """
         terms = self.items.terms
         gained, owed = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain), self.check
         if terms.update.any():

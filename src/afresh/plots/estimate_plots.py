@@ -59,7 +59,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
 
 
 def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
-    """Return the figure of ``decay_panels``, with the result as a sentence below them.
+    """Return a plot of the fitted decays (``decay_panels``), with the best fit as a sentence below it.
 
     >>> from afresh.rates.decay_fit import fit_decays
     >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")

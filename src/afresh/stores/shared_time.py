@@ -27,8 +27,12 @@ _STEP_S = 600.0  # a time that is this much before the last reservation means th
 
 @dataclass(frozen=True, slots=True)
 class ReservationState:
-    """The reservations of all workers, as three Unix times: ``last_s`` is the end of the last window,
-    ``debt_s`` is when all debts will be paid, ``asked_s`` is the latest call of ``reserve`` or ``owe``."""
+    """What all workers together have reserved of the budget, as three Unix times.
+
+    ``last_s`` is the end of the last request window that was given out. ``debt_s`` is the time until which
+    nothing is given out, because a request took more of the budget than was reserved for it. ``asked_s`` is
+    the latest call of ``reserve`` or ``owe``.
+    """
 
     last_s: float = -math.inf
     debt_s: float = -math.inf

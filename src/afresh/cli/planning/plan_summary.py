@@ -155,9 +155,11 @@ def plan_picture(
 
 
 def _optimal_law(plan: Allocation, rates: Floats, chosen: Mapping[str, Any]) -> tuple[Floats, Floats, float]:
-    """Return a tuple (rates, optimal frequency at each rate, rate above which the frequency is 0).
+    """Return the curve of optimal frequencies over the rate, for an item of weight 1 and cost 1.
 
-    The frequencies are those at the plan's multiplier, for an item of weight 1 and cost 1."""
+    It is a tuple (rates for the curve, frequency at each of them, rate above which the frequency is 0). The
+    frequencies are those at the plan's multiplier, the value of one more unit of budget.
+    """
     changing = rates[rates > 0]
     if not changing.size or plan.multiplier <= 0:
         return _NO_LAW

@@ -45,7 +45,7 @@ class SteadyClock:
         return self.pair()[0]
 
     def pair(self) -> tuple[float, float]:
-        """Return a tuple (now, elapsed): the current time in Unix seconds and in elapsed seconds."""
+        """Return a tuple (now, elapsed): the time in Unix seconds, and by a clock that is never set."""
         elapsed_s = self._clock.elapsed_s()
         offset_s = self._clock.now_s() - elapsed_s
         if offset_s > self._offset_s - _CLOCK_STEP_S:

@@ -152,7 +152,11 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
 
 
 def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
-    """Return the budget, in polls per second, for which the ranking is built again."""
+    """Return the budget, in polls per second, that a rebuilt ranking should assume.
+
+    It is the budget of the settings or, if the settings give copies an income, the part of it that earns
+    more than it costs.
+    """
     if not has_income(given.settings):
         return given.settings.budget.requests
     apply_money_terms(policy, given)

@@ -159,7 +159,10 @@ class RowPolicy:
         return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Return ``interval_s`` with 1/rate for observed rows, because they are polled after each change."""
+        """Return ``interval_s``, but 1/rate for items whose staleness is observed without polls.
+
+        Such items are polled after each change.
+        """
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s

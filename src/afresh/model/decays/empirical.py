@@ -89,7 +89,7 @@ class Empirical:
         return self._pieces.integrate(t, 0, lost=True)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗ s·(1−z(s))ds, the mean age that one more refresh per time saves."""
+        """Return ∫₀ᵗ s·(1−z(s))ds for the decay z: the age that one refresh more saves at the interval t."""
         return self._pieces.integrate(t, 1, lost=True)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
@@ -137,7 +137,10 @@ class _Pieces:
         return i, np.minimum(t - self.start[i], _FAR)
 
     def integrate(self, t: ArrayLike, power: int, *, lost: bool) -> Float64s:
-        """Return ∫₀ᵗ sᵖ·z(s)ds or, if ``lost``, ∫₀ᵗ sᵖ·(1−z(s))ds; p is ``power``, 0 or 1."""
+        """Return ∫₀ᵗ s^power·z(s)ds for the decay z or, if ``lost``, ∫₀ᵗ s^power·(1−z(s))ds.
+
+        ``power`` is 0 or 1.
+        """
         level, slope = (1 - self.level, -self.slope) if lost else (self.level, self.slope)
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:

@@ -207,7 +207,9 @@ def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64
 
 
 def best_order(group_sums: ArrayLike) -> Ints:
-    """Return the positions of the queries in the best sequence, which is by ascending group sums.
+    """Return the sequence of queries with the least content lag: their positions by ascending group sum.
+
+    The group sum of a query is Σ weight·rate over the records that it refreshes.
 
     >>> best_order([7.0, 3.0])
     array([1, 0])

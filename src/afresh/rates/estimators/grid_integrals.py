@@ -171,7 +171,12 @@ class PosteriorRows:
         static: Float64s,
         kind: Ints,
     ) -> Nodes:
-        """Return ``Nodes`` of these densities; the masses at rate 0 and below the first node are added."""
+        """Return the nodes of an integral over the rate of each item (row).
+
+        ``density`` is that of the log rate at ``log_rate``, ``spacing`` the distance of two nodes, ``ratio``
+        the factor between two rates, ``static`` the mass at rate 0, and ``kind`` the prior of each item.
+        ``Nodes`` keeps the mass at rate 0 and the mass below the first node beside the nodes.
+        """
         own = self.tail[kind]
         below, mean_below = density[:, 0] / (own * spacing), self.rates[0] * own / (own + 1.0)
         static = static * (self.step / spacing)

@@ -60,7 +60,7 @@ class TallyState(StateWithPrior):
 
 
 class TallyEstimator:
-    """Base class of the estimators with a ``TallyState``."""
+    """Base class of the estimators that only count: polls, polls that found a change, and the time."""
 
     def start(self, prior: GammaPrior, items: int) -> TallyState:
         return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
@@ -138,7 +138,9 @@ ALPHA = 1.0  # any fixed number keeps the rate finite, and its effect vanishes a
 
 
 class LawOfLargeNumbers(TallyEstimator):
-    """Estimates p·X/(n+α−X): X of n polls found a change, and p is the number of polls per unit of time.
+    """Estimates the rate of changes as p·X/(n+α−X), where X of n polls found a change.
+
+    p is the number of polls per unit of time, and α = ``ALPHA`` keeps the rate finite if X = n.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([0.5, 1.5, 1.0], [True, False, True], item=[0] * 3)

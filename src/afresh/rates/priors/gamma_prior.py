@@ -229,8 +229,12 @@ class _Lattice:
 def _log_mixed(
     table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
 ) -> Float64s:
-    """Return ln Σ mass·likelihood of every row of ``table`` (log-likelihoods) under every candidate (row of
-    ``masses``), minus the maximum of the row. ``likelihood`` is the scaled table, if already computed."""
+    """Return ln ∫ prior·likelihood of each item (row) under each candidate prior (column).
+
+    ``table`` has the log-likelihoods of an item in each row, ``masses`` the cell masses of a candidate. The
+    largest log-likelihood of an item is subtracted from its row. ``likelihood`` is exp of the table scaled
+    in this way, if it was computed before; ``static`` is as in ``fit_gamma_table``.
+    """
     mixed = (scale_to_maximum(table) if likelihood is None else likelihood) @ masses.T
     if static is not None:
         mixed += np.exp(static - table.max(axis=1))[:, None]

@@ -249,13 +249,15 @@ def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -
 def fit_grid_groups(
     table: Float64s, groups: Ints, number: int, start: Float64s, counts: Float64s | None = None
 ) -> Float64s:
-    """Learn the probabilities of the grid's rates as ``fit_grid`` does, with a row for each group.
-    ``groups`` is the group of each row of the table, ``number`` the number of groups. The probabilities of a
+    """Learn the probability of each rate of the grid for each group (row), by EM as ``fit_grid`` does.
+
+    ``table`` has the log-likelihoods of an item in each row, ``groups`` its group, ``counts`` how many items
+    it stands for. ``number`` is the number of groups, ``start`` the probabilities to start from. Those of a
     small group stay near those of all items.
 
     >>> table = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     >>> weights = fit_grid_groups(table, np.array([0, 0, 1]), 3, np.array([0.5, 0.5]))
-    >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items: it is the whole
+    >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items
     True
     """
     everyone = fit_grid(table, start, counts)[None]

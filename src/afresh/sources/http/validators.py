@@ -198,9 +198,11 @@ def _compare(
 
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for a request to ``url``; none if the content is needed anyway. That is
-    so without a copy, if the validators belong to another URL, and if the copy was normalised with another
-    recipe. ``recipe`` is the fingerprint of the present recipe."""
+    """Return the conditional headers for a request to ``url``; none if the content must be sent in any case.
+
+    The content must be sent if there is no copy, if the validators belong to another URL, or if the copy was
+    normalised with other content settings than today's, whose fingerprint is ``recipe``.
+    """
     if lease.content_hash is None:
         return {}
     validators = lease.validators
