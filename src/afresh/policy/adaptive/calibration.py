@@ -48,9 +48,9 @@ class Calibration:
         """What the rate of each item is multiplied by, beside the shocks of its families."""
         return self.ratio.take(self._cells(items))
 
-    def factors_alone(self, items: Ints) -> Float64s:
-        """What the rate of each item is multiplied by where its families mean nothing."""
-        return self.all_ratio.take(self._cells(items))
+    def both_factors(self, items: Ints) -> Float64s:
+        """The same in the first row, and in the second where the families of items mean nothing."""
+        return np.asarray(self.ratios.reshape(2, -1)[:, self._cells(items)])
 
     def mean_factors(self, items: Ints, trust: float) -> Float64s:
         """What the rate of each item is multiplied by where its families mean something with ``trust``."""

@@ -114,11 +114,10 @@ class ChangeModel:
         risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
         if self.shocks is not None:
             exposure, count = self.shocks.exposure(items, since, now), self.items.alive_count
-            beside = alone * self.calibration.factors(items)
-            without = alone * self.calibration.factors_alone(items)
+            beside, without = alone * self.calibration.both_factors(items)
             self.shocks.compare(beside + exposure.total(), without, changed, count)
             risen = self.shocks.learn(exposure, since, now, changed, beside)
-            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
+            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure_now(exposure).total()
         # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
         # the rates without them would be too low, and families would seem to be needed to predict.
         notice_evidence: Float64s | float = 0.0

@@ -29,7 +29,7 @@ DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family,
 STEPS = 30  # of EM for that share
 # The tables of the families, and how many columns each has; 0: it is a vector.
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
-TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
+TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
 RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
 DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
 ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
@@ -40,12 +40,15 @@ class ShockExposure:
     """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
     ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w).
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). ``cell`` and ``part`` are where the
+    time of the last poll and now are in the cumulated intensity.
     """
 
     family: Ints
     raw: Float64s
     mixed: Float64s
+    cell: Ints
+    part: Float64s
 
     def total(self, trust: float = 1.0) -> Float64s:
         """Changes expected from all families of an item, which mean something with probability ``trust``.
@@ -109,9 +112,21 @@ class Shocks:
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """The shocks that these items were exposed to from ``since`` to ``now``."""
         family = self.family_row[items]
-        until_now, until_since = self._integrals(family, np.array([now, since]))
+        place = np.array([now, since]) / self.bin_width - (self.first_bin - 1.0)
+        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS)
+        cell = family * (BINS + 2) + column[:, :, None]
+        return self._exposure(family, cell, (place - column)[:, :, None])
+
+    def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
+        """The same by what was learned since."""
+        return self._exposure(exposure.family, exposure.cell, exposure.part)
+
+    def _exposure(self, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
+        left = self.cumulative.take(cell)
+        until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
         raw = np.maximum(until_now - until_since, 0.0)
-        return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
+        mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
+        return ShockExposure(family, raw, mixed, cell, part)
 
     def rate(self, items: Ints) -> Float64s:
         """Mean rate of changes by shocks, of each item."""
@@ -131,14 +146,15 @@ class Shocks:
         found = changed[row]
         changing = np.expm1(-(other + raw))
         evidence = np.where(found, np.log(changing / np.expm1(-other)), -raw)
-        touched, place = np.unique(family, return_inverse=True)
+        touched = np.unique(family)
+        place = np.searchsorted(touched, family)
         total = self.evidence[touched] + np.bincount(place, evidence, touched.size)
         self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
         latest = float(now.max())
-        before = self.probability[touched] * self._integral_until(touched, latest)
+        before = self.probability[touched] * self._integral(touched, latest)
         self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
         self._update(touched)
-        rise = self.probability[touched] * self._integral_until(touched, latest) - before
+        rise = self.probability[touched] * self._integral(touched, latest) - before
         # Large families rise in many small steps, none of which would matter alone.
         unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
         is_raised = unreviewed > RAISED
@@ -211,48 +227,32 @@ class Shocks:
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
         self.update_all()
 
-    def _integrals(self, family: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean.
-
-        ``family`` has a row per item, ``time`` a column per item, and its rows are the leading axis here.
-        """
-        place = (time / self.bin_width - self.first_bin)[:, :, None]
-        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
-        cell = family * (BINS + 1) + column
-        left = self.cumulative.take(cell)
-        inside = left + (self.cumulative.take(cell + 1) - left) * (place - column)
-        return np.where(place < 0, place * self.mean[family], inside)
-
-    def _integral_until(self, family: Ints, time: float) -> Float64s:
-        """The same of families at one time."""
-        place = time / self.bin_width - self.first_bin
-        if place < 0:
-            return place * self.mean[family]
-        column = min(int(place), BINS - 1)
+    def _integral(self, family: Ints, time: float) -> Float64s:
+        """∫h of families from the first bin to ``time``; before the first bin h is the family's mean."""
+        place = time / self.bin_width - (self.first_bin - 1.0)
+        column = min(max(int(place), 0), BINS)
         left = self.cumulative[family, column]
-        return left + (self.cumulative[family, column + 1] - left) * (place - column)
+        return np.asarray(left + (self.cumulative[family, column + 1] - left) * (place - column))
 
     def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
         """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
-        seen = self._time_in_bins(touched.size, place, since, now, np.ones(now.size))
+        hit = np.flatnonzero(events)
+        struck = np.unique(place[hit])
+        # A row for each family that was polled, and then one for each that had events.
+        row = np.concatenate([place, touched.size + np.searchsorted(struck, place[hit])])
+        weight = np.concatenate([np.ones(now.size), events[hit]])
+        ends = np.concatenate([now, now[hit], since, since[hit]]) / self.bin_width - self.first_bin
+        shape = touched.size + struck.size, BINS
+        # Up to now, less what was before.
+        covered = covered_bins(shape, np.concatenate([row, row]), ends, np.concatenate([weight, -weight]))
+        seen, drawn = np.split(np.maximum(covered, 0.0), [touched.size])
         self.seen[touched] += seen
         self.total_seen[touched] += seen.sum(axis=1)
-        hit = np.flatnonzero(events)
-        if hit.size:
-            which, row = np.unique(place[hit], return_inverse=True)
-            families = touched[which]
-            drawn = self._time_in_bins(families.size, row, since[hit], now[hit], events[hit])
-            found = drawn * np.diff(self.cumulative[families], axis=1)
-            self.found[families] += found
-            self.total_found[families] += found.sum(axis=1)
-
-    def _time_in_bins(
-        self, rows: int, row: Ints, since: Float64s, now: Float64s, weight: Float64s
-    ) -> Float64s:
-        """Σ weight × the time in each bin from ``since`` to ``now``, in widths of a bin, by row."""
-        ends = np.concatenate([now, since]) / self.bin_width - self.first_bin
-        signed = np.concatenate([weight, -weight])  # up to now, less what was before
-        return np.maximum(covered_bins((rows, BINS), np.concatenate([row, row]), ends, signed), 0.0)
+        families = touched[struck]
+        cumulative = self.cumulative[families]
+        found = drawn * (cumulative[:, 2:] - cumulative[:, 1:-1])
+        self.found[families] += found
+        self.total_found[families] += found.sum(axis=1)
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
@@ -268,7 +268,8 @@ class Shocks:
 
     def _accumulate(self, rows: Ints) -> None:
         expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
-        self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
+        self.cumulative[rows, 0] = -self.mean[rows]  # a bin before the first one, for all the time before it
+        self.cumulative[rows, 2:] = np.cumsum(expected, axis=1)
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
