@@ -76,7 +76,7 @@ class ChangeModel:
         Not p as of now: that a busy item may have become quiet makes no copy right again.
         """
         posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
-        return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
+        return np.asarray(np.minimum(np.vecdot(posterior, np.exp(-expected)), 1.0))
 
     def ages(self, items: Ints, now: float) -> Float64s:
         """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E), p as of the last poll."""
@@ -84,7 +84,7 @@ class ChangeModel:
         far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
         stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
         elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
-        return np.asarray(elapsed * np.einsum("ij,ij->i", posterior, stale))
+        return np.asarray(elapsed * np.vecdot(posterior, stale))
 
     def forecast(self, items: Ints, now: float) -> tuple[Posteriors, Float64s, Float64s]:
         """Each item's posterior, the changes expected since its last poll at each rate, and these rates."""
@@ -107,7 +107,7 @@ class ChangeModel:
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
         finding = self.belief.finding(elapsed)
-        unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), 1.0 - finding)
+        unchanged = np.vecdot(self.belief.posteriors(items), 1.0 - finding)
         # Rows sum to 1 but for the rounding of float32.
         unchanged = np.minimum(np.maximum(unchanged, 1e-300), 1.0)
         alone = -np.log(unchanged)

@@ -26,14 +26,16 @@ import math
 import numpy as np
 
 from afresh.allocation.objectives import objective_for
+from afresh.model.curves import horner
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s, Floats
 
 MIDDLE = 9  # rates from the top of a ladder down to about the mean frequency
 OCTAVES = 22  # of elapsed time over which due times are looked for
 HALVINGS = 12  # of the logarithm of a time
-_LIMITS = np.finfo(np.float32)
 SMALL = 0.05  # below it the series is right to 4e−9, and above it single precision to 5e−5
+_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # of (1−(1+E)e^{−E})/E²
+_LIMITS = np.finfo(np.float32)
 
 
 class PollValue:
@@ -64,9 +66,8 @@ class PollValue:
         gain += 1.0
         small = np.flatnonzero(expected < SMALL)
         if small.size:
-            few = expected.ravel()[small]
-            series = 0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144)))
-            gain.ravel()[small] = few * few * series
+            few = expected.take(small)
+            gain.ravel()[small] = few * few * horner(_SERIES, few)
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:
@@ -76,7 +77,7 @@ class PollValue:
         """
         gain = self.marginal(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
-        return np.asarray(np.einsum("ij,ij->i", posterior, gain))
+        return np.vecdot(posterior, gain)
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
         """Time after a poll at which the poll value of each row reaches ``value``; infinite if never.
@@ -180,5 +181,5 @@ class Exploration:
         some = np.flatnonzero(found)
         if some.size:
             unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)
-            found[some] = np.einsum("ij,ij->i", posterior[some], unchanged) < SATURATED
+            found[some] = np.vecdot(posterior[some], unchanged) < SATURATED
         return np.asarray(found)

@@ -59,7 +59,7 @@ class RateBelief:
 
     def posteriors(self, items: Ints) -> Float64s:
         """The posteriors of these items, in double precision."""
-        return self.posterior[items].astype(np.float64)
+        return self.posterior.take(items, axis=0).astype(np.float64)
 
     def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
         """The posteriors a while later: rates may have been redrawn, half-way through on average.
@@ -67,8 +67,10 @@ class RateBelief:
         So even an item that seems to change too often to be worth a poll is polled again in the end.
         """
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
-        rows = self.posterior[items]
-        rows += redrawn * (self.prior.astype(np.float32) - rows)
+        rows = self.posterior.take(items, axis=0)
+        towards_prior = self.prior.astype(np.float32) - rows
+        towards_prior *= redrawn
+        rows += towards_prior
         return rows
 
     def mean(self, items: Ints) -> Float64s:
@@ -104,7 +106,7 @@ class RateBelief:
         likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):
             likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
-        before = self.posterior[items]
+        before = self.posterior.take(items, axis=0)
         rows = before * likelihood
         total = rows.sum(axis=1, keepdims=True)
         # What no rate on the ladder can explain (a change within no time) teaches nothing.

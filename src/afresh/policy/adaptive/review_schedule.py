@@ -153,7 +153,7 @@ class ReviewSchedule(ChangeModel):
         """
         weight_per_cost = self.items.weight[items] / self.items.cost[items]
         factor = self.own_factors(items)
-        posterior = self.belief.posterior[items]
+        posterior = self.belief.posterior.take(items, axis=0)
         if self.shocks is not None:
             rate = posterior @ self.belief.rates.astype(np.float32)
             factor = factor + self.shocks.trust * self.shocks.rate(items) / np.maximum(rate, 1e-300)
@@ -173,7 +173,7 @@ class ReviewSchedule(ChangeModel):
     def _explore_sooner(self, items: Ints, due: Float64s) -> Float64s:
         """``due``, or sooner where the answer of an earlier poll would be worth enough."""
         self.baseline_information[items] = np.inf
-        posterior = self.belief.posterior[items]
+        posterior = self.belief.posterior.take(items, axis=0)
         is_unsure = self.exploration.is_uninformative(posterior, due) & (self.items.weight[items] > 0)
         unsure = np.flatnonzero(is_unsure)
         # Where no item is ever dropped (age, lag, …) the best frequency hardly depends on how fast is fast.

@@ -165,9 +165,10 @@ class Shocks:
         """The items of these families, in order."""
         if families.size == 0:
             return families
-        ends = [self.first_member[one : one + 2] for one in families]
-        members = np.concatenate([self.member_order[slice(*pair)] for pair in ends])
-        return np.unique(members % len(self.family_ids))
+        begin, end = self.first_member[families], self.first_member[families + 1]
+        size = end - begin
+        place = np.arange(size.sum()) + np.repeat(end - np.cumsum(size), size)
+        return np.unique(self.member_order[place] % len(self.family_ids))
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``; the oldest bins are dropped."""
