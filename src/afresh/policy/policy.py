@@ -151,10 +151,15 @@ def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tupl
     [3.0, 3.0]
     """
     which, found = np.asarray(items, dtype=np.int64), np.asarray(changed, dtype=bool)
-    when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+    when = np.asarray(now, dtype=np.float64)
+    if when.shape != which.shape:
+        when = np.broadcast_to(when, which.shape)
     if which.shape != found.shape or which.ndim != 1:
         raise InputError(f"{which.size} items were polled but {found.size} outcomes given")
     return which, when, found
+
+
+FEW = 200  # values of which sorting all takes no longer than finding the largest first
 
 
 def largest(value: Float64s, k: int) -> Ints:
@@ -165,6 +170,8 @@ def largest(value: Float64s, k: int) -> Ints:
     """
     if k <= 0:
         return np.zeros(0, dtype=np.int64)
+    if value.size <= FEW:
+        return np.asarray(np.argsort(-value, kind="stable")[:k])
     if k < value.size:
         edge = np.partition(value, value.size - k)[value.size - k]
         above = np.flatnonzero(value > edge)

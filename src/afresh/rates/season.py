@@ -46,11 +46,14 @@ class Season:
     profile: Float64s
     hour: float
     gain: float = 0.0
-    # Whether the profile is not flat. It is computed once, because the policy reads it at every poll.
+    # Whether the profile is not flat, and the operational hours since the week began at each of its hours.
+    # Both are computed once, because the policy reads the clock many times at every poll.
     is_supported: bool = field(init=False, repr=False, compare=False)
+    _before: Float64s = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_supported", bool(np.any(self.profile != 1.0)))
+        object.__setattr__(self, "_before", np.concatenate(([0.0], np.cumsum(self.profile))))
 
     @property
     def strength(self) -> float:
@@ -80,8 +83,10 @@ class Season:
         hours = np.asarray(times, dtype=np.float64) / self.hour
         week = np.floor(hours / HOURS) * HOURS
         rest = hours - week
-        before = np.concatenate(([0.0], np.cumsum(self.profile)))
-        return np.asarray(self.hour * (week + np.interp(rest, np.arange(HOURS + 1), before)))
+        hour = np.minimum(rest.astype(np.int64), HOURS - 1)  # rounding may give a rest of a full week
+        passed = self._before[hour]
+        passed += (self._before[hour + 1] - passed) * (rest - hour)
+        return np.asarray(self.hour * (week + passed))
 
 
 def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:

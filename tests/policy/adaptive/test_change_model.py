@@ -23,8 +23,8 @@ def test_one_silence_does_not_make_a_busy_item_slow() -> None:
     before = known.rates()[0]
     known.learn(one, np.array([400.0]), np.array([False]))
     assert known.rates()[0] > 0.2 * before
-    telling = known.belief.observable(np.array([1e-9, 1.0, 1e9]))
-    assert np.all(telling <= np.log(1.0 / SILENT) * (1 + 1e-12))
+    telling = known.belief.finding(np.array([1e-9, 1.0, 1e9]))
+    assert np.all(telling <= (1.0 - SILENT) * (1 + 1e-12))
     np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
 
 

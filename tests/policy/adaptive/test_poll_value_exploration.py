@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.allocation.objectives import objective_for
-from afresh.policy.adaptive.poll_value import Exploration
+from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
@@ -28,14 +27,14 @@ def test_a_bit_is_never_worth_less_than_nothing(
 ) -> None:
     belief = np.array([weights], dtype=np.float32) + 1e-3
     belief /= belief.sum()
-    exploration = Exploration(objective_for(objective, "fixed"), RATES, 1.0)
+    exploration = Exploration(PollValue(objective, RATES), 1.0)
     information = exploration.information(belief, np.array([elapsed]), np.array([price]))
     assert np.all(np.isfinite(information))
     assert np.all(information >= 0)
 
 
 def test_what_is_known_teaches_nothing() -> None:
-    exploration = Exploration(objective_for("freshness", "fixed"), RATES, 1.0)
+    exploration = Exploration(PollValue("freshness", RATES), 1.0)
     sure = np.eye(RATES.size, dtype=np.float32)
     assert exploration.information(sure, np.array([0.7]), np.full(RATES.size, 0.3)).max() < 1e-5
 

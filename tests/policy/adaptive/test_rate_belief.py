@@ -15,7 +15,7 @@ def test_the_posterior_is_bayes() -> None:
     one = np.array([0])
     for _ in range(60):
         elapsed, bit = rng.uniform(0.1, 5.0, 1), rng.random(1) < 0.4
-        belief.learn(one, elapsed, bit, belief.expected(elapsed))
+        belief.learn(one, elapsed, bit, -np.expm1(-belief.expected(elapsed)))
         expected = belief.rates * elapsed
         log_posterior += np.log(-np.expm1(-expected)) if bit[0] else -expected
     want = np.exp(log_posterior - log_posterior.max())
@@ -28,7 +28,7 @@ def test_the_prior_is_learned_and_serves_new_items() -> None:
     belief, every = RateBelief(600, 1.0), np.arange(600)
     for _ in range(40):
         elapsed = np.full(600, 1.0)
-        belief.learn(every, elapsed, rng.random(600) < -np.expm1(-truth), belief.expected(elapsed))
+        belief.learn(every, elapsed, rng.random(600) < -np.expm1(-truth), -np.expm1(-belief.expected(elapsed)))
     belief.refit(np.ones(600, dtype=bool))
     low = belief.prior[belief.rates < 0.2].sum()
     assert 0.6 < low < 0.8

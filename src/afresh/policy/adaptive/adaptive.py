@@ -132,9 +132,8 @@ class Adaptive(ReviewSchedule):
         which = self.items.as_numbers(items)
         if shared is not None:
             saved_state.restore_shared(self, shared, all_rows_follow=which.size == self.items.size)
-            objective, rates = self.poll_value.objective, self.belief.rates
-            self.poll_value = PollValue(self.poll_value.name, rates)
-            self.exploration = Exploration(objective, rates, self.items.mean_frequency)
+            self.poll_value = PollValue(self.poll_value.name, self.belief.rates)
+            self.exploration = Exploration(self.poll_value, self.items.mean_frequency)
             budget_before = float(saved_state.field(shared, "budget", ()))
             self.review_value = self.review_value_at(budget_before / self.items.budget)
             self.set_reviews(np.arange(self.items.size), self.items.last_poll)

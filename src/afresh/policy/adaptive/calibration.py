@@ -17,6 +17,8 @@ RATE_CLASSES, CLASSES_PER_DECADE = 13, 2.5
 RUN_CLASSES = np.array([1, 3, 8])  # consecutive polls without a change at which classes 2, 3 and 4 begin
 ROUNDS = 4.0  # rounds of all items after which counts have faded by a factor e
 CAUTION = 20.0  # pseudo-changes in each class, which pull its ratio towards 1
+# The class of each number of unchanged polls; runs beyond the last number are in the last class.
+_RUN_CLASS = np.searchsorted(RUN_CLASSES, np.arange(RUN_CLASSES[-1] + 1), side="right")
 
 
 class Calibration:
@@ -34,22 +36,28 @@ class Calibration:
 
     def __init__(self, items: int, frequency: float) -> None:
         self.frequency = frequency
-        self.found: Float64s = np.zeros((RATE_CLASSES, RUN_CLASSES.size + 1))
-        self.expected: Float64s = np.zeros_like(self.found)
-        self.ratio: Float64s = np.ones_like(self.found)
-        # The same counts with all found changes, including those that ``found`` attributes to shocks.
-        self.all_found: Float64s = np.zeros_like(self.found)
-        self.all_ratio: Float64s = np.ones_like(self.found)
+        classes = RATE_CLASSES, RUN_CLASSES.size + 1
+        # Changes found and due to the items themselves, all changes found, changes expected. The second is
+        # for items that had no families. The names of the parts are views.
+        self.counts: Float64s = np.zeros((3, *classes))
+        self.found, self.all_found, self.expected = self.counts
+        self.ratios: Float64s = np.ones((2, *classes))
+        self.ratio, self.all_ratio = self.ratios
         self.rate_class: Ints = np.full(items, RATE_CLASSES // 2)
         self.unchanged_run: Ints = np.ones(items, dtype=np.int64)  # polls since a change was found
 
     def factors(self, items: Ints) -> Float64s:
-        """Return the factor that corrects each item's own rate, if the shocks of its families are added."""
-        return self.ratio[self.rate_class[items], self._run_class(items)]
+        """What the rate of each item is multiplied by, beside the shocks of its families."""
+        return self.ratio.take(self._cells(items))
 
-    def factors_alone(self, items: Ints) -> Float64s:
-        """Return the factor that corrects each item's own rate, if shocks are ignored."""
-        return self.all_ratio[self.rate_class[items], self._run_class(items)]
+    def both_factors(self, items: Ints) -> Float64s:
+        """The same in the first row, and in the second where the families of items mean nothing."""
+        return np.asarray(self.ratios.reshape(2, -1)[:, self._cells(items)])
+
+    def mean_factors(self, items: Ints, trust: float) -> Float64s:
+        """What the rate of each item is multiplied by where its families mean something with ``trust``."""
+        mean = trust * self.ratio + (1.0 - trust) * self.all_ratio
+        return np.asarray(mean.take(self._cells(items)))
 
     def record(
         self, items: Ints, expected: Float64s, changed: Bools, own_share: Float64s, alive: int
@@ -57,22 +65,24 @@ class Calibration:
         """Count the changes found by polls and the changes that were ``expected`` by the items' own rates.
         ``own_share`` is the share of a found change that is attributed to the item and not to shocks."""
         fade = np.exp(-items.size / (ROUNDS * max(alive, 1)))
-        cell = self.rate_class[items] * self.ratio.shape[1] + self._run_class(items)
-        counted = ((self.found, changed * own_share), (self.expected, expected), (self.all_found, changed))
-        for table, value in counted:
-            table *= fade
-            table += np.bincount(cell, value, table.size).reshape(table.shape)
+        cell, size = self._cells(items), self.ratio.size
+        self.counts *= fade
+        for table, value in zip(self.counts, (changed * own_share, changed, expected), strict=True):
+            table += np.bincount(cell, value, size).reshape(table.shape)
         self.update()
 
     def update(self) -> None:
-        """Compute the ratios from the counts."""
-        self.ratio, self.all_ratio = (self._ratio(found) for found in (self.found, self.all_found))
+        """Compute the ratios from what was counted."""
+        found, expected = self.counts[:2], self.counts[2]
+        by_rate = (found.sum(axis=2) + CAUTION) / (expected.sum(axis=1) + CAUTION)
+        np.divide(found + CAUTION * by_rate[:, :, None], expected + CAUTION, out=self.ratios)
 
     def classify(self, items: Ints, rate: Float64s, changed: Bools) -> None:
         """Set the classes of polled items from the posterior mean ``rate`` and the results of the polls."""
         middle = RATE_CLASSES / (2.0 * CLASSES_PER_DECADE)
         decades = np.log10(np.maximum(rate / self.frequency, 1e-12)) + middle
-        self.rate_class[items] = np.clip(decades * CLASSES_PER_DECADE, 0, RATE_CLASSES - 1).astype(np.int64)
+        decades *= CLASSES_PER_DECADE
+        self.rate_class[items] = np.minimum(np.maximum(decades, 0.0), RATE_CLASSES - 1)
         self.unchanged_run[items] = np.where(changed, 0, self.unchanged_run[items] + 1)
 
     def grow(self, items: int) -> None:
@@ -80,9 +90,7 @@ class Calibration:
         self.rate_class = np.concatenate([self.rate_class, np.full(items, RATE_CLASSES // 2)])
         self.unchanged_run = np.concatenate([self.unchanged_run, np.ones(items, dtype=np.int64)])
 
-    def _ratio(self, found: Float64s) -> Float64s:
-        by_rate = (found.sum(axis=1) + CAUTION) / (self.expected.sum(axis=1) + CAUTION)
-        return np.asarray((found + CAUTION * by_rate[:, None]) / (self.expected + CAUTION))
-
-    def _run_class(self, items: Ints) -> Ints:
-        return np.searchsorted(RUN_CLASSES, self.unchanged_run[items], side="right")
+    def _cells(self, items: Ints) -> Ints:
+        """The place of each item's class in the tables."""
+        run = np.minimum(self.unchanged_run[items], _RUN_CLASS.size - 1)
+        return np.asarray(self.rate_class[items] * self.ratio.shape[1] + _RUN_CLASS[run])

@@ -68,9 +68,7 @@ class ChangeModel:
         """Return the calibration's factor for each item's own rate, which is its rate without shocks."""
         if self.shocks is None:
             return self.calibration.factors(items)
-        trust = self.shocks.trust
-        beside, alone = self.calibration.factors(items), self.calibration.factors_alone(items)
-        return np.asarray(trust * beside + (1.0 - trust) * alone)
+        return self.calibration.mean_factors(items, self.shocks.trust)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
         """Return the probability that each of these copies is still right: Σ p·e^{−E} over the rates.
@@ -78,7 +76,7 @@ class ChangeModel:
         last poll. The belief of now must not be used: an item that may have become slow since then does not
         make its old copy right again."""
         posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
-        return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
+        return np.asarray(np.minimum(np.vecdot(posterior, np.exp(-expected)), 1.0))
 
     def ages(self, items: Ints, now: float) -> Float64s:
         """Return the expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E) over the rates.
@@ -87,7 +85,7 @@ class ChangeModel:
         far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
         stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
         elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
-        return np.asarray(elapsed * np.einsum("ij,ij->i", posterior, stale))
+        return np.asarray(elapsed * np.vecdot(posterior, stale))
 
     def forecast(self, items: Ints, now: float) -> tuple[Posteriors, Float64s, Float64s]:
         """Return a tuple (posterior, E, rate) of arrays with a row per item and a column per grid rate.
@@ -111,30 +109,29 @@ class ChangeModel:
         since = np.minimum(self.items.last_poll[items], now)
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
-        own = self.belief.observable(elapsed)
-        unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), np.exp(-own))
-        unchanged = np.clip(unchanged, 1e-300, 1.0)  # rows sum to 1 but for the rounding of float32
+        finding = self.belief.finding(elapsed)
+        unchanged = np.vecdot(self.belief.posteriors(items), 1.0 - finding)
+        # Rows sum to 1 but for the rounding of float32.
+        unchanged = np.minimum(np.maximum(unchanged, 1e-300), 1.0)
         alone = -np.log(unchanged)
         risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
         if self.shocks is not None:
             exposure, count = self.shocks.exposure(items, since, now), self.items.alive_count
-            beside = alone * self.calibration.factors(items)
-            without = alone * self.calibration.factors_alone(items)
+            beside, without = alone * self.calibration.both_factors(items)
             self.shocks.compare(beside + exposure.total(), without, changed, count)
             risen = self.shocks.learn(exposure, since, now, changed, beside)
-            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
-        # The own rate learns from every change, even if a shock may have caused it. Otherwise the own rates
-        # alone would be too low, and the comparison above would wrongly favour the model with families.
-        total = own.copy()
+            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure_now(exposure).total()
+        # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
+        # the rates without them would be too low, and families would seem to be needed to predict.
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
-            total += told.announced - told.recall * own
-            # The limit ln 1/ε of ``observable`` is for the one bit of a poll. Notices are counted, and their
-            # absence may tell more, so the unlimited λτ is used here.
+            # Of the changes that a poll can find, −ln(1 − finding), those not announced and those announced.
+            finding = -np.expm1((1.0 - told.recall) * np.log1p(-finding) - told.announced)
+            # Notices are counted, a poll is one bit: that none came may tell more than ln 1/ε.
             unannounced = told.recall * self.belief.expected(elapsed)
             notice_evidence = told.evidence_share * told.announced - unannounced
-        self.belief.learn(items, elapsed, changed, total, notice_evidence)
+        self.belief.learn(items, elapsed, changed, finding, notice_evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)

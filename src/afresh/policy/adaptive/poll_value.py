@@ -23,16 +23,21 @@ Only polls at shorter intervals can tell which.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from afresh.allocation.objectives import Objective, objective_for
+from afresh.allocation.objectives import objective_for
+from afresh.model.curves import horner
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s, Floats
 
-MIDDLE = 9  # how many rates of the grid, counted from its top, are at or above about the mean frequency
-OCTAVES = 22  # the number of times in the table of poll values; each is twice the one before
-HALVINGS = 12  # steps of the bisection for the logarithm of a time
-SMALL = 0.05  # for smaller E the series is right to 4e−9; above it single precision is right to 5e−5
+MIDDLE = 9  # rates from the top of a ladder down to about the mean frequency
+OCTAVES = 22  # of elapsed time over which due times are looked for
+HALVINGS = 12  # of the logarithm of a time
+SMALL = 0.05  # below it the series is right to 4e−9, and above it single precision to 5e−5
+_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # of (1−(1+E)e^{−E})/E²
+_LIMITS = np.finfo(np.float32)
 
 
 class PollValue:
@@ -44,12 +49,15 @@ class PollValue:
     """
 
     def __init__(self, objective: str, rates: Float64s) -> None:
-        self.name = objective
+        self.name, self.rates = objective, rates
         self.objective = objective_for(objective, "fixed")
         self.times: Float64s = np.exp2(np.arange(OCTAVES) - OCTAVES / 2) / rates[-MIDDLE:][0]
-        power = self.objective.power
-        values = self.marginal(rates[:, None] * self.times) / rates[:, None] ** power
-        self.table = values.astype(np.float32)  # the poll value of each rate (row) at each time (column)
+        self.table = self.values_at(self.times).astype(np.float32)
+
+    def values_at(self, times: Float64s) -> Float64s:
+        """The poll value of each rate (row) at each of the times after a poll (column)."""
+        rates = self.rates[:, None]
+        return np.asarray(self.marginal(rates * times) / rates**self.objective.power)
 
     def marginal(self, expected: Float64s) -> Float64s:
         if self.name != "freshness":
@@ -60,9 +68,8 @@ class PollValue:
         gain += 1.0
         small = np.flatnonzero(expected < SMALL)
         if small.size:
-            few = expected.ravel()[small]
-            series = 0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144)))
-            gain.ravel()[small] = few * few * series
+            few = expected.take(small)
+            gain.ravel()[small] = few * few * horner(_SERIES, few)
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:
@@ -72,22 +79,23 @@ class PollValue:
         per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items."""
         gain = self.marginal(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
-        return np.asarray(np.einsum("ij,ij->i", posterior, gain))
+        return np.vecdot(posterior, gain)
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
-        """Return the time after a poll at which the poll value of each row reaches ``value``; inf if never.
-        One matrix product gives the poll values of all rows at the times of the table. Between two of these
-        times, the logarithm of the poll value is interpolated linearly in the logarithm of the time."""
-        limits = np.finfo(np.float32)
-        goal = np.clip(value, limits.tiny, limits.max).astype(np.float32)
+        """Time after a poll at which the poll value of each row reaches ``value``; infinite if never.
+
+        The poll values of all rows on a ladder of times are one matrix product; between two of these times
+        ln V is taken as linear in ln τ.
+        """
+        goal = np.minimum(np.maximum(value, _LIMITS.tiny), _LIMITS.max).astype(np.float32)
         reached = posterior @ self.table
         below = np.add.reduce((reached < goal[:, None]).view(np.int8), axis=1, dtype=np.int8)
-        place = np.clip(below, 1, OCTAVES - 1).astype(np.int64)
+        place = np.minimum(np.maximum(below, 1), OCTAVES - 1).astype(np.int64)
         flat = place + np.arange(0, reached.size, OCTAVES)
-        left = np.maximum(reached.ravel()[flat - 1], limits.tiny)
-        right = np.maximum(reached.ravel()[flat], limits.tiny)
+        left = np.maximum(reached.take(flat - 1), _LIMITS.tiny)
+        right = np.maximum(reached.take(flat), _LIMITS.tiny)
         rise = np.maximum(np.log(right / left), np.float32(1e-7))
-        share = np.clip(np.log(goal / left) / rise, 0.0, 1.0)
+        share = np.minimum(np.maximum(np.log(goal / left) / rise, 0.0), 1.0)
         return np.where(below == OCTAVES, np.inf, self.times[place - 1] * np.exp2(share))
 
     def exact_time_to_reach(
@@ -127,43 +135,54 @@ class Exploration:
     """Computes B(τ), the value of the information that a poll gives at time τ after the last one.
     The formula is in the docstring of this file. ``rates`` is the grid, ``frequency`` the mean frequency.
 
-    >>> from afresh.allocation.objectives import objective_for
-    >>> exploration = Exploration(objective_for("freshness", "fixed"), np.array([1 / 7, 1.0]), 1 / 30)
+    >>> exploration = Exploration(PollValue("freshness", np.array([1 / 7, 1.0])), 1 / 30)
     >>> either = np.array([[0.5, 0.5]], dtype=np.float32)       # changes weekly or daily
     >>> soon, late = (exploration.information(either, np.array([t]), np.array([3.4]))[0] for t in (5.0, 30.0))
     >>> soon.round(3), late.round(3)                            # freshness, by a poll after 5 and 30 days
     (np.float64(0.028), np.float64(0.001))
     """
 
-    def __init__(self, objective: Objective, rates: Float64s, frequency: float) -> None:
-        self.rates = rates
+    def __init__(self, poll_value: PollValue, frequency: float) -> None:
+        self.rates, objective = poll_value.rates, poll_value.objective
         octaves = np.arange(SETTLED_STEPS) / SETTLED_PER_OCTAVE - OCTAVES_BELOW
         self.settled = (frequency * np.exp2(octaves)).astype(np.float32)
-        scale = rates[:, None] ** (1.0 - objective.power)
-        self.earned = (scale * objective.value(rates[:, None] / self.settled)).astype(np.float32)
+        scale = self.rates[:, None] ** (1.0 - objective.power)
+        self.earned = (scale * objective.value(self.rates[:, None] / self.settled)).astype(np.float32)
+        # The times at which a poll may be made earlier, the poll values at them, and P(no change) until then.
         self.times = np.exp2(np.arange(TIMES) - SOONEST) / frequency
+        self.values = poll_value.values_at(self.times)
+        self.unchanged = np.exp(-self.times[:, None] * self.rates).astype(np.float32)
 
     def information(self, posterior: Posteriors, elapsed: Float64s, price: Float64s) -> Float64s:
-        """Return the value of information B(τ) of each item, per unit of time and for weight 1.
-        ``posterior`` is the belief (a row per item), ``elapsed`` τ, ``price`` shadow price·cost/weight."""
-        unchanged = posterior * np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
-        cost = price.astype(np.float32)
-        best = self._best_income
-        gain = best(unchanged, cost) + best(posterior - unchanged, cost) - best(posterior, cost)
-        return np.asarray(np.maximum(gain, 0.0), dtype=np.float64)
+        """B(τ) of each row; one τ may serve all rows."""
+        unchanged = np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
+        return self._gain(posterior[:, None], unchanged[:, None], price)[:, 0]
+
+    def information_at_times(self, posterior: Posteriors, price: Float64s) -> Float64s:
+        """B(τ) of each row (row) at each of the ``times`` (column)."""
+        return self._gain(posterior[:, None], self.unchanged, price)
+
+    def _gain(self, posterior: Posteriors, unchanged: Posteriors, price: Float64s) -> Float64s:
+        cost = price.astype(np.float32)[:, None]
+        if_unchanged = posterior * unchanged
+        gain = self._best_income(if_unchanged, cost) + self._best_income(posterior - if_unchanged, cost)
+        gain -= self._best_income(posterior, cost)
+        return np.maximum(gain, 0.0).astype(np.float64)
 
     def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
-        """Return W(q), what the best fixed frequency earns per unit of time, for each row q of a belief."""
-        earned = posterior @ self.earned
-        earned -= (posterior.sum(axis=1) * price)[:, None] * self.settled
-        return np.asarray(earned.max(axis=1))
+        """W(q) of each q on the last axis; they need not sum to 1."""
+        flat = posterior.reshape(-1, self.rates.size) @ self.earned
+        earned = flat.reshape(*posterior.shape[:2], -1)
+        earned -= (posterior.sum(axis=2) * price)[:, :, None] * self.settled
+        return np.asarray(earned.max(axis=2))
 
     def is_uninformative(self, posterior: Posteriors, due: Float64s) -> Bools:
         """Return for each item whether its poll at ``due`` tells little, because it likely finds a change."""
         late = np.minimum(due, 1e6 * self.times[-1])
-        # By Jensen's inequality P(no change) ≥ e^{−mean rate·τ}. This cheap test decides for most items.
-        found = (posterior @ self.rates.astype(np.float32)) * late >= -np.log(SATURATED)
+        # No change is at least as probable as at the mean rate (Jensen): this cheap test settles most items.
+        found = (posterior @ self.rates.astype(np.float32)) * late >= -math.log(SATURATED)
         some = np.flatnonzero(found)
-        unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)
-        found[some] = np.einsum("ij,ij->i", posterior[some], unchanged) < SATURATED
+        if some.size:
+            unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)
+            found[some] = np.vecdot(posterior[some], unchanged) < SATURATED
         return np.asarray(found)

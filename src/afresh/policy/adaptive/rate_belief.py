@@ -40,7 +40,7 @@ class RateBelief:
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
-    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.expected(np.ones(2)))
+    ...     belief.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), belief.finding(np.ones(2)))
     >>> fast, slow = belief.mean(np.array([0, 1]))
     >>> bool(fast > 3.0), bool(slow < 0.2)
     (True, True)
@@ -62,8 +62,8 @@ class RateBelief:
         self.horizon = max(self.horizon, LASTS * watched_for)
 
     def posteriors(self, items: Ints) -> Float64s:
-        """Return the posteriors of these items, in double precision."""
-        return self.posterior[items].astype(np.float64)
+        """The posteriors of these items, in double precision."""
+        return self.posterior.take(items, axis=0).astype(np.float64)
 
     def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
         """Return the posteriors at a time ``elapsed`` after the last polls, when rates may have changed.
@@ -71,41 +71,46 @@ class RateBelief:
         A rate that changed did so after half of the time on average, so only half of the prior is mixed in.
         So even an item that seems to change too often to be worth a poll is polled again in the end."""
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
-        rows = self.posterior[items]
-        rows += redrawn * (self.prior.astype(np.float32) - rows)
+        rows = self.posterior.take(items, axis=0)
+        towards_prior = self.prior.astype(np.float32) - rows
+        towards_prior *= redrawn
+        rows += towards_prior
         return rows
 
     def mean(self, items: Ints) -> Float64s:
-        blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
-        parts = [self.posteriors(block) @ self.rates for block in blocks]
-        return np.concatenate(parts) if parts else np.empty(0)
+        if items.size <= BLOCK:
+            return np.asarray(self.posteriors(items) @ self.rates)
+        return np.concatenate([self.mean(items[i : i + BLOCK]) for i in range(0, items.size, BLOCK)])
 
     def expected(self, elapsed: Float64s) -> Float64s:
         """Return λτ, the changes expected in each time τ of ``elapsed`` (row) at each rate λ (column)."""
         return np.asarray(elapsed[:, None] * self.rates)
 
-    def observable(self, elapsed: Float64s) -> Float64s:
-        """Return −ln(ε + (1−ε)e^{−λτ}) at each rate λ: the λτ expected changes, limited to ln 1/ε.
-        With this limit a poll that finds nothing changes the odds between two rates by at most a factor 1/ε
-        (``SILENT``): the item may have become slower, or it only pauses (a holiday, an outage)."""
-        return np.asarray(-np.log1p((1.0 - SILENT) * np.expm1(-self.expected(elapsed))))
+    def finding(self, elapsed: Float64s) -> Float64s:
+        """The probability at each rate that a poll finds a change: (1−ε)(1−e^{−λτ}), never above 1−ε.
+
+        So a poll that finds nothing multiplies the odds of no two rates by more than 1/ε: either the item has
+        become slower, or it rests (a holiday, an outage) and comes back as busy as it was.
+        """
+        return np.asarray((SILENT - 1.0) * np.expm1(-self.expected(elapsed)))
 
     def learn(
         self,
         items: Ints,
         elapsed: Float64s,
         changed: Bools,
-        expected: Float64s,
+        finding: Float64s,
         notice_evidence: Float64s | float = 0.0,
     ) -> None:
-        """Learn from one poll of each item, a time ``elapsed`` after its previous poll.
-        ``expected`` is the number of changes expected at each rate, ``notice_evidence`` the log-likelihood of
-        the notices at each rate. Both have a row per item."""
-        unchanged = np.exp(-expected)
-        likelihood = np.where(changed[:, None], -np.expm1(-expected), unchanged)
+        """Learn from one poll of each item.
+
+        ``finding`` is the probability at each rate that it finds a change, ``notice_evidence`` the
+        log-likelihood of the notices.
+        """
+        likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):
             likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
-        before = self.posterior[items]
+        before = self.posterior.take(items, axis=0)
         rows = before * likelihood
         total = rows.sum(axis=1, keepdims=True)
         # A result that no rate of the grid can explain (a change in a time of 0) teaches nothing.
@@ -123,8 +128,8 @@ class RateBelief:
         sample = self.posterior[use[:: -(-use.size // ROWS_ENOUGH)]].astype(np.float64)
         prior = self.prior
         for _ in range(STEPS):
-            tilt = sample * (prior / self.prior)
-            learned = (tilt / tilt.sum(axis=1, keepdims=True)).mean(axis=0)
+            tilt = prior / self.prior
+            learned = tilt * ((1.0 / (sample @ tilt)) @ sample) / len(sample)
             prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
         self.posterior *= (prior / self.prior).astype(np.float32)
         self.posterior /= np.maximum(self.posterior.sum(axis=1, keepdims=True), np.float32(LEAST))

@@ -44,8 +44,8 @@ class ReviewSchedule(ChangeModel):
         super().__init__(start)
         frequency = start.mean_frequency
         self.poll_value = PollValue(start.objective, self.belief.rates)
-        self.exploration = Exploration(self.poll_value.objective, self.belief.rates, frequency)
-        # B(τ*) of each item (see ``poll_value``); infinite if an earlier poll would not be worth its result.
+        self.exploration = Exploration(self.poll_value, frequency)
+        # B(τ*) of ``exploration``: infinite where an earlier poll would not be worth its answer.
         self.baseline_information: Float64s = np.full(start.items, np.inf)
         self.learning_time, self.latest_poll = 0.0, start.now
         self.polls_since_rekey = -start.items
@@ -83,15 +83,16 @@ class ReviewSchedule(ChangeModel):
             return np.zeros(0, dtype=np.int64)
         if self.shocks is not None:
             self.shocks.advance(now)
-        reviewed = np.flatnonzero(self.next_review <= self.clock.read(np.array(now)))
+        read = self.clock.read(np.array(now))
+        reviewed = np.flatnonzero(self.next_review <= read)
         value = self._poll_values_blockwise(reviewed, now)
         # If too few reach the review value, an item whose review has not come may be better than these.
         too_few = int(np.count_nonzero(value >= self.review_value)) < n
         if too_few:
             soonest = self._soonest_reviews(reviewed.size + TOO_MANY * n)
-            more = np.setdiff1d(soonest, reviewed, assume_unique=True)
+            more = soonest[self.next_review[soonest] > read]
             if reviewed.size + more.size < n:
-                more = np.setdiff1d(np.flatnonzero(self.items.alive), reviewed, assume_unique=True)
+                more = np.flatnonzero(self.items.alive & (self.next_review > read))
             reviewed = np.concatenate([reviewed, more])
             value = np.concatenate([value, self._poll_values_blockwise(more, now)])
         chosen, price = self._choose(reviewed, value, n, now)
@@ -110,6 +111,9 @@ class ReviewSchedule(ChangeModel):
         The price is the smallest of these poll values."""
         waited = now - self.items.last_poll[reviewed]
         is_late = (waited > self.longest_wait(reviewed)) & (self.items.weight[reviewed] > 0)
+        if not is_late.any():
+            chosen = largest(value, n)
+            return chosen, float(value[chosen[-1]])
         late, others = np.flatnonzero(is_late), np.flatnonzero(~is_late)
         late = late[largest(waited[late], n)]
         by_value = others[largest(value[others], n - late.size)]
@@ -132,9 +136,11 @@ class ReviewSchedule(ChangeModel):
         return np.asarray(value * self.items.weight[items] / self.items.cost[items])
 
     def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
-        """Return ``poll_values``, computed in blocks: millions at once would take more memory and time."""
-        parts = [self.poll_values(items[begin : begin + BLOCK], now) for begin in range(0, items.size, BLOCK)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        """``poll_values``, a block at a time: millions at once would take too much memory, and longer."""
+        if items.size <= BLOCK:
+            return self.poll_values(items, now)
+        blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
+        return np.concatenate([self.poll_values(block, now) for block in blocks])
 
     def _time_of_use(self) -> float:
         """Return for how long a poll's result will be of use: as long as polls were made, up to a limit."""
@@ -148,7 +154,7 @@ class ReviewSchedule(ChangeModel):
         Shocks count with their mean rate, and the value of information is left out."""
         weight_per_cost = self.items.weight[items] / self.items.cost[items]
         factor = self.own_factors(items)
-        posterior = self.belief.posterior[items]
+        posterior = self.belief.posterior.take(items, axis=0)
         if self.shocks is not None:
             rate = posterior @ self.belief.rates.astype(np.float32)
             factor = factor + self.shocks.trust * self.shocks.rate(items) / np.maximum(rate, 1e-300)
@@ -168,25 +174,24 @@ class ReviewSchedule(ChangeModel):
     def _explore_sooner(self, items: Ints, due: Float64s) -> Float64s:
         """Return ``due`` (times from the last poll to the next), or less if an earlier result is worth it."""
         self.baseline_information[items] = np.inf
-        posterior = self.belief.posterior[items]
+        posterior = self.belief.posterior.take(items, axis=0)
         is_unsure = self.exploration.is_uninformative(posterior, due) & (self.items.weight[items] > 0)
         unsure = np.flatnonzero(is_unsure)
         # If no item is ever dropped (age, lag, …), the exact rate of a fast item hardly matters.
         if unsure.size == 0 or self.learning_time <= 0 or np.isinf(self.poll_value.objective.top):
             return due
-        posterior, which = posterior[unsure], items[unsure]
+        posterior, which, late = posterior[unsure], items[unsure], due[unsure]
         price, times = self._price_per_weight(which), self.exploration.times
-        baseline = self.exploration.information(posterior, np.minimum(due[unsure], 1e6 * times[-1]), price)
+        baseline = self.exploration.information(posterior, np.minimum(late, 1e6 * times[-1]), price)
         self.baseline_information[which] = baseline
-        sooner, use = due[unsure], self._time_of_use()
-        for time in times[::-1]:
-            every = np.full(1, time)
-            value = self.poll_value.mean(posterior, self.belief.expected(every), self.belief.rates[None])
-            information = self.exploration.information(posterior, every, price)
-            value += use * np.maximum(information - baseline, 0.0)
-            sooner = np.where(value >= MARGIN * price, np.minimum(0.75 * time, sooner), sooner)
+        information = self.exploration.information_at_times(posterior, price)
+        value = posterior @ self.exploration.values
+        value += self._time_of_use() * np.maximum(information - baseline[:, None], 0.0)
+        # The earliest of the times at which a poll would be worth enough.
+        is_worth = value >= MARGIN * price[:, None]
+        earliest = np.where(is_worth.any(axis=1), times[is_worth.argmax(axis=1)], np.inf)
         due = due.copy()
-        due[unsure] = sooner
+        due[unsure] = np.minimum(0.75 * earliest, late)
         return due
 
     def _soonest_reviews(self, wanted: int) -> Ints:

@@ -213,7 +213,10 @@ def _put(part: object, name: str, saved: Stored, key: str) -> None:
     """Set the attribute ``name`` of ``part`` from a saved array, which must have the attribute's shape."""
     old = getattr(part, name)
     new = field(saved, key, np.shape(old))
-    setattr(part, name, type(old)(new) if np.ndim(old) == 0 else new.astype(old.dtype))
+    if np.ndim(old) == 0:
+        setattr(part, name, type(old)(new))
+    else:
+        old[...] = new  # in place: it may be a view of a larger array
 
 
 def _season_arrays(clock: SeasonClock) -> Arrays:

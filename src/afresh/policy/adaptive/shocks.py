@@ -16,6 +16,7 @@ with shocks predicts the family's polls. If items do not change together, it fal
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,22 +32,26 @@ DOUBT = (0.02, 0.3)
 STEPS = 30  # of EM for that share
 # The tables of the families, and how many columns each has; 0 means that it is a vector.
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
-TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
-RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
-DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
-ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
+TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
+RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
+ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
 
 
 @dataclass(frozen=True, slots=True)
 class ShockExposure:
-    """The changes expected of each item (row) by the shocks of each of its families (column).
-    ``family`` is the row of the family in the tables of ``Shocks``. ``raw`` are the changes expected since
-    the item's last poll if the family has shocks. ``mixed`` takes into account that the family has shocks
-    only with probability w: −ln(w·e^{−raw} + 1 − w)."""
+    """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
+
+    ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). ``cell`` and ``part`` are where the
+    time of the last poll and now are in the cumulated intensity.
+    """
 
     family: Ints
     raw: Float64s
     mixed: Float64s
+    cell: Ints
+    part: Float64s
 
     def total(self, trust: float = 1.0) -> Float64s:
         """Return the changes expected of each item by all its families: −ln(trust·e^{−S} + 1 − trust).
@@ -96,8 +101,8 @@ class Shocks:
 
     @property
     def trust(self) -> float:
-        """The probability that families help to predict changes in this source."""
-        return float(1.0 / (1.0 + np.exp(-self.support)))
+        """The probability that families mean anything in this source."""
+        return 1.0 / (1.0 + math.exp(-self.support))
 
     def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
         """Learn from polls whether families help to predict.
@@ -106,14 +111,27 @@ class Shocks:
         full, alone = np.maximum(with_families, 1e-9), np.maximum(without, 1e-9)
         surer = np.log(np.expm1(-full) / np.expm1(-alone))
         gain = float(np.where(changed, surer, alone - full).sum())
-        faded = self.support * np.exp(-changed.size / (ROUNDS * max(alive, 1)))
-        self.support = float(np.clip(faded + gain, -DEEPEST, DEEPEST))
+        faded = self.support * math.exp(-changed.size / (ROUNDS * max(alive, 1)))
+        self.support = min(max(faded + gain, -DEEPEST), DEEPEST)
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """Return the changes expected of these items by shocks from ``since`` to ``now``."""
         family = self.family_row[items]
-        raw = np.maximum(self._integral(family, now) - self._integral(family, since), 0.0)
-        return ShockExposure(family, raw, -np.log1p(self.probability[family] * np.expm1(-raw)))
+        place = np.array([now, since]) / self.bin_width - (self.first_bin - 1.0)
+        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS)
+        cell = family * (BINS + 2) + column[:, :, None]
+        return self._exposure(family, cell, (place - column)[:, :, None])
+
+    def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
+        """The same by what was learned since."""
+        return self._exposure(exposure.family, exposure.cell, exposure.part)
+
+    def _exposure(self, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
+        left = self.cumulative.take(cell)
+        until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
+        raw = np.maximum(until_now - until_since, 0.0)
+        mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
+        return ShockExposure(family, raw, mixed, cell, part)
 
     def rate(self, items: Ints) -> Float64s:
         """Return the mean rate of changes by shocks for each item."""
@@ -124,32 +142,38 @@ class Shocks:
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
-        """Learn from polls; return the items to review, because the shocks of their families have risen.
-        ``since`` are the times of the previous polls. ``own`` are the changes expected by the own rates."""
-        families = self.kind.size
+        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
         rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
-        row, column = np.nonzero(exposure.family < families)
+        row, column = np.nonzero(exposure.family < self.kind.size)
         if row.size == 0:
             return np.zeros(0, dtype=np.int64)
         family, raw, other = exposure.family[row, column], exposure.raw[row, column], rest[row, column]
         found = changed[row]
-        surer = np.expm1(-(other + raw)) / np.expm1(-other)
-        self.evidence += np.bincount(family, np.where(found, np.log(surer), -raw), families + 1)
-        np.clip(self.evidence, -DEEPEST, DEEPEST, out=self.evidence)
-        events = np.where(found, -1.0 / np.expm1(-(other + raw)), 0.0)
-        touched, place = np.unique(family, return_inverse=True)
-        latest = np.full(touched.size, now.max())
+        changing = np.expm1(-(other + raw))
+        evidence = np.where(found, np.log(changing / np.expm1(-other)), -raw)
+        touched = np.unique(family)
+        place = np.searchsorted(touched, family)
+        total = self.evidence[touched] + np.bincount(place, evidence, touched.size)
+        self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
+        latest = float(now.max())
         before = self.probability[touched] * self._integral(touched, latest)
-        self._count(touched, place, since[row], now[row], events)
+        self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        # The intensity of a large family rises in many small steps, so the steps are added up.
-        self.unreviewed_rise[touched] = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
-        raised = touched[self.unreviewed_rise[touched] > RAISED]
-        self.unreviewed_rise[raised] = 0.0
-        ends = [self.first_member[one : one + 2] for one in raised]
-        risen = [self.member_order[slice(*pair)] for pair in ends]
-        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risen]) % max(len(self.family_ids), 1))
+        # Large families rise in many small steps, none of which would matter alone.
+        unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
+        is_raised = unreviewed > RAISED
+        self.unreviewed_rise[touched] = np.where(is_raised, 0.0, unreviewed)
+        return self._members(touched[is_raised])
+
+    def _members(self, families: Ints) -> Ints:
+        """The items of these families, in order."""
+        if families.size == 0:
+            return families
+        begin, end = self.first_member[families], self.first_member[families + 1]
+        size = end - begin
+        place = np.arange(size.sum()) + np.repeat(end - np.cumsum(size), size)
+        return np.unique(self.member_order[place] % len(self.family_ids))
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``, and forget the oldest bins."""
@@ -208,33 +232,32 @@ class Shocks:
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
         self.update_all()
 
-    def _integral(self, family: Ints, time: Float64s) -> Float64s:
-        """Return the integral of each family's intensity from the first bin to ``time``, in expected changes.
-        Before the first bin, the mean intensity of the family is used."""
-        place = time / self.bin_width - self.first_bin
-        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
-        part = place - column
-        if family.ndim == 2:
-            column, part, place = column[:, None], part[:, None], place[:, None]
+    def _integral(self, family: Ints, time: float) -> Float64s:
+        """∫h of families from the first bin to ``time``; before the first bin h is the family's mean."""
+        place = time / self.bin_width - (self.first_bin - 1.0)
+        column = min(max(int(place), 0), BINS)
         left = self.cumulative[family, column]
-        inside = left + (self.cumulative[family, column + 1] - left) * part
-        return np.where(place < 0, place * self.mean[family], inside)
+        return np.asarray(left + (self.cumulative[family, column + 1] - left) * (place - column))
 
     def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
-        """Add the polls to the counts of the bins between ``since`` and ``now``.
-        ``seen`` grows by the part of each bin that a poll covers. ``found`` grows by the poll's ``events``
-        (found changes per expected change) times the changes that were expected in the bin. ``place`` is the
-        place in ``touched`` of each poll's family."""
-        rows, ends = np.tile(place, 2), np.concatenate([now, since]) / self.bin_width - self.first_bin
-        sign = np.repeat([1.0, -1.0], now.size)  # up to now, less what was before
-        shape = touched.size, BINS
-        seen = np.maximum(covered_bins(shape, rows, ends, sign), 0.0)
-        drawn = np.maximum(covered_bins(shape, rows, ends, sign * np.tile(events, 2)), 0.0)
-        found = drawn * np.diff(self.cumulative[touched], axis=1)
+        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
+        hit = np.flatnonzero(events)
+        struck = np.unique(place[hit])
+        # A row for each family that was polled, and then one for each that had events.
+        row = np.concatenate([place, touched.size + np.searchsorted(struck, place[hit])])
+        weight = np.concatenate([np.ones(now.size), events[hit]])
+        ends = np.concatenate([now, now[hit], since, since[hit]]) / self.bin_width - self.first_bin
+        shape = touched.size + struck.size, BINS
+        # Up to now, less what was before.
+        covered = covered_bins(shape, np.concatenate([row, row]), ends, np.concatenate([weight, -weight]))
+        seen, drawn = np.split(np.maximum(covered, 0.0), [touched.size])
         self.seen[touched] += seen
-        self.found[touched] += found
         self.total_seen[touched] += seen.sum(axis=1)
-        self.total_found[touched] += found.sum(axis=1)
+        families = touched[struck]
+        cumulative = self.cumulative[families]
+        found = drawn * (cumulative[:, 2:] - cumulative[:, 1:-1])
+        self.found[families] += found
+        self.total_found[families] += found.sum(axis=1)
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
@@ -250,7 +273,8 @@ class Shocks:
 
     def _accumulate(self, rows: Ints) -> None:
         expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
-        self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
+        self.cumulative[rows, 0] = -self.mean[rows]  # a bin before the first one, for all the time before it
+        self.cumulative[rows, 2:] = np.cumsum(expected, axis=1)
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
