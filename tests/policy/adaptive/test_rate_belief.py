@@ -28,7 +28,9 @@ def test_the_prior_is_learned_and_serves_new_items() -> None:
     belief, every = RateBelief(600, 1.0), np.arange(600)
     for _ in range(40):
         elapsed = np.full(600, 1.0)
-        belief.learn(every, elapsed, rng.random(600) < -np.expm1(-truth), -np.expm1(-belief.expected(elapsed)))
+        belief.learn(
+            every, elapsed, rng.random(600) < -np.expm1(-truth), -np.expm1(-belief.expected(elapsed))
+        )
     belief.refit(np.ones(600, dtype=bool))
     low = belief.prior[belief.rates < 0.2].sum()
     assert 0.6 < low < 0.8

@@ -17,7 +17,7 @@ RATE_CLASSES, CLASSES_PER_DECADE = 13, 2.5
 RUN_CLASSES = np.array([1, 3, 8])  # consecutive polls without a change at which classes 2, 3 and 4 begin
 ROUNDS = 4.0  # rounds of all items after which counts have faded by a factor e
 CAUTION = 20.0  # pseudo-changes in each class, which pull its ratio towards 1
-# The class of each number of unchanged polls; runs beyond the last number are in the last class.
+# The class for each number of consecutive polls without a change; longer runs are in the last class.
 _RUN_CLASS = np.searchsorted(RUN_CLASSES, np.arange(RUN_CLASSES[-1] + 1), side="right")
 
 
@@ -37,25 +37,44 @@ class Calibration:
     def __init__(self, items: int, frequency: float) -> None:
         self.frequency = frequency
         classes = RATE_CLASSES, RUN_CLASSES.size + 1
-        # Changes found and due to the items themselves, all changes found, changes expected. The second is
-        # for items that had no families. The names of the parts are views.
+        # Three tables: found changes that are attributed to the items themselves, all found changes including
+        # those attributed to shocks, and expected changes.
         self.counts: Float64s = np.zeros((3, *classes))
-        self.found, self.all_found, self.expected = self.counts
         self.ratios: Float64s = np.ones((2, *classes))
-        self.ratio, self.all_ratio = self.ratios
         self.rate_class: Ints = np.full(items, RATE_CLASSES // 2)
         self.unchanged_run: Ints = np.ones(items, dtype=np.int64)  # polls since a change was found
 
+    # Views, and not attributes: a copy of this object would separate them from their tables.
+    @property
+    def found(self) -> Float64s:
+        return np.asarray(self.counts[0])
+
+    @property
+    def all_found(self) -> Float64s:
+        return np.asarray(self.counts[1])
+
+    @property
+    def expected(self) -> Float64s:
+        return np.asarray(self.counts[2])
+
+    @property
+    def ratio(self) -> Float64s:
+        return np.asarray(self.ratios[0])
+
+    @property
+    def all_ratio(self) -> Float64s:
+        return np.asarray(self.ratios[1])
+
     def factors(self, items: Ints) -> Float64s:
-        """What the rate of each item is multiplied by, beside the shocks of its families."""
+        """Return the factor that corrects each item's own rate, if the shocks of its families are added."""
         return self.ratio.take(self._cells(items))
 
     def both_factors(self, items: Ints) -> Float64s:
-        """The same in the first row, and in the second where the families of items mean nothing."""
+        """Return two rows of factors: those of ``factors``, and those to use if shocks are ignored."""
         return np.asarray(self.ratios.reshape(2, -1)[:, self._cells(items)])
 
     def mean_factors(self, items: Ints, trust: float) -> Float64s:
-        """What the rate of each item is multiplied by where its families mean something with ``trust``."""
+        """Return the mean of ``both_factors``; shocks count with probability ``trust``."""
         mean = trust * self.ratio + (1.0 - trust) * self.all_ratio
         return np.asarray(mean.take(self._cells(items)))
 
@@ -72,7 +91,7 @@ class Calibration:
         self.update()
 
     def update(self) -> None:
-        """Compute the ratios from what was counted."""
+        """Compute the ratios from the counts."""
         found, expected = self.counts[:2], self.counts[2]
         by_rate = (found.sum(axis=2) + CAUTION) / (expected.sum(axis=1) + CAUTION)
         np.divide(found + CAUTION * by_rate[:, :, None], expected + CAUTION, out=self.ratios)
@@ -91,6 +110,6 @@ class Calibration:
         self.unchanged_run = np.concatenate([self.unchanged_run, np.ones(items, dtype=np.int64)])
 
     def _cells(self, items: Ints) -> Ints:
-        """The place of each item's class in the tables."""
+        """Return the index of each item's class in the flattened tables."""
         run = np.minimum(self.unchanged_run[items], _RUN_CLASS.size - 1)
         return np.asarray(self.rate_class[items] * self.ratio.shape[1] + _RUN_CLASS[run])

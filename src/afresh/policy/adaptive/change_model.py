@@ -121,14 +121,16 @@ class ChangeModel:
             self.shocks.compare(beside + exposure.total(), without, changed, count)
             risen = self.shocks.learn(exposure, since, now, changed, beside)
             risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure_now(exposure).total()
-        # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
-        # the rates without them would be too low, and families would seem to be needed to predict.
+        # The own rate learns from every change, even if a shock may have caused it. Otherwise the own rates
+        # alone would be too low, and the comparison above would wrongly favour the model with families.
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
-            # Of the changes that a poll can find, −ln(1 − finding), those not announced and those announced.
+            # A poll can find −ln(1 − finding) changes: a share of them is not announced, and those announced
+            # are added.
             finding = -np.expm1((1.0 - told.recall) * np.log1p(-finding) - told.announced)
-            # Notices are counted, a poll is one bit: that none came may tell more than ln 1/ε.
+            # The limit 1−ε of ``finding`` is for the one bit of a poll. Notices are counted, and that none
+            # came may tell more, so the unlimited λτ is used here.
             unannounced = told.recall * self.belief.expected(elapsed)
             notice_evidence = told.evidence_share * told.announced - unannounced
         self.belief.learn(items, elapsed, changed, finding, notice_evidence)

@@ -98,7 +98,7 @@ class NoticeModel:
         np.add.at(column, items, np.float32(1.0))
 
     def is_relevant(self, items: Ints) -> bool:
-        """Whether any notice was ever followed by a poll, or is pending for one of these items."""
+        """Return whether any notice was ever followed by a poll, or is pending for one of these items."""
         return bool(self.sources) and bool(self.received.any() or self.pending[items].any())
 
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:

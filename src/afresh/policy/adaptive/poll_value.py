@@ -32,11 +32,11 @@ from afresh.model.curves import horner
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s, Floats
 
-MIDDLE = 9  # rates from the top of a ladder down to about the mean frequency
-OCTAVES = 22  # of elapsed time over which due times are looked for
-HALVINGS = 12  # of the logarithm of a time
-SMALL = 0.05  # below it the series is right to 4e−9, and above it single precision to 5e−5
-_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # of (1−(1+E)e^{−E})/E²
+MIDDLE = 9  # how many rates of the grid, counted from its top, are at or above about the mean frequency
+OCTAVES = 22  # the number of times in the table of poll values; each is twice the one before
+HALVINGS = 12  # steps of the bisection for the logarithm of a time
+SMALL = 0.05  # for smaller E the series is right to 4e−9; above it single precision is right to 5e−5
+_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # coefficients of (1−(1+E)e^{−E})/E²
 _LIMITS = np.finfo(np.float32)
 
 
@@ -55,7 +55,7 @@ class PollValue:
         self.table = self.values_at(self.times).astype(np.float32)
 
     def values_at(self, times: Float64s) -> Float64s:
-        """The poll value of each rate (row) at each of the times after a poll (column)."""
+        """Return the poll value of each rate (row) at each of the times after a poll (column)."""
         rates = self.rates[:, None]
         return np.asarray(self.marginal(rates * times) / rates**self.objective.power)
 
@@ -82,9 +82,9 @@ class PollValue:
         return np.vecdot(posterior, gain)
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
-        """Time after a poll at which the poll value of each row reaches ``value``; infinite if never.
+        """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
 
-        The poll values of all rows on a ladder of times are one matrix product; between two of these times
+        The poll values of all rows at these times are one matrix product; between two of these times
         ln V is taken as linear in ln τ.
         """
         goal = np.minimum(np.maximum(value, _LIMITS.tiny), _LIMITS.max).astype(np.float32)
@@ -154,12 +154,15 @@ class Exploration:
         self.unchanged = np.exp(-self.times[:, None] * self.rates).astype(np.float32)
 
     def information(self, posterior: Posteriors, elapsed: Float64s, price: Float64s) -> Float64s:
-        """B(τ) of each row; one τ may serve all rows."""
+        """Return the value of information B(τ) of each item, per unit of time and for weight 1.
+
+        ``posterior`` is the belief (a row per item), ``elapsed`` τ, ``price`` shadow price·cost/weight.
+        """
         unchanged = np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
         return self._gain(posterior[:, None], unchanged[:, None], price)[:, 0]
 
     def information_at_times(self, posterior: Posteriors, price: Float64s) -> Float64s:
-        """B(τ) of each row (row) at each of the ``times`` (column)."""
+        """Return the value of information of each item (row) at each of the ``times`` (column)."""
         return self._gain(posterior[:, None], self.unchanged, price)
 
     def _gain(self, posterior: Posteriors, unchanged: Posteriors, price: Float64s) -> Float64s:
@@ -170,7 +173,10 @@ class Exploration:
         return np.maximum(gain, 0.0).astype(np.float64)
 
     def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
-        """W(q) of each q on the last axis; they need not sum to 1."""
+        """Return W(q), what the best fixed frequency earns per unit of time, for each belief q.
+
+        Beliefs are on the last axis; their probabilities need not sum to 1.
+        """
         flat = posterior.reshape(-1, self.rates.size) @ self.earned
         earned = flat.reshape(*posterior.shape[:2], -1)
         earned -= (posterior.sum(axis=2) * price)[:, :, None] * self.settled
@@ -179,7 +185,7 @@ class Exploration:
     def is_uninformative(self, posterior: Posteriors, due: Float64s) -> Bools:
         """Return for each item whether its poll at ``due`` tells little, because it likely finds a change."""
         late = np.minimum(due, 1e6 * self.times[-1])
-        # No change is at least as probable as at the mean rate (Jensen): this cheap test settles most items.
+        # By Jensen's inequality P(no change) ≥ e^{−mean rate·τ}. This cheap test decides for most items.
         found = (posterior @ self.rates.astype(np.float32)) * late >= -math.log(SATURATED)
         some = np.flatnonzero(found)
         if some.size:

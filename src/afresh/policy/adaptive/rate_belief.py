@@ -62,7 +62,7 @@ class RateBelief:
         self.horizon = max(self.horizon, LASTS * watched_for)
 
     def posteriors(self, items: Ints) -> Float64s:
-        """The posteriors of these items, in double precision."""
+        """Return the posteriors of these items, in double precision."""
         return self.posterior.take(items, axis=0).astype(np.float64)
 
     def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
@@ -87,10 +87,10 @@ class RateBelief:
         return np.asarray(elapsed[:, None] * self.rates)
 
     def finding(self, elapsed: Float64s) -> Float64s:
-        """The probability at each rate that a poll finds a change: (1−ε)(1−e^{−λτ}), never above 1−ε.
+        """Return the probability at each rate λ that a poll after τ finds a change: (1−ε)(1−e^{−λτ}).
 
-        So a poll that finds nothing multiplies the odds of no two rates by more than 1/ε: either the item has
-        become slower, or it rests (a holiday, an outage) and comes back as busy as it was.
+        It is at most 1−ε (``SILENT``), so a poll that finds nothing changes the odds between two rates by
+        at most a factor 1/ε: the item may have become slower, or it only pauses (a holiday, an outage).
         """
         return np.asarray((SILENT - 1.0) * np.expm1(-self.expected(elapsed)))
 
@@ -102,10 +102,10 @@ class RateBelief:
         finding: Float64s,
         notice_evidence: Float64s | float = 0.0,
     ) -> None:
-        """Learn from one poll of each item.
+        """Learn from one poll of each item, a time ``elapsed`` after its previous poll.
 
-        ``finding`` is the probability at each rate that it finds a change, ``notice_evidence`` the
-        log-likelihood of the notices.
+        ``finding`` is the probability at each rate that the poll finds a change, ``notice_evidence`` the
+        log-likelihood of the notices at each rate. Both have a row per item.
         """
         likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):

@@ -45,7 +45,7 @@ class ReviewSchedule(ChangeModel):
         frequency = start.mean_frequency
         self.poll_value = PollValue(start.objective, self.belief.rates)
         self.exploration = Exploration(self.poll_value, frequency)
-        # B(τ*) of ``exploration``: infinite where an earlier poll would not be worth its answer.
+        # B(τ*) of each item (see ``poll_value``); infinite if an earlier poll would not be worth its result.
         self.baseline_information: Float64s = np.full(start.items, np.inf)
         self.learning_time, self.latest_poll = 0.0, start.now
         self.polls_since_rekey = -start.items
@@ -136,7 +136,7 @@ class ReviewSchedule(ChangeModel):
         return np.asarray(value * self.items.weight[items] / self.items.cost[items])
 
     def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
-        """``poll_values``, a block at a time: millions at once would take too much memory, and longer."""
+        """Return ``poll_values``, computed in blocks: millions at once would take more memory and time."""
         if items.size <= BLOCK:
             return self.poll_values(items, now)
         blocks = (items[begin : begin + BLOCK] for begin in range(0, items.size, BLOCK))
@@ -187,7 +187,7 @@ class ReviewSchedule(ChangeModel):
         information = self.exploration.information_at_times(posterior, price)
         value = posterior @ self.exploration.values
         value += self._time_of_use() * np.maximum(information - baseline[:, None], 0.0)
-        # The earliest of the times at which a poll would be worth enough.
+        # The earliest of the times at which the value of a poll reaches the price.
         is_worth = value >= MARGIN * price[:, None]
         earliest = np.where(is_worth.any(axis=1), times[is_worth.argmax(axis=1)], np.inf)
         due = due.copy()

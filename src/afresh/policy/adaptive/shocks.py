@@ -33,9 +33,9 @@ STEPS = 30  # of EM for that share
 # The tables of the families, and how many columns each has; 0 means that it is a vector.
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
-RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
-DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
-ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
+RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
+ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Shocks:
 
     @property
     def trust(self) -> float:
-        """The probability that families mean anything in this source."""
+        """The probability that families help to predict changes in this source."""
         return 1.0 / (1.0 + math.exp(-self.support))
 
     def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
@@ -123,7 +123,7 @@ class Shocks:
         return self._exposure(family, cell, (place - column)[:, :, None])
 
     def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
-        """The same by what was learned since."""
+        """Return the exposure of the same polls by what was learned since."""
         return self._exposure(exposure.family, exposure.cell, exposure.part)
 
     def _exposure(self, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
@@ -142,7 +142,10 @@ class Shocks:
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
-        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
+        """Learn from polls; return the items to review, because the shocks of their families have risen.
+
+        ``since`` are the times of the previous polls. ``own`` are the changes expected by the own rates.
+        """
         rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
         row, column = np.nonzero(exposure.family < self.kind.size)
         if row.size == 0:
@@ -160,14 +163,14 @@ class Shocks:
         self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
-        # Large families rise in many small steps, none of which would matter alone.
+        # The intensity of a large family rises in many small steps, so the steps are added up.
         unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
         is_raised = unreviewed > RAISED
         self.unreviewed_rise[touched] = np.where(is_raised, 0.0, unreviewed)
         return self._members(touched[is_raised])
 
     def _members(self, families: Ints) -> Ints:
-        """The items of these families, in order."""
+        """Return the items of these families, by ascending number."""
         if families.size == 0:
             return families
         begin, end = self.first_member[families], self.first_member[families + 1]
@@ -233,7 +236,10 @@ class Shocks:
         self.update_all()
 
     def _integral(self, family: Ints, time: float) -> Float64s:
-        """∫h of families from the first bin to ``time``; before the first bin h is the family's mean."""
+        """Return the integral of each family's intensity from the first bin to ``time``, in expected changes.
+
+        Before the first bin, the mean intensity of the family is used.
+        """
         place = time / self.bin_width - (self.first_bin - 1.0)
         column = min(max(int(place), 0), BINS)
         left = self.cumulative[family, column]
