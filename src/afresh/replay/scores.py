@@ -182,7 +182,7 @@ def score_visits(
 ) -> Scores:
     """Return the weighted means over the items from ``begin`` on, for polls of ``item`` at ``time``."""
     each = item_scores(history, item, time, begin)
-    weight = history.weight if history.weight.sum() > 0 else np.ones(history.items)
+    weight = history.item_weight
     means = {name: float(weight @ value / weight.sum()) for name, value in each.items()}
     low, high = _bootstrap_interval(each["freshness"], weight, rng)
     return Scores(**means, low=low, high=high, visits=int((time > begin).sum()))
