@@ -38,8 +38,8 @@ class StoreWatcher:
 
     async def begin(self) -> None:
         """Save the time of the first run on this store, if none is saved, and read the pending notices."""
-        if await self._store.state.get(FIRST_RUN) is None:
-            await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
+        if await self._store.run(self._store.sync.state.get, FIRST_RUN) is None:
+            await self._store.run(self._store.sync.state.set, {FIRST_RUN: repr(self._clock.now_s()).encode()})
         await self._read_notices()
 
     def restart(self) -> None:
@@ -75,26 +75,26 @@ class StoreWatcher:
     async def _read_new_items(self) -> None:
         ids, store = self._scheduler.item_rows.ids, self._store
         last = int(ids[-1]) if ids.size else 0
-        added = await store.call_with_retry(lambda: list(store.sync.plan.columns(after_id=last)))
+        added = await store.run(lambda: list(store.sync.plan.columns(after_id=last)))
         if sum(part.id.size for part in added):
-            self._scheduler.load(added, await store.plan.names())
+            self._scheduler.load(added, await store.run(store.sync.plan.names))
             self._recorder.restrict()
             if self._scheduler.has_outgrown():
                 few = self._scheduler.item_rows.size <= MOST_NAMES
-                names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
+                names = await store.run(read_names, store.sync) if few else None
                 self._scheduler.rebuild(self._recorder.money_input(), names)
 
     async def _read_edits(self) -> None:
-        edits = await self._store.items.edits(self._edit_number)
+        edits = await self._store.run(self._store.sync.items.edits, self._edit_number)
         self._edit_number = edits.number
         # If the store no longer has the list of all edits, all items are read again.
         ids = edits.item_ids if edits.complete else tuple(self._scheduler.item_rows.ids.tolist())
         if ids:
-            columns = await self._store.plan.columns_of(ids)
+            columns = await self._store.run(self._store.sync.plan.columns_of, ids)
             self._scheduler.edit(ids, columns, self._clock.now_s())
 
     async def _read_notices(self) -> None:
-        notices = await self._store.notices.open(self._notice_number)
+        notices = await self._store.run(self._store.sync.notices.open, self._notice_number)
         self._notice_number = max((notice.number for notice in notices), default=self._notice_number)
         self._scheduler.notice([notice.item_id for notice in notices], self._clock.now_s())
 
@@ -105,14 +105,14 @@ class StoreWatcher:
         is_needed = polls != self._saved_polls and self._member.is_planner
         learned = self._scheduler.learned_state() if is_needed else None
         if learned is not None:
-            await self._store.state.set({LEARNED: pack_learned(learned)})
+            await self._store.run(self._store.sync.state.set, {LEARNED: pack_learned(learned)})
             self._saved_polls = polls
             self._save_later(began_s)
 
     async def _adopt_learned(self) -> None:
         """Adopt what the planner has learned of all items together."""
         began_s = self._clock.elapsed_s()
-        packed = await self._store.state.get(LEARNED)
+        packed = await self._store.run(self._store.sync.state.get, LEARNED)
         if packed is not None and packed != self._adopted:
             self._adopted, learned = packed, unpack_learned(packed)
             if learned is not None:
@@ -131,7 +131,7 @@ class StoreWatcher:
         if target is None or is_early or not self._member.is_planner:
             return
         self._target_checked_s = elapsed_s
-        audits = await self._store.observations.audits(0.0)
+        audits = await self._store.run(self._store.sync.observations.audits, 0.0)
         found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
         is_missed = found.n > 0 and found.high < target
         if is_missed != self._is_target_missed:
