@@ -1,4 +1,4 @@
-"""Applies what other processes change in the store: new items, edits, notices. Saves what was learned."""
+"""Applies changes of other processes to the store, saves what was learned, and removes old costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
 _CHECK_EVERY_S = 0.5
-SAVE_EVERY_S, TARGET_EVERY_S = 10.0, 60.0
+SAVE_EVERY_S, TARGET_EVERY_S, FORGET_EVERY_S = 10.0, 60.0, 86400.0
+LEDGER_KEPT_S = 31 * 86400.0  # an engine that starts reads the costs of a week, reports those of an hour
 _COSTLY = 100.0  # saving may use at most 1/100 of the time
 _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections and are ignored
 
@@ -33,7 +34,7 @@ class StoreWatcher:
         self._offset_s = _clock_offset_s(context.clock)
         self._edit_number, self._notice_number = edit_number, 0
         self.synced_s = -math.inf
-        self._adopted, self._saved_polls = b"", 0
+        self._adopted, self._saved_polls, self._forget_at_s = b"", 0, -math.inf
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
@@ -57,6 +58,7 @@ class StoreWatcher:
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
             await self._check_target()
+            await self._forget_costs()
             self.synced_s = began_s
             self._context.wakeup.set()
 
@@ -139,6 +141,13 @@ class StoreWatcher:
             level = logging.WARNING if is_missed else logging.INFO
             log_event(level, words, audited=found.value, target=target)
         self._is_target_missed = is_missed
+
+    async def _forget_costs(self) -> None:
+        """Remove the costs of more than a month ago, at the start and then once a day."""
+        if self._clock.elapsed_s() >= self._forget_at_s and self._member.is_planner:
+            self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
+            before_s = self._clock.now_s() - LEDGER_KEPT_S
+            await self._store.run(self._store.sync.ledger.forget, before_s)
 
 
 def _clock_offset_s(clock: Clock) -> float:
