@@ -130,12 +130,12 @@ def test_a_call_that_works_at_once_does_not_end_the_trouble_of_another(
 ) -> None:
     async def use() -> None:
         async def read_meanwhile(_: float) -> None:
-            assert await threaded.run(Unreliable()) == "done"  # a full disk can be read from
-            assert threaded.trouble == "is full"
+            assert await full.run(Unreliable()) == "done"  # a full disk can be read from
+            assert full.trouble == "is full"
 
-        threaded = ThreadedStore(MemoryStore(), read_meanwhile)
-        assert await threaded.run(Unreliable(StoreFullError("is full"))) == "done"
-        threaded.close()
+        full = ThreadedStore(MemoryStore(), read_meanwhile)
+        assert await full.run(Unreliable(StoreFullError("is full"))) == "done"
+        full.close()
 
     with caplog.at_level(logging.INFO, LOGGER.name):
         asyncio.run(use())
