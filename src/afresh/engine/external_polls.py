@@ -20,6 +20,7 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.reschedule import reschedule
 from afresh.engine.scheduler.restore import load_items, restore_scheduler, save_planned_price
 from afresh.engine.settings.tables import LiveSettings, Settings
+from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -177,10 +178,7 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
     """Learn the first observation of every item, then the second of every item, and so on: one call of
     ``observe`` may contain each item only once."""
     rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
-    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]][: rows.size])
-    rank = np.arange(rows.size) - np.repeat(first, np.diff(np.r_[first, rows.size]))
-    order = np.argsort(rank, kind="stable")
-    for part in np.split(order, np.cumsum(np.bincount(rank))[:-1]) if rank.size else ():
+    for part in rounds(rank_within(run_starts(rows))):
         began_s = np.minimum(seen.time_s[part] - seen.elapsed_s[part], now_s)
         ranking.adaptive.mark_copied(rows[part], began_s)
         compared = part[seen.elapsed_s[part] > 0]

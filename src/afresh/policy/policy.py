@@ -60,21 +60,6 @@ class Policy(Protocol):
         """Learn from notices that items changed. ``items`` has one entry for each notice.
         ``now`` is the time of the notices, and ``source`` the name of the sitemap, feed, … that sent them."""
 
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, whose copies are made at time ``now``; return their numbers."""
-
-    def remove(self, items: ArrayLike) -> None:
-        """Remove these items: they are never polled again, and their numbers are not reused."""
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set the weights and costs of these items."""
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set the budget from now on: the cost per unit of time of all polls together."""
-
-    def refit(self, now: float) -> None:
-        """Fit the parameters that all items share again, such as the prior, and rank all items again."""
-
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:

@@ -17,38 +17,17 @@ class RankingPolicy:
         self.items = PolicyItems(start)
 
     def urgency(self, now: float) -> Float64s:
-        """Return the urgency of every item, including removed ones; the largest is polled first."""
+        """Return the urgency of every item; the largest is polled first."""
         raise NotImplementedError
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         raise NotImplementedError
 
     def next(self, now: float, k: int) -> Ints:
-        def most_urgent(n: int) -> Ints:
-            urgency = np.where(self.items.alive, self.urgency(now), -np.inf)
-            return largest(urgency, min(n, self.items.alive_count))
-
-        return self.items.pick(now, k, most_urgent)
+        return self.items.pick(now, k, lambda n: largest(self.urgency(now), n))
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Ignore notices."""
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        del families
-        return self.items.add(weights, costs, now)
-
-    def remove(self, items: ArrayLike) -> None:
-        self.items.remove(items)
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        self.items.reweigh(items, weights, costs)
-
-    def set_budget(self, budget: float, now: float) -> None:
-        del now
-        self.items.set_budget(budget)
-
-    def refit(self, now: float) -> None:
-        """Do nothing, because this policy learns each item separately and shares nothing between items."""
 
 
 class IntervalPolicy(RankingPolicy):
@@ -88,18 +67,6 @@ class IntervalPolicy(RankingPolicy):
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         # One round in the past, so that these items come before those that are overdue without a notice.
         np.minimum.at(self.due, which, when - self.round)
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, with a polling interval of one round; return their numbers."""
-        numbers = super().add(weights, costs, now, families)
-        self.due = np.concatenate([self.due, np.full(numbers.size, now + self.round)])
-        self.interval = np.concatenate([self.interval, np.full(numbers.size, self.round)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set the budget, and with it the time that a round of all items takes."""
-        super().set_budget(budget, now)
-        self.round = 1.0 / self.items.mean_frequency
 
 
 class UniformPolicy(IntervalPolicy):
@@ -148,9 +115,3 @@ class Oracle(RankingPolicy):
         """Store the times of the polls. The oracle knows the rates and learns nothing."""
         which, when, _ = as_poll_arrays(items, now, changed)
         self.items.last_poll[which] = when
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, whose rates are assumed to be the mean rate of the others; return their numbers."""
-        numbers = super().add(weights, costs, now, families)
-        self.rate = np.concatenate([self.rate, np.full(numbers.size, self.rate.mean())])
-        return numbers

@@ -50,8 +50,8 @@ class Segments:
         return Segments(self.values[np.repeat(chosen, lengths)], starts)
 
 
-def run_starts(item: Ints) -> Bools:
-    """Mark the first value of each run of equal values in ``item``, which must be sorted.
+def run_starts(item: Ints | Float64s) -> Bools:
+    """Mark the first value of each run of equal values in ``item``.
 
     >>> run_starts(np.array([2, 2, 5])).tolist()
     [True, False, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,26 +92,10 @@ class ChangeHistory:
         """The item of each entry of ``time``."""
         return np.repeat(np.arange(self.items), np.diff(self.first))
 
-    def reordered(self, order: Ints) -> ChangeHistory:
-        """Return the same history with its items in another order: item ``order[j]`` becomes item j.
-
-        >>> history = ChangeHistory.of(3, [0, 2], [5.0, 3.0], 0.0, 10.0, weights=[1.0, 2.0, 3.0])
-        >>> other = history.reordered(np.array([2, 0, 1]))
-        >>> other.change_item.tolist(), other.time.tolist(), other.weight.tolist()
-        ([0, 1], [3.0, 5.0], [3.0, 1.0, 2.0])
-        """
-        count = np.diff(self.first)[order]
-        first = np.concatenate([[0], np.cumsum(count)])
-        old = np.repeat(self.first[order] - first[:-1], count) + np.arange(self.time.size)
-        return replace(
-            self,
-            first=first,
-            time=self.time[old],
-            weight=self.weight[order],
-            cost=self.cost[order],
-            value=None if self.value is None else self.value[old],
-            initial=None if self.initial is None else self.initial[order],
-        )
+    @property
+    def item_weight(self) -> Float64s:
+        """The weight of each item in means over the items: ones if all weights are 0."""
+        return self.weight if self.weight.sum() > 0 else np.ones(self.items)
 
     def rates(self, if_none: float = 0.0) -> Float64s:
         """Return each item's mean rate over the history; items without a change get ``if_none`` changes."""

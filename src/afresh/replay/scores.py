@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.rates.segments import rank_within, run_starts
 from afresh.replay.change_history import ChangeHistory
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -79,10 +80,7 @@ def change_rank(change_item: Ints, seen: Float64s) -> Ints:
     >>> change_rank(np.array([0, 0, 0, 1]), np.array([4.0, 4.0, 9.0, 9.0])).tolist()
     [1, 2, 1, 1]
     """
-    place = np.arange(change_item.size)
-    first = np.ones(change_item.size, dtype=bool)
-    first[1:] = (change_item[1:] != change_item[:-1]) | (seen[1:] != seen[:-1])
-    return np.asarray(place - np.maximum.accumulate(np.where(first, place, 0)) + 1)
+    return rank_within(run_starts(change_item) | run_starts(seen)) + 1
 
 
 def freshness_course(spans: StaleSpans, edges: Float64s, weights: Float64s) -> Float64s:
@@ -182,7 +180,7 @@ def score_visits(
 ) -> Scores:
     """Return the weighted means over the items from ``begin`` on, for polls of ``item`` at ``time``."""
     each = item_scores(history, item, time, begin)
-    weight = history.weight if history.weight.sum() > 0 else np.ones(history.items)
+    weight = history.item_weight
     means = {name: float(weight @ value / weight.sum()) for name, value in each.items()}
     low, high = _bootstrap_interval(each["freshness"], weight, rng)
     return Scores(**means, low=low, high=high, visits=int((time > begin).sum()))
@@ -201,8 +199,7 @@ def value_error(history: ChangeHistory, item: Ints, time: Float64s, begin: float
         return np.full(history.items, np.nan)
     owner, moment, value, is_visit = _value_events(history, history.value, item, time)
     place = np.arange(owner.size)
-    opens = np.ones(owner.size, dtype=bool)
-    opens[1:] = owner[1:] != owner[:-1]
+    opens = run_starts(owner)
     true = value[np.maximum.accumulate(np.where(is_visit, 0, place))]
     held = true[np.maximum.accumulate(np.where(is_visit | opens, place, 0))]
     until = np.append(moment[1:], history.end)

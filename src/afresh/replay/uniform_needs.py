@@ -61,7 +61,7 @@ class UniformCurve:
         return self.known[step]
 
     def _scores(self, seen: Float64s) -> list[float]:
-        weight = self.history.weight if self.history.weight.sum() > 0 else np.ones(self.history.items)
+        weight = self.history.item_weight
         each = (scores_when_seen(self.history, seen, begin)[self.start.objective] for begin in self.begins)
         return [float(weight @ one / weight.sum()) for one in each]
 

@@ -19,7 +19,6 @@ import numpy as np
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.policy_run import BudgetClock
-from afresh.replay.scores import scores_when_seen
 from afresh.values.arrays import Float64s, Ints
 
 
@@ -76,17 +75,6 @@ class UniformPolling:
         late = found < self.history.time
         found[late] = clock.moments((rounds[late] + 1.0) * per_round[late] + first[late])
         return np.minimum(found, self.history.end)
-
-    def score(self, budget: float, measure: str, begin: float, until: float | None = None) -> float:
-        """Return the weighted mean of a measure over the items, from ``begin`` to ``until``.
-
-        >>> history = ChangeHistory.of(2, [0, 1], [1.5, 1.5], 0.0, 4.0)
-        >>> UniformPolling(history).score(1.0, "freshness", 0.0)              # stale for 1.5 and 0.5 of 4 + 4
-        0.75
-        """
-        each = scores_when_seen(self.history, self.seen(budget), begin, until)[measure]
-        weight = self.history.weight if self.history.weight.sum() > 0 else np.ones(self.history.items)
-        return float(weight @ each / weight.sum())
 
 
 def group_rates(caps: Float64s, cost: Float64s, budget: float) -> Float64s:

@@ -184,6 +184,24 @@ def _check_batches(
         yield table(empty, 1.0)
 
 
+def check_rows(path: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> CheckedTable:
+    """Check rows of a database, with a value for each of ``columns``, like those of a file. None is empty.
+
+    >>> check_rows("papers", [Column("year", "number")], [(1999,), (None,)]).numbers("year")
+    array([1999.,   nan])
+    """
+    values = {}
+    for place, column in enumerate(columns):
+        texts = ["" if row[place] is None else str(row[place]) for row in rows]
+        try:
+            values[column.name] = check_cells(column, pa.array(texts, pa.large_string()))
+        except BadCell as bad:
+            where: dict[str, Any] = {"row": bad.index + 1, "line": 0, "column": column.name}
+            raise InputError(bad.problem, path=path, **where) from None
+    empty_values = {column.name: column.empty_value for column in columns}
+    return CheckedTable(path, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
+
+
 def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: list[Ints]) -> None:
     suspects = find_repeated(hashes)
     if not suspects.size:

@@ -68,7 +68,6 @@ class TableWriter:
         self._stack = ExitStack()
         self._writer: _TextWriter | _ParquetSink | None = None
         self._stream: Any = None
-        self.rows = 0
 
     def __enter__(self) -> Self:
         """Open the file. Raise ``OutputError`` if its folder is missing or not writable."""
@@ -95,7 +94,6 @@ class TableWriter:
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
-        self.rows += rows.num_rows
 
     def _finish(self) -> None:
         try:

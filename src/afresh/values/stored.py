@@ -59,15 +59,6 @@ class PolicyColumns:
     belief_size: Ids
     beliefs: bytes
 
-    @property
-    def belief_end(self) -> Ids:
-        """The position in ``beliefs`` at which the belief of each item ends."""
-        return np.cumsum(self.belief_size)
-
-    def belief(self, row: int) -> bytes:
-        end = int(self.belief_end[row])
-        return self.beliefs[end - int(self.belief_size[row]) : end]
-
 
 @dataclass(frozen=True, slots=True)
 class ObservationColumns:

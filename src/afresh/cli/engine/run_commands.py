@@ -18,7 +18,7 @@ import typer
 from typer import Option
 
 from afresh.cli.engine import project
-from afresh.cli.engine.settings_commands import check_source
+from afresh.cli.engine.settings_commands import check_source, check_web
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json
@@ -108,11 +108,8 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
 
     Commands call this before they create or open the store."""
     from afresh.engine.app import read_folder
-    from afresh.web.server import check_reach
-    from afresh.web.token import find_token
 
-    web = read_folder(Path(), project.read_overrides(sets, more)).web
-    check_reach(web.host, find_token(web.token, Path(), os.environ.get))
+    check_web(read_folder(Path(), project.read_overrides(sets, more)))
 
 
 def _make_server(engine: Engine) -> Server:

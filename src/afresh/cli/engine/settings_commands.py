@@ -67,7 +67,7 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
     each part that works, and the problems of the other parts."""
     parts: list[tuple[str, Callable[[], str]]] = [
         ("store", partial(_check_store, settings)),
-        ("web", partial(_check_web, settings)),
+        ("web", partial(check_web, settings)),
         *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
     ]
     found, problems = [], []
@@ -95,7 +95,9 @@ def _check_store(settings: Settings) -> str:
     return format_count(items, "item")
 
 
-def _check_web(settings: Settings) -> str:
+def check_web(settings: Settings) -> str:
+    """Describe where the dashboard listens, and who may change things there. Raise ``UsageError`` if other
+    machines could reach it and there is no token."""
     from afresh.web.server import check_reach
     from afresh.web.token import find_token
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
@@ -18,13 +17,20 @@ from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, parse_ke
 from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
-from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
+from afresh.sources.search.relation import (
+    LocalRelation,
+    TextColumns,
+    check_keys,
+    display_place,
+    is_postgres,
+    table_rows,
+)
 from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.tables.columns import Column
-from afresh.tables.reading import CheckedTable, read_table
+from afresh.tables.reading import CheckedTable, check_rows, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
@@ -111,50 +117,17 @@ def _read(
     wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
     if is_in_database(path):
         rows = table_rows(path, [column.name for column in wanted], os.environ.get)
-        table = _check_rows(display_place(path), wanted, rows)
+        table = check_rows(display_place(path), wanted, rows)
     else:
         table = read_table(path, wanted, unique=key if unique else None)
     for column in wanted:
         if column.name not in table:
             read_table(path, [replace(column, required=True)])  # its error names the columns that there are
     if is_in_database(path) and key is not None and unique:
-        _refuse_repeats(table, key)
+        check_keys(TextColumns(table.path, {key: table.text(key).to_pylist()}), key)
     for attribute in attributes:
         _refuse_long(table, attribute.name)
     return table
-
-
-def _check_rows(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> CheckedTable:
-    values: dict[str, object] = {}
-    for index, column in enumerate(wanted):
-        cells = [row[index] for row in rows]
-        for row, cell in enumerate(cells, 1):
-            if problem := _find_problem(column, cell):
-                problem += f": must be {column.requirement}"
-                raise InputError(problem, path=place, row=row, line=0, column=column.name)
-        if column.kind == "text":
-            texts = ["" if cell is None else str(cell) for cell in cells]
-            values[column.name] = pa.array(texts, pa.large_string())
-        else:
-            values[column.name] = np.array(cells, dtype=np.float64)
-    empty_values = {column.name: column.empty_value for column in wanted}
-    return CheckedTable(place, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
-
-
-def _find_problem(column: Column, cell: object) -> str:
-    if column.required and (cell is None or cell == ""):
-        return "is empty"
-    is_right = column.kind == "text" or (isinstance(cell, int | float) and 0 <= cell < np.inf)
-    return "" if is_right else f"is {cell!r}"
-
-
-def _refuse_repeats(table: CheckedTable, key: str) -> None:
-    seen: dict[str, int] = {}
-    for row, value in enumerate(table.text(key).to_pylist()):
-        if value in seen:
-            problem = f"{value!r} occurs twice, first in row {seen[value] + 1}: it must be unique"
-            raise table.fault(row, key, problem)
-        seen[value] = row
 
 
 def _refuse_long(table: CheckedTable, name: str) -> None:

@@ -100,7 +100,7 @@ class FleetMember:
             self.report_idleness()
             names = self.claims.release_idle(await self._share(), is_quiet)
             if names:
-                await self._store.fleet.release(names, self.name)
+                await self._store.run(self._store.sync.fleet.release, names, self.name)
 
     def report_idleness(self) -> None:
         """Log once that this worker has nothing to do because other workers hold every group."""
@@ -114,15 +114,15 @@ class FleetMember:
         """Return the fair share of one worker, as a number of groups; infinite without other workers."""
         if self.is_alone:
             return math.inf
-        claims = await self._store.fleet.claims(self.time.now_s())
+        claims = await self._store.run(self._store.sync.fleet.claims, self.time.now_s())
         groups = sum(claim.name != PLANNER for claim in claims)
         return math.ceil(groups / (1 + self._others_count))
 
     async def beat(self) -> None:
         """Send a heartbeat, remove dead workers, renew the claims, and become planner if there is none."""
         before = self.is_planner
-        await self._store.call_with_retry(self._remove_dead)
-        held, others, begun_s = await self._store.call_with_retry(self._beat)
+        await self._store.run(self._remove_dead)
+        held, others, begun_s = await self._store.run(self._beat)
         self.claims.record_renewal(held, begun_s)
         self._others_count = len(others)
         self._planner_until_s = begun_s + self._claim_s if PLANNER in held else -math.inf
@@ -150,7 +150,7 @@ class FleetMember:
         return [worker for worker in self._store.sync.fleet.workers(since_s) if worker.name != self.name]
 
     async def take_claims(self, names: Sequence[str]) -> TakenClaims:
-        return await self._store.call_with_retry(lambda: self._take_claims(names))
+        return await self._store.run(self._take_claims, names)
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:
         """Take those of the claims that are free. If other workers were seen recently, the last holder of a
@@ -170,7 +170,7 @@ class FleetMember:
     async def leave(self) -> None:
         """Leave the fleet and release all claims; if the store cannot be written, they expire."""
         try:
-            await self._store.call(self._leave)
+            await self._store.run_once(self._leave)
         except StoreError as error:
             log_event(logging.DEBUG, "could not release the claims", problem=str(error))
 

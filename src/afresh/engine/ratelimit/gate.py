@@ -60,19 +60,19 @@ class SharedReservations:
             now_s, elapsed_s = self._time.pair()
             return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
 
-        return await self._store.call_with_retry(work)
+        return await self._store.run(work)
 
     async def owe(self, owed_s: float) -> None:
         """Record a debt of ``owed_s`` seconds: no window of any worker begins before it is paid off."""
-        await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
+        await self._store.run(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
 
     async def last_start_s(self, group: str) -> float:
         """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
-        kept = await self._store.state.get(CAPPED_STARTS + group)
+        kept = await self._store.run(self._store.sync.state.get, CAPPED_STARTS + group)
         return float(kept) if kept else -math.inf
 
     async def save_start(self, group: str, began_s: float) -> None:
-        await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})
+        await self._store.run(self._store.sync.state.set, {CAPPED_STARTS + group: repr(began_s).encode()})
 
 
 class GroupClaims(Protocol):

@@ -196,7 +196,7 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
     """Return the seconds without a poll after which the poll value of ``row`` is ``level``, or infinity."""
-    return float(policy.time_to_reach(np.array([row]), level)[0])
+    return float(policy.ranking.time_to_reach(np.array([row]), level)[0])
 
 
 def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:

@@ -66,5 +66,5 @@ async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
     """Replace the items of the run's scheduler by those of ``full``. No poll may be under way."""
     ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
-    context.scheduler.replace_items(full, await context.store.plan.columns_of(known))
+    context.scheduler.replace_items(full, await context.store.run(context.store.sync.plan.columns_of, known))
     log_event(logging.INFO, "all items are read", items=context.scheduler.item_rows.size)

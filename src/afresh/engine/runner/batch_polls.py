@@ -63,7 +63,7 @@ class BatchPolls:
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):
-            ids = await self._store.items.ids(keys)
+            ids = await self._store.run(self._store.sync.items.ids, keys)
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows, item_rows.size)
@@ -74,7 +74,7 @@ class BatchPolls:
 
     async def _take_leases(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
-        ids = list((await self._store.items.ids(keys)).values())
+        ids = list((await self._store.run(self._store.sync.items.ids, keys)).values())
         rows = {
             item_id: row
             for item_id in ids
@@ -84,8 +84,8 @@ class BatchPolls:
             and not item_rows.is_busy[row]
         }
         item_rows.is_busy[list(rows.values())] = True  # before the await, so that no other poll picks them
-        worker, take = self._context.member.name, self._store.leases.take
-        taken = await take(list(rows), now_s, lease_s, worker=worker) if rows else []
+        worker, take = self._context.member.name, self._store.sync.leases.take
+        taken = await self._store.run(take, list(rows), now_s, lease_s, worker=worker) if rows else []
         got = {lease.item_id for lease in taken}
         item_rows.is_busy[[row for item_id, row in rows.items() if item_id not in got]] = False
         for lease in taken:
@@ -97,6 +97,6 @@ class BatchPolls:
 
     async def _release(self, leases: Sequence[Lease]) -> None:
         if leases:
-            await self._store.leases.release(leases)
+            await self._store.run(self._store.sync.leases.release, leases)
             item_rows = self._scheduler.item_rows
             item_rows.is_busy[item_rows.rows([lease.item_id for lease in leases])] = False

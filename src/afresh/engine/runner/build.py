@@ -59,14 +59,12 @@ async def build_run(given: RunInput) -> Run:
 
 async def _build(store: ThreadedStore, given: RunInput) -> Run:
     if given.only is None:
-        await store.call_with_retry(lambda: _retry_failing_items(given))
+        await store.run(_retry_failing_items, given)
     # The edit number is read before the items, so that edits made meanwhile are followed afterwards.
-    edit_number = (await store.items.edits(0)).number
+    edit_number = (await store.run(store.sync.items.edits, 0)).number
     first = given.only
     if first is None and not given.once:
-        first = await store.call_with_retry(
-            lambda: first_due_items(given.store, given.settings, given.clock.now_s())
-        )
+        first = await store.run(lambda: first_due_items(given.store, given.settings, given.clock.now_s()))
     context = await _make_context(store, given, first)
     watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
     await watcher.begin()
@@ -83,11 +81,11 @@ async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[i
     delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
     member = FleetMember(store, clock, wakeup, claim_s=settings.run.claim, delay_s=delay_s)
     await member.join()
-    scheduler = await store.call_with_retry(lambda: _load(given, first))
+    scheduler = await store.run(_load, given, first)
     limits, reservations = budget_limits(settings.budget), SharedReservations(store, member)
     gate = Gate(clock, limits, reservations, member.claims, settings.plan.caps)
     live = LiveSettings(settings)
-    poll_costs = await store.call_with_retry(lambda: read_poll_costs(given.store))
+    poll_costs = await store.run(read_poll_costs, given.store)
     recorder = PollRecorder(live, scheduler, poll_costs)
     sources = SourceSet(store, clock, given.sources_for(gate))
     return RunContext(store, clock, live, wakeup, member, gate, scheduler, recorder, sources)

@@ -182,7 +182,9 @@ class Dispatcher:
         """Lease the rows of ``bulks``, and start the polls of those rows that no other engine has leased."""
         context, now_s = self._context, self._context.clock.now_s()
         ids = [int(self._scheduler.item_rows.ids[row]) for bulk in bulks for row in bulk.rows]
-        leases = await context.store.leases.take(ids, now_s, context.lease_s, worker=context.member.name)
+        leases = await context.store.run(
+            context.store.sync.leases.take, ids, now_s, context.lease_s, worker=context.member.name
+        )
         taken = {lease.item_id: lease for lease in leases}
         unused: list[Lease] = []
         for bulk in bulks:
@@ -194,7 +196,7 @@ class Dispatcher:
             else:
                 self._polls.leave(bulk.group_key)
         if unused:
-            await context.store.leases.release(unused)
+            await context.store.run(context.store.sync.leases.release, unused)
 
     def _usable_lease(
         self, bulk: Bulk, row: int, taken: Mapping[int, Lease], now_s: float, unused: list[Lease]

@@ -119,10 +119,9 @@ class Run:
             if row is None or not await self._wait_for_group(row):
                 return False
             context, now_s = self.context, self.context.clock.now_s()
-            leases = await context.store.call(
-                lambda: context.store.sync.leases.take(
-                    [item_id], now_s, context.lease_s, any_status=True, worker=context.member.name
-                )
+            take, worker = context.store.sync.leases.take, context.member.name
+            leases = await context.store.run_once(
+                take, [item_id], now_s, context.lease_s, any_status=True, worker=worker
             )
             if not leases:
                 return False
@@ -143,17 +142,19 @@ class Run:
     async def _wait_for_group(self, row: int) -> bool:
         """Wait until this worker holds the claim on the group of ``row``. Meanwhile the item is made due, so
         that the worker that holds the group polls it. Return False if it did, or if the item was removed."""
-        item_rows, items = self.scheduler.item_rows, self.context.store.items
+        item_rows, store = self.scheduler.item_rows, self.context.store
+        items = store.sync.items
         group, ids = self.scheduler.group_names(item_rows.group_key(row))[1], [int(item_rows.ids[row])]
-        (before,) = await items.by_id(ids) or (None,)
+        (before,) = await store.run(items.by_id, ids) or (None,)
         holding = asyncio.create_task(self.context.member.claims.wait_until_open(group))
         try:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
-                await items.change([before.key], ItemChange(due_s=self.context.clock.now_s()))
+                change = ItemChange(due_s=self.context.clock.now_s())
+                await store.run(items.change, [before.key], change)
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
-                (item,) = await items.by_id(ids) or (None,)
+                (item,) = await store.run(items.by_id, ids) or (None,)
                 if item is None or before is None or item.polls > before.polls:
                     return False
             return True

@@ -69,8 +69,8 @@ class ListingTask:
     async def _is_due(self, name: str) -> bool:
         if name in self._context.settings.now.closed_sources(self._clock.now_s()):
             return False
-        kept = await self._store.state.get(LISTED_AT + name)
-        trouble = await self._store.state.get(TROUBLE + name)
+        kept = await self._store.run(self._store.sync.state.get, LISTED_AT + name)
+        trouble = await self._store.run(self._store.sync.state.get, TROUBLE + name)
         if kept is None or (trouble and name not in self._failures):
             return True
         again_s, _, fingerprint = kept.decode().partition(" ")
@@ -90,7 +90,7 @@ class ListingTask:
         """Read all documents of one source, report their problems, and save when to read them again."""
         found = await self.read_and_report(name)
         again = f"{found.again_s!r} {self._settings_fingerprint(name)}".encode()
-        await self._store.state.set({LISTED_AT + name: again})
+        await self._store.run(self._store.sync.state.set, {LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
         found = await self.read(name)
@@ -103,7 +103,7 @@ class ListingTask:
             words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
             if words != self._troubles.get(name):
                 self._troubles[name] = words
-                await self._store.state.set({TROUBLE + name: words.encode() or None})
+                await self._store.run(self._store.sync.state.set, {TROUBLE + name: words.encode() or None})
         self.read_s = self._clock.elapsed_s()
         return found
 
@@ -143,9 +143,7 @@ class ListingTask:
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._context.gate.record_cost(spent)
-        await self._store.ledger.add(name, now_s, spent)
-        sync = self._store.sync
-        born, _, _ = await self._store.call_with_retry(
-            lambda: apply_listing(sync, name, source.group, listing, now_s)
-        )
+        await self._store.run(self._store.sync.ledger.add, name, now_s, spent)
+        sync, group = self._store.sync, source.group
+        born, _, _ = await self._store.run(apply_listing, sync, name, group, listing, now_s)
         return born

@@ -71,8 +71,8 @@ class SourceSet:
             name = table.settings.name
             self._held[name] = held = _OpenSource(self._build(table), table)
             if held.state is not None:
-                backoffs = await self._store.state.get(BACKOFFS + name)
-                saved = await self._store.state.get(SOURCE_STATE + name)
+                backoffs = await self._store.run(self._store.sync.state.get, BACKOFFS + name)
+                saved = await self._store.run(self._store.sync.state.get, SOURCE_STATE + name)
                 self._known_states[name] = _digest(saved)
                 held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
@@ -166,9 +166,7 @@ class SourceSet:
                 new.state.load_state(old.state.save_state(), old.state.backoffs())
             if new is not None:
                 settings, now_s = new.table.settings, self._clock.now_s()
-                await self._store.call_with_retry(
-                    lambda: retry_after_settings_change(self._store.sync, settings, now_s)
-                )
+                await self._store.run(retry_after_settings_change, self._store.sync, settings, now_s)
             log_event(logging.INFO, "source removed" if new is None else "source replaced", source=name)
         finally:
             del self._retiring[name]
@@ -180,14 +178,15 @@ class SourceSet:
         """Load the back-offs of ``groups``, which another worker held until now, into the sources."""
         for held in list(self._held.values()):
             if held.state is not None:
-                kept = unpack_backoffs(await self._store.state.get(BACKOFFS + held.source.name))
+                saved = await self._store.run(self._store.sync.state.get, BACKOFFS + held.source.name)
+                kept = unpack_backoffs(saved)
                 held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
                 if held.source.name in groups:  # the whole source is one group, so all it learned is of use
                     await self._load_newer_state(held.source.name, held.state)
 
     async def _load_newer_state(self, name: str, source: StatefulSource) -> bool:
         """Load the state that other workers saved since the last call; return whether there was any."""
-        saved = await self._store.state.get(SOURCE_STATE + name)
+        saved = await self._store.run(self._store.sync.state.get, SOURCE_STATE + name)
         if not saved or _digest(saved) == self._known_states.get(name):
             return False
         source.load_state(saved)
@@ -205,7 +204,7 @@ class SourceSet:
             for _ in range(_TRIES):
                 packed = source.save_state()
                 self._known_states[name] = _digest(packed)
-                await self._store.state.set({SOURCE_STATE + name: packed})
+                await self._store.run(self._store.sync.state.set, {SOURCE_STATE + name: packed})
                 if not await self._load_newer_state(name, source):
                     break
 
@@ -220,7 +219,7 @@ class SourceSet:
             backoffs = source.backoffs()
             if backoffs != self._backoffs.get(name, ()):
                 self._backoffs[name] = backoffs
-                kept = await self._store.state.get(BACKOFFS + name)
+                kept = await self._store.run(self._store.sync.state.get, BACKOFFS + name)
                 known, now_s = {backoff.group for backoff in backoffs}, self._clock.now_s()
                 theirs = [
                     backoff
@@ -229,7 +228,7 @@ class SourceSet:
                 ]
                 values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
         if values:
-            await self._store.state.set(values)
+            await self._store.run(self._store.sync.state.set, values)
         if states or self._clock.elapsed_s() >= self._save_state_at_s:
             await self._save_states()
 

@@ -75,7 +75,7 @@ class StalenessTask:
                 values[STALENESS_STATE + name] = source.state.save_state()
             values[STALENESS_REPORTS + name] = pack_reports(_reports(source))
         if values:
-            await self._store.state.set(values)
+            await self._store.run(self._store.sync.state.set, values)
 
     async def _save_changes(self) -> None:
         """Save the reports once a minute, and each time one differs from what is saved."""
@@ -102,14 +102,14 @@ class StalenessTask:
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
-            kept = await self._store.state.get(STALENESS_STATE + name)
+            kept = await self._store.run(self._store.sync.state.get, STALENESS_STATE + name)
             if kept is not None and source.state is not None:
                 source.state.load_state(kept)
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
         if seen.keys() - self._ids.keys():
-            self._ids |= await self._store.items.ids(list(seen))
+            self._ids |= await self._store.run(self._store.sync.items.ids, list(seen))
         self._apply_reports()
         await self._save_changes()
 

@@ -31,7 +31,6 @@ PLANNED_ITEMS = 5_000  # a plan is computed from at most this many items
 _SAME = 0.02  # rows are ranked again only if a factor changed by more than this share
 _FAR = 0.1  # the budget of the ranking is set again only if it changed by more than this share
 _LEAST = 1e-12
-_ANY_LEVEL = 0.5  # only the median is used, which does not depend on the level
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
 _NEARLY = 0.99  # a limit counts as reached if this share of it is used
 _LEAST_USEFUL = 0.01  # the ranking plans for at least this share of the polls that could pay
@@ -262,7 +261,7 @@ def _plan_polled(
         return _NOTHING
     weight = policy.item_rows.weight[rows]
     # The median is used because the mean of what is believed of an unknown rate is far above the median.
-    rate = Forecast(policy).rate_range(rows, _ANY_LEVEL)[0]
+    rate = Forecast(policy).median_rates(rows)
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],

@@ -133,34 +133,26 @@ class Forecast:
         found[which] = np.isinf(policy.intervals_s(which)) & ~policy.is_futile(which)
         return found
 
-    def rates(self) -> Float64s:
-        return self._adaptive.rates()
-
-    def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Return a tuple (median, low, high) of arrays over ``rows``: the median of each rate λ in changes
-        per second, and the ends of the interval that contains λ with probability ``level``. Quantiles are
-        interpolated on the grid, linearly in ln λ; the rate of shocks of the row's families is added. Plans
-        use this; people see ``item_snapshot.own_rates``."""
+    def median_rates(self, rows: Ids) -> Float64s:
+        """Return the median of the rate λ of each row in changes per second. It is interpolated on the grid,
+        linearly in ln λ; the rate of shocks of the row's families is added. Plans use this; people see
+        ``item_snapshot.own_rates``."""
         policy = self._adaptive
         belief = policy.belief
         mass = belief.posteriors(rows)
         mass = np.cumsum(mass / mass.sum(axis=1, keepdims=True), axis=1)
         octave = np.log(belief.rates[1] / belief.rates[0])
         edges = np.log(belief.rates[0]) + octave * (np.arange(belief.rates.size + 1) - 0.5)
-        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
-        found = np.exp([np.interp(ends, np.r_[0.0, each], edges) for each in mass]).reshape(-1, 3)
-        found += (policy.rates()[rows] - belief.mean(rows))[:, None]
-        return found[:, 0], found[:, 1], found[:, 2]
+        medians = np.exp([np.interp(0.5, np.r_[0.0, each], edges) for each in mass])
+        return np.asarray(medians + policy.rates()[rows] - belief.mean(rows))
 
     def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
         """Return a tuple of arrays: the grid of rates, the prior probability of each, the posterior
         probabilities of each row, and the rates of each row, calibrated, with the shocks of its families."""
         policy = self._adaptive
-        rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
-        if policy.shocks is not None:
-            rates = rates + policy.shocks.rate(rows)[:, None]
         mass = policy.belief.posteriors(rows)
         mass = mass / mass.sum(axis=1, keepdims=True)
+        rates = self._policy.ranking.possible_rates(rows)
         return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from afresh.engine.scheduler.row_policy import Priorities, RowPolicy, Tier
+from afresh.rates.segments import rank_within, run_starts
 from afresh.values.arrays import Ints
 
 GroupKey: TypeAlias = tuple[int, int]
@@ -168,10 +169,7 @@ class Picker:
         """Return the best rows of each group; needed if the best rows of all are in groups that must wait."""
         group = self._group_codes()[rows]
         order = np.lexsort((-found.value[rows], -found.tier[rows], group))
-        group = group[order]
-        first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-        rank = np.arange(group.size) - np.repeat(first, np.diff(np.r_[first, group.size]))
-        return rows[order[rank < _PER_GROUP]]
+        return rows[order[rank_within(run_starts(group[order])) < _PER_GROUP]]
 
     def _group_codes(self) -> Ints:
         groups = int(self._item_rows.group.max(initial=0)) + 1

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.scheduler.decide import Decision, RetryRules, decide
+from afresh.engine.scheduler.decide import RetryRules, decide
 from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -63,23 +63,15 @@ class PollRecorder:
         of the outcome is the time before which the item is not polled again; ``complete`` replaces it by the
         time of the next poll, and adds the belief."""
         settings = self._settings.now
-        decision = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
-        self._count(lease, fetched, decision, audit=audit)
+        outcome = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
+        self._count(lease, fetched, outcome, audit=audit)
         if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
         table = settings.source(lease.source)
-        return Outcome(
-            lease=lease,
-            time_s=now_s,
-            due_s=decision.retry_s,
-            observation=decision.observation,
-            new_copy=decision.new_copy,
-            validators=None if decision.keeps_validators else fetched.validators,
-            status=decision.status,
-            failures=decision.failures,
-            problem=decision.problem,
+        return replace(
+            outcome,
             spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
-            event=decision.event if table is not None and table.on_change else None,
+            event=outcome.event if table is not None and table.on_change else None,
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
@@ -124,9 +116,9 @@ class PollRecorder:
         next_s = self._scheduler.policy.next_polls_s(rows, np.nan_to_num(polled_s))
         return np.where(np.isnan(polled_s), item_rows.not_before_s[rows], next_s)
 
-    def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
-        seen, counts = decision.observation, self.counts
-        failed = decision.failures > lease.failures  # otherwise the poll was only put off
+    def _count(self, lease: Lease, fetched: Fetched, outcome: Outcome, *, audit: bool) -> None:
+        seen, counts = outcome.observation, self.counts
+        failed = outcome.failures > lease.failures  # otherwise the poll was only put off
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
@@ -134,8 +126,8 @@ class PollRecorder:
         counts["told"] += seen is not None and seen.elapsed_s > 0
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".
-            kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
-            words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
+            kind = "missing" if fetched.kind == "gone" and outcome.status != "gone" else fetched.kind
+            words = {"kind": kind, "problem": outcome.problem, "failures": outcome.failures}
             log_event(logging.INFO, "poll failed" if failed else "poll put off", item=lease.key, **words)
         else:
             log_event(

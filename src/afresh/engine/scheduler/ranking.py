@@ -31,6 +31,7 @@ FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built a
 SLOWEST_PER_S = 1e-8  # one change in three years
 # The rate that a listing states counts as the evidence of half a change, and is wrong with probability 1/2.
 GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
+_LONGEST_S = 10 * 365.25 * 86400.0  # a poll value that is reached later counts as never reached
 _BLOCK, _SMALL_BLOCK = 65_536, 4096  # rows that are computed in one step
 
 
@@ -155,20 +156,23 @@ class Ranking:
         value[urgent] = exact
         return value
 
-    def exact_time_to_reach(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
-        """Return after how many seconds without a poll the poll value of each row reaches ``level``; infinite
-        if this takes longer than ``longest_s`` seconds."""
+    def possible_rates(self, rows: Ids) -> Float64s:
+        """Return the grid of possible rates of each row, calibrated and with the shocks of its families."""
+        policy = self.adaptive
+        rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
+        return rates if policy.shocks is None else rates + policy.shocks.rate(rows)[:, None]
+
+    def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
+        """Return the seconds without a poll after which each row has this poll value; infinite if never."""
         self.grow()
-        policy, goal = self.adaptive, np.broadcast_to(level, rows.shape)
+        policy = self.adaptive
 
         def block(some: slice) -> Float64s:
             which = rows[some]
-            rates = policy.calibration.factors(which)[:, None] * policy.belief.rates
-            if policy.shocks is not None:
-                rates += policy.shocks.rate(which)[:, None]
+            rates = self.possible_rates(which)
             price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
-            value, posterior = goal[some] * price, policy.belief.posterior[which]
-            return policy.poll_value.exact_time_to_reach(posterior, rates, value, longest_s)
+            value, posterior = poll_value * price, policy.belief.posterior[which]
+            return policy.poll_value.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)

@@ -25,7 +25,6 @@ from afresh.values.stored import Ids
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
 _ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
-_LONGEST_S = 10 * 365.25 * 86400.0
 
 
 class Tier(IntEnum):
@@ -134,7 +133,7 @@ class RowPolicy:
         """Return which rows are futile: copies earn money, but no poll of the row earns what it costs."""
         if self.money.break_even_value <= 0:
             return np.zeros(rows.size, dtype=bool)
-        return np.isinf(self.time_to_reach(rows, self.money.break_even_value))
+        return np.isinf(self.ranking.time_to_reach(rows, self.money.break_even_value))
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
@@ -147,16 +146,12 @@ class RowPolicy:
         if self.name == "uniform" or self.shadow_price <= 0:
             interval_s = np.full(rows.size, self.shadow_price)
         else:
-            interval_s = self.time_to_reach(rows, self.shadow_price)
+            interval_s = self.ranking.time_to_reach(rows, self.shadow_price)
             interval_s = np.where(item_rows.weight[rows] == 0, np.inf, interval_s)
         interval_s = self._observed_interval_s(rows, interval_s)
         return np.minimum(
             np.maximum(interval_s, item_rows.min_interval_s[rows]), item_rows.max_interval_s[rows]
         )
-
-    def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
-        """Return the seconds without a poll after which each row has this poll value; infinite if never."""
-        return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
         """Return ``interval_s``, but 1/rate for items whose staleness is observed without polls.

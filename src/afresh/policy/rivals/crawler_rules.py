@@ -6,7 +6,7 @@ import numpy as np
 
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 # LEAST and MOST limit the polling interval, in rounds: one round of all items stands for the crawler's first
 # interval. Nutch's defaults are a minute and a year, with a first interval of 30 days.
@@ -48,11 +48,6 @@ class Nutch(IntervalPolicy):
         # I = δ has no upper limit: with one, an item unchanged for long would always be due in the past.
         self.interval[items] = interval
         return np.asarray(reference + self.interval[items])
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.last_change = np.concatenate([self.last_change, np.full(numbers.size, now)])
-        return numbers
 
 
 class NutchSync(Nutch):

@@ -12,7 +12,7 @@ from afresh.allocation.allocate import allocate
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
 from afresh.rates.estimators.gamma_filter import belief_after_change
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 class Proportional(IntervalPolicy):
@@ -50,23 +50,11 @@ class Proportional(IntervalPolicy):
 
     def refit(self, now: float) -> None:
         """Set the polling intervals 1/f from all rates so that Σ cost·f is the budget."""
-        rate = np.where(self.items.alive, self.rates(), 0.0)
+        rate = self.rates()
         scale = self.items.budget / max(float(self.items.cost @ rate), np.finfo(float).tiny)
         self.interval = 1.0 / np.maximum(rate * scale, 1e-3 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_refit = now
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.first_poll = np.concatenate([self.first_poll, np.full(numbers.size, now)])
-        self.polled = np.concatenate([self.polled, np.zeros(numbers.size)])
-        self.changed = np.concatenate([self.changed, np.zeros(numbers.size)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and scale the polling intervals to it."""
-        super().set_budget(budget, now)
-        self.refit(now)
 
 
 PLANS_PER_ROUND = 20
@@ -113,22 +101,13 @@ class LambdaCrawl(IntervalPolicy):
     def refit(self, now: float) -> None:
         """Plan for the present estimates of the rates, with refreshes at random (memoryless) times."""
         objective = "harmonic" if self.is_harmonic else "freshness"
-        weight = np.where(self.items.alive, self.items.weight, 0.0)
-        rates, costs, budget = self.rates(), self.items.cost, self.items.budget
-        plan = allocate(rates, budget, weights=weight, costs=costs, objective=objective, order="random")
+        weights, costs, budget = self.items.weight, self.items.cost, self.items.budget
+        plan = allocate(
+            self.rates(), budget, weights=weights, costs=costs, objective=objective, order="random"
+        )
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_plan = now
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.likelihood = np.concatenate([self.likelihood, self._initial_likelihood(numbers.size)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and plan for it."""
-        super().set_budget(budget, now)
-        self.refit(now)
 
     def _initial_likelihood(self, items: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         both = _log_likelihood(np.full(2, self.round), np.array([True, False]), self.log_rates).sum(axis=0)
@@ -186,22 +165,10 @@ class PosteriorInterval(IntervalPolicy):
     def refit(self, now: float) -> None:
         """Scale all polling intervals 1/f so that Σ cost·f is the budget."""
         wanted = stale_interval(self.shape, self.rate)
-        alive = self.items.alive
-        self.factor = float(np.sum(self.items.cost[alive] / wanted[alive])) / self.items.budget
+        self.factor = float(np.sum(self.items.cost / wanted)) / self.items.budget
         self.interval = np.maximum(self.factor, np.finfo(float).tiny) * wanted
         self.due = self.items.last_poll + self.interval
         self.last_refit = now
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.shape = np.concatenate([self.shape, np.full(numbers.size, PRIOR_CHANGES)])
-        self.rate = np.concatenate([self.rate, np.full(numbers.size, self.round)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and scale the polling intervals to it."""
-        super().set_budget(budget, now)
-        self.refit(now)
 
 
 def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:

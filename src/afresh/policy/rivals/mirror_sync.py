@@ -23,7 +23,7 @@ import numpy as np
 
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 PROBED_SHARE = 0.1  # ε
 LEARNING_RATE = (
@@ -90,35 +90,17 @@ class MirrorSync(IntervalPolicy):
 
     def refit(self, now: float) -> None:
         """Make one step of mirror descent for the items that ended a cycle since the last step."""
-        which = np.flatnonzero((self.cycles_ended > 0) & self.items.alive)
+        which = np.flatnonzero(self.cycles_ended > 0)
         self.last_refit = now
         if which.size == 0:
             return
         # Weights are divided by their mean, because only the ratios between weights may matter.
-        scale = float(self.items.weight[self.items.alive].mean()) or 1.0
+        scale = float(self.items.weight.mean()) or 1.0
         slope = self.gradient[which] / (self.cycles_ended[which] * scale)
         before, cost = self.rates[which], self.items.cost[which]
         limits = (LEAST_RATE * self.items.mean_frequency, MOST_RATE * self.items.mean_frequency)
         self.rates[which] = mirror_step(before, slope, cost, limits)
         self.gradient[which] = self.cycles_ended[which] = 0.0
-        self.due = self._due(np.arange(self.items.size))
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items at the mean frequency; return their numbers."""
-        numbers = super().add(weights, costs, now, families)
-        frequency = self.items.mean_frequency / (1.0 + PROBED_SHARE)
-        starts = {"rates": frequency, "cycle_start": now, "gradient": 0.0, "cycles_ended": 0.0, "cycle": 0}
-        flags = dict.fromkeys(("awaits_probe", "was_probed", "probe_found"), False)
-        for name, value in {**starts, **flags}.items():
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate([column, np.full(numbers.size, value, dtype=column.dtype)]))
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget, and multiply all polling frequencies by the same factor."""
-        before = self.items.budget
-        super().set_budget(budget, now)
-        self.rates *= budget / before
         self.due = self._due(np.arange(self.items.size))
 
 

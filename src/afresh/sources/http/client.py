@@ -11,7 +11,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request
 from afresh.sources.http.ip_addresses import NEVER
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
-from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
 from afresh.sources.http.statuses import (
     PERMANENT,
     REDIRECTS,
@@ -20,11 +20,12 @@ from afresh.sources.http.statuses import (
     requested_delay_s,
 )
 from afresh.sources.http.throttle import HostThrottle
-from afresh.sources.http.urls import display_url, host_group, resolve_link
+from afresh.sources.http.urls import display_url, host_group, origin, resolve_link
+from afresh.sources.secrets import redactor
 from afresh.values.fetched import Fetched
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
-"""A function that returns the headers for a request to a URL, with secrets only for the host of the item."""
+"""A function that returns the headers for a request to a URL, besides those that every request has."""
 
 _REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
@@ -54,11 +55,14 @@ class FinalResponse:
 class PoliteClient:
     """Sends the requests of one source. All sources share what is known about hosts and their robots.txt.
     Methods that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll
-    may wait, and ``UsageError`` if an address is malformed."""
+    may wait, and ``UsageError`` if an address is malformed. ``hide`` removes the secrets of the source from a
+    text."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
         self._limits = settings.limits
+        self._secret_headers = secret_headers(settings, context.resolver)
+        self.hide = redactor(all_secrets(settings, context.resolver))
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
         )
@@ -83,7 +87,7 @@ class PoliteClient:
                 if before is None or before.until_s < until_s:
                     failures = before.failures if before else 0
                     found[group] = GroupBackoff(group, until_s, failures, rules.unreadable)
-        return tuple(found.values())
+        return tuple(replace(one, why=self.hide(one.why)) for one in found.values())
 
     def save_robots(self) -> list[RobotsNote]:
         return self._robots.save()
@@ -93,8 +97,9 @@ class PoliteClient:
         self._throttle.load_backoffs(backoffs)
         self._robots.load(robots)
 
-    async def fetch(self, url: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
-        """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``."""
+    async def fetch(self, url: str, home: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
+        """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
+        are sent only to the origin of ``home``, and so not after a redirect to another host."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -103,7 +108,9 @@ class PoliteClient:
             blocked = await self._check_robots(url, cost, remedy)
             if blocked is not None:
                 return FinalResponse(url, Reply(), blocked=blocked)
-            headers = headers_for(url)
+            headers = default_headers(self._settings) | headers_for(url)
+            if self._secret_headers and origin(url) == origin(home):
+                headers |= {name: secret.reveal() for name, secret in self._secret_headers.items()}
             reply = await self._send(Request(url, headers, self._limits), cost)
             if reply.trouble == "private":
                 reply = replace(reply, problem=_with_remedy(reply.problem, remedy))

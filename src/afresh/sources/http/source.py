@@ -12,11 +12,11 @@ from dataclasses import replace
 from afresh.sources.capabilities import Capabilities, GroupBackoff
 from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
+from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
-from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
+from afresh.sources.http.settings import HttpSettings, secret_proxy
 from afresh.sources.http.statuses import (
     WITH_CONTENT,
     classify_reply,
@@ -26,9 +26,8 @@ from afresh.sources.http.statuses import (
 )
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.trust import HostTrust
-from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.urls import host_group
 from afresh.sources.http.validators import MOVED, ValidatorTrust, is_conditional, validators_of
-from afresh.sources.secrets import redactor
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
 from afresh.values.errors import UsageError
@@ -53,8 +52,6 @@ class HttpSource:
         self._settings, self._clock, self._sleep = settings, context.clock, context.sleep
         self._client = PoliteClient(settings, context, fetcher)
         self._recipe = settings.recipe
-        self._headers = secret_headers(settings, context.resolver)
-        self._hide = redactor(all_secrets(settings, context.resolver))
         self._patterns = settings.error_patterns
         self._windows = CachedWindows(settings.open_windows)
         self.trust = HostTrust()
@@ -72,7 +69,7 @@ class HttpSource:
         return self._windows.next_opening_s(now_s + self._client.wait_s(group))
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
+        return self._client.backoffs()
 
     def save_state(self) -> bytes:
         """Return the robots.txt files and the trust in validators, for the hosts that were asked last."""
@@ -98,7 +95,7 @@ class HttpSource:
             requests=cost.requests,
             bytes=cost.bytes,
             seconds=cost.seconds,
-            problem=self._hide(fetched.problem),
+            problem=self._client.hide(fetched.problem),
         )
 
     def listings(self) -> AsyncIterator[Listing]:
@@ -125,7 +122,7 @@ class HttpSource:
             cost.requests,
             cost.bytes,
             cost.seconds,
-            self._hide(problem),
+            self._client.hide(problem),
         )
 
     async def _fetch_document(self, url: str, cost: RequestCost) -> FinalResponse:
@@ -165,17 +162,13 @@ class HttpSource:
         self, lease: Lease, cost: RequestCost, start: str, *, conditional: bool
     ) -> FinalResponse:
         def headers_for(url: str) -> dict[str, str]:
-            headers = default_headers(self._settings)
             # ETags depend on the encoding, so request the encoding that the validators belong to.
-            headers["Accept-Encoding"] = lease.validators.get("accept-encoding", headers["Accept-Encoding"])
+            encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
             recipe = self._recipe_of(lease).fingerprint
-            headers |= self.trust.conditions(lease, url, recipe, conditional=conditional)
-            # Secrets are sent only to the host of the item, not after a redirect to another host.
-            if self._headers and origin(url) == origin(lease.key):
-                headers |= {name: secret.reveal() for name, secret in self._headers.items()}
-            return headers
+            conditions = self.trust.conditions(lease, url, recipe, conditional=conditional)
+            return {"Accept-Encoding": encoding} | conditions
 
-        return await self._client.fetch(start.partition("#")[0], headers_for, cost)
+        return await self._client.fetch(start.partition("#")[0], lease.key, headers_for, cost)
 
     async def _interpret(
         self, lease: Lease, response: FinalResponse, cost: RequestCost, started_at: str | None

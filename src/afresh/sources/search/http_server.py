@@ -16,15 +16,13 @@ from afresh.probes.keyword_index import Keyword
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.change_detection import compile_json_path
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
+from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher
-from afresh.sources.http.settings import all_secrets, secret_headers
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.urls import host_group
 from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
-from afresh.sources.secrets import redactor
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
@@ -35,6 +33,7 @@ ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], in
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
 _SINGLE_WORD = re.compile(r"\w+")
+_ACCEPT = {"Accept": "application/json"}
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
@@ -136,11 +135,9 @@ class HttpSearchServer(SearchServer):
     """A ``SearchServer`` on the web."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, fetcher: Fetcher) -> None:
-        self._settings, self._clock, self._http = settings, context.clock, settings.http
-        self._client = PoliteClient(self._http, context, fetcher)
+        self._settings, self._clock = settings, context.clock
+        self._client = PoliteClient(settings.http, context, fetcher)
         self._reader = AnswerReader(settings)
-        self._headers = secret_headers(self._http, context.resolver)
-        self._hide = redactor(all_secrets(self._http, context.resolver))
         self._host = host_group(page_address(settings, (), 1))
 
     def wait_s(self) -> float:
@@ -158,7 +155,7 @@ class HttpSearchServer(SearchServer):
         return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
+        return self._client.backoffs()
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
         self._client.load_state(backoffs, ())
@@ -169,7 +166,7 @@ class HttpSearchServer(SearchServer):
     async def _ask(self, url: str, read: ReadAnswer, absent: Sequence[int] = ()) -> SearchResults:
         cost = RequestCost()
         try:
-            response = await self._client.fetch(url, lambda hop: self._headers_for(url, hop), cost)
+            response = await self._client.fetch(url, url, lambda _: _ACCEPT, cost)
             found = self._interpret(response, read, absent)
         except HostBackoffError as error:
             found = SearchResults(problem=str(error), retry_after_s=error.wait_s)
@@ -180,14 +177,8 @@ class HttpSearchServer(SearchServer):
             requests=cost.requests,
             bytes=cost.bytes,
             seconds=cost.seconds,
-            problem=self._hide(found.problem),
+            problem=self._client.hide(found.problem),
         )
-
-    def _headers_for(self, home: str, url: str) -> dict[str, str]:
-        headers = default_headers(self._http) | {"Accept": "application/json"}
-        if origin(url) == origin(home):  # secrets are not sent to other hosts after a redirect
-            headers |= {name: secret.reveal() for name, secret in self._headers.items()}
-        return headers
 
     def _interpret(self, response: FinalResponse, read: ReadAnswer, absent: Sequence[int]) -> SearchResults:
         reply, blocked = response.reply, response.blocked

@@ -106,7 +106,7 @@ class ViewSession(PostgresConnection):
 
 class ViewSource(SingleGroupSource):
     """A ``StalenessSource`` for materialised views, which form one group. Refreshes use one connection,
-    readings of the change counters use another."""
+    readings of the change counters use another. ``tracker`` knows what was read and refreshed."""
 
     def __init__(self, settings: ViewSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -120,7 +120,7 @@ class ViewSource(SingleGroupSource):
         self._readings: ConnectionThread[ViewSession] = ConnectionThread(
             settings.name, lambda: ViewSession(address, settings, read_only=True), context.clock
         )
-        self._tracker = ViewTracker()
+        self.tracker = ViewTracker()
         self._warned: set[str] = set()
         self.capabilities = Capabilities(staleness=self, state=self)
 
@@ -129,12 +129,8 @@ class ViewSource(SingleGroupSource):
         del group
         return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
 
-    @property
-    def tracker(self) -> ViewTracker:
-        return self._tracker
-
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        return self._tracker.reports()
+        return self.tracker.reports()
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
         """Return nothing, because every process tries to connect by itself."""
@@ -142,11 +138,11 @@ class ViewSource(SingleGroupSource):
 
     def save_state(self) -> bytes:
         """Return what was learned, as bytes. After loading it, views polled since then count as stale."""
-        return self._tracker.pack()
+        return self.tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         del backoffs
-        self._tracker = ViewTracker.unpack(state)
+        self.tracker = ViewTracker.unpack(state)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         """Refresh one view. If ``conditional`` is True and no part of the view has changed, do nothing."""
@@ -187,7 +183,7 @@ class ViewSource(SingleGroupSource):
             except SqlError as error:
                 problem = str(error)
             else:
-                self._tracker.record_reading(seen)
+                self.tracker.record_reading(seen)
                 entries = [ListingEntry(view, _mark(view, seen)) for view in seen.views]
                 problem = self._warning(seen)
         yield Listing(
@@ -212,7 +208,7 @@ class ViewSource(SingleGroupSource):
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
         """Return the views to refresh: the stale views that ``view`` depends on, then ``view`` itself. The
         list is empty if ``conditional`` is True and nothing has changed."""
-        states = self._tracker.states
+        states = self.tracker.states
         below = [name for name in seen.views if name in seen.upstream(view)]
         stale = [name for name in below if is_stale(name, seen, states.get(name))]
         own = states.get(view)
@@ -225,11 +221,11 @@ class ViewSource(SingleGroupSource):
         start_s = clock.elapsed_s()
         timeout_s = self._settings.timeout + GRACE_S
         version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
-        self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
+        self.tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
 
     def _result(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
-        state = self._tracker.states[lease.key]
-        cost = self._tracker.costs.get(lease.key)
+        state = self.tracker.states[lease.key]
+        cost = self.tracker.costs.get(lease.key)
         note = {
             "view": lease.key,
             "bases": seen.bases(lease.key),
