@@ -71,7 +71,7 @@ class Trial:
     def reordered(self, order: Ints) -> Trial:
         """The same with the items in another order: item ``order[j]`` becomes item j."""
         names = [self.names[item] for item in order]
-        return replace(self, history=self.history.reordered(order), names=names)
+        return replace(self, history=_reordered(self.history, order), names=names)
 
     def with_names_shuffled(self, rng: np.random.Generator) -> Trial:
         """The same with names dealt out anew, so that they say nothing."""
@@ -219,6 +219,21 @@ def pooled(name: str, cells: Sequence[Figures], at_least: float) -> Iterator[Row
         thirds = " ".join(f"{np.mean(each):+.2f}" for each in _columns(cells))
         what = f"captured, {name}; thirds {thirds}"
         yield Row(what, captured(cell.means for cell in cells), "", at_least=at_least)
+
+
+def _reordered(history: ChangeHistory, order: Ints) -> ChangeHistory:
+    count = np.diff(history.first)[order]
+    first = np.concatenate([[0], np.cumsum(count)])
+    old = np.repeat(history.first[order] - first[:-1], count) + np.arange(history.time.size)
+    return replace(
+        history,
+        first=first,
+        time=history.time[old],
+        weight=history.weight[order],
+        cost=history.cost[order],
+        value=None if history.value is None else history.value[old],
+        initial=None if history.initial is None else history.initial[order],
+    )
 
 
 def _columns(cells: Sequence[Figures]) -> Float64s:

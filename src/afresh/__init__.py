@@ -1,7 +1,7 @@
 """afresh keeps a local copy of remote data as fresh as a budget allows, and says what budget is worth paying.
 
-The names below are the Python interface. They load on first use, so that ``import afresh`` and the
-command line stay fast.
+The names below are the Python interface. Each is imported at its first use, so that ``import afresh`` and the
+command line start fast.
 """
 
 from __future__ import annotations

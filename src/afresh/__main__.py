@@ -1,4 +1,4 @@
-"""``python -m afresh`` is the same program as ``afresh``."""
+"""Runs the same program as the command ``afresh``, when started as ``python -m afresh``."""
 
 from afresh.cli.entry import main
 

@@ -1,3 +1,3 @@
-"""The package's version, the one place that states it."""
+"""The version of the package. It is stated only here."""
 
 __version__ = "0.1.0"

@@ -105,7 +105,7 @@ def at_the_edge(plan: Any, miss: Any, low: Any, high: Any) -> list[Any]:
 @pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
 @given(instance=instances())
 @example(instance=Instance([1, 0.1, 0.1], [1, 0.1, 10**0.25], [1, 0.1, 10**0.1875], 0.34253128117314563))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 def test_l1_distance_to_the_exact_plan(key: tuple[str, str], instance: Instance) -> None:
     plan = allocate(
         instance.rates,

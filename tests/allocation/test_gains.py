@@ -31,7 +31,7 @@ def plan_value(decay: Decay, frequency: np.ndarray, objective: str) -> float:
 @every
 @objectives
 @given(rates=rate_lists, effort=st.floats(-1, 1.5).map(lambda x: 10.0**x), data=st.data())
-@settings(max_examples=8, deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 def test_no_shift_of_spend_improves_the_plan(
     spec: str, objective: str, rates: list[float], effort: float, data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from tests.engine.living import LivingSite, closed_now
 from tests.waiting import LIMIT_S
 
@@ -20,6 +21,7 @@ from afresh.cli.app import app
 from afresh.engine.logs import LOGGER
 from afresh.values.errors import AfreshError, InputError, UsageError
 
+COMMAND = typer.main.get_command(app)  # once: to build it takes longer than most commands
 QUICK = ("--allow-private", "--host-delay", "0.001s", "--budget", "100/s")
 
 
@@ -31,7 +33,7 @@ class Shell:
 
     def __call__(self, *arguments: object) -> str:
         self._captured.readouterr()
-        app([str(each) for each in arguments], standalone_mode=False)
+        COMMAND.main([str(each) for each in arguments], standalone_mode=False)
         out, err = self._captured.readouterr()
         self.err = err.decode()
         return out.decode()

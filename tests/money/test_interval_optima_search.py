@@ -69,7 +69,7 @@ def test_no_interval_beats_it_on_a_curve(name: str, gain: float, check: float, u
 @pytest.mark.parametrize(
     "spec", with_slow_cases([spec for spec in SHAPED if spec != "geometric"], kept=len(SPECS) - 1)
 )
-@settings(max_examples=8, deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(rate=amounts, gain=amounts, check=amounts, update=extras)
 def test_search_by_income_alone_agrees(
     spec: str, rate: float, gain: float, check: float, update: float

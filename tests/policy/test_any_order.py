@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.policy.policy import OpenTime, Policy, PolicyInput
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES, make_policy
 from afresh.values.arrays import Float64s
 
 ITEMS, STEPS, BATCH = 24, 60, 5
 CAPS = np.array([0.6, 2.0])
-ACTS = ("poll", "poll", "poll", "skip", "hint", "add", "remove", "reweigh", "budget", "refit")
+ACTS = ("poll", "poll", "poll", "skip", "hint")
+LIVE_ACTS = (*ACTS, "add", "remove", "reweigh", "budget", "refit")  # only the engine's policy offers these
 
 
 class Walk:
@@ -37,12 +39,13 @@ class Walk:
             cap_group=self.group,
             caps=CAPS,
         )
-        self.policy: Policy = make_policy(name, start)
+        self.policy = make_policy(name, start)
+        self.acts = LIVE_ACTS if name == "adaptive" else ACTS
         self.alive = np.ones(ITEMS, dtype=bool)
 
     def step(self) -> None:
         self.now += float(self.rng.choice([0.0, 0.3, 1.0, 9.0]))
-        getattr(self, str(self.rng.choice(ACTS)))()
+        getattr(self, str(self.rng.choice(self.acts)))()
 
     def poll(self) -> None:
         items = self.policy.next(self.now, BATCH)
@@ -53,7 +56,7 @@ class Walk:
             self.asked = self.asked[1], self.now
         moments = np.broadcast_to([self.now, self.asked[0]], (items.size, 2))
         self.polled.append(np.column_stack([moments, self.group[items], self.cost[items]]))
-        if self.rng.random() < 0.2:  # removed while their polls are under way
+        if "remove" in self.acts and self.rng.random() < 0.2:  # removed while their polls are under way
             self.remove()
         self.policy.observe(items, self.now, self.rng.random(items.size) < 0.4)
 
@@ -66,26 +69,31 @@ class Walk:
     def add(self) -> None:
         more = int(self.rng.integers(1, 4))
         costs = self.rng.choice([0.5, 1.0, 2.0], more)
-        self.policy.add(np.ones(more), costs, self.now)
+        self.live.add(np.ones(more), costs, self.now)
         self.alive = np.append(self.alive, np.ones(more, dtype=bool))
         self.cost = np.append(self.cost, costs)
         self.group = np.append(self.group, np.full(more, 2))
 
     def remove(self) -> None:
         gone = self.some()
-        self.policy.remove(gone)
+        self.live.remove(gone)
         self.alive[gone] = False
 
     def reweigh(self) -> None:
         which = self.some()
         self.cost[which] = 1.0
-        self.policy.reweigh(which, self.rng.choice([0.0, 0.1, 10.0], which.size), 1.0)
+        self.live.reweigh(which, self.rng.choice([0.0, 0.1, 10.0], which.size), 1.0)
 
     def budget(self) -> None:
-        self.policy.set_budget(float(self.rng.choice([0.01, 1.0, 3.0, 300.0])), self.now)
+        self.live.set_budget(float(self.rng.choice([0.01, 1.0, 3.0, 300.0])), self.now)
 
     def refit(self) -> None:
-        self.policy.refit(self.now)
+        self.live.refit(self.now)
+
+    @property
+    def live(self) -> Adaptive:
+        assert isinstance(self.policy, Adaptive)
+        return self.policy
 
     def some(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Of all items ever, removed ones too."""
@@ -119,9 +127,7 @@ def test_what_is_unknown_is_never_starved(seed: int, objective: str, change: flo
     """Whatever the others do, and however much is known of them, an item nobody has polled gets its poll."""
     rng = np.random.default_rng(seed)
     families = (np.arange(ITEMS) // 4)[:, None]
-    policy = make_policy(
-        "adaptive", replace(PolicyInput.of(ITEMS, 2.0), objective=objective, families=families)
-    )
+    policy = Adaptive(replace(PolicyInput.of(ITEMS, 2.0), objective=objective, families=families))
     rate = rng.random(ITEMS + 1) * change
     now, last = 0.0, np.zeros(ITEMS)
     for step in range(280):

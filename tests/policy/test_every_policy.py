@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import OpenTime, Policy, PolicyInput
 from afresh.policy.registry import POLICIES, make_policy
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
@@ -84,9 +85,8 @@ def test_never_outside_the_windows(name: str) -> None:
     assert policy.next(LENGTH - 5.0, 4).size == 0
 
 
-@every_policy
-def test_items_come_and_go(name: str) -> None:
-    policy = make_policy(name, a_start(a_history(5)))
+def test_items_come_and_go() -> None:
+    policy = Adaptive(a_start(a_history(5)))
     policy.remove([0, 1, 2])
     new = policy.add([1.0, 1.0], 1.0, 5.0, np.array([[0, -1], [99, -1]]))
     assert new.tolist() == [ITEMS, ITEMS + 1]
@@ -102,9 +102,8 @@ def test_items_come_and_go(name: str) -> None:
     assert policy.next(300.0, 10).tolist() == [ITEMS + 1]
 
 
-@every_policy
-def test_another_budget_weights_and_a_refit_at_any_time(name: str) -> None:
-    policy = make_policy(name, a_start(a_history(6)))
+def test_another_budget_weights_and_a_refit_at_any_time() -> None:
+    policy = Adaptive(a_start(a_history(6)))
     for now in range(1, 100):
         items = policy.next(float(now), 3)
         policy.observe(items, np.full(items.size, float(now)), items % 2 == 0)
@@ -133,6 +132,10 @@ def test_wrong_arguments_are_named(name: str) -> None:
     policy = make_policy(name, a_start(a_history(8)))
     with pytest.raises(ValueError, match="2 items were polled but 1 outcomes"):
         policy.observe([0, 1], 1.0, [True])
+
+
+def test_wrong_items_budgets_and_costs_are_named() -> None:
+    policy = Adaptive(a_start(a_history(8)))
     with pytest.raises(ValueError, match="no item 99"):
         policy.remove([99])
     with pytest.raises(ValueError, match="budget is 0"):

@@ -64,7 +64,7 @@ def test_no_history_gives_nan_and_intervals_are_in_order(
 
 @each_estimator
 @given(polls=histories(extreme_times))
-@settings(max_examples=8, deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 def test_priors_learned_from_any_history_give_no_nan(estimator: Estimator[Any], polls: PollTable) -> None:
     found = estimate_polls(polls, method=estimator.name)
     assert not np.any(np.isnan([found.rate, found.low, found.high]))

@@ -10,6 +10,7 @@ import pytest
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
+from afresh.replay.scores import scores_when_seen
 from afresh.replay.uniform_needs import STEPS, UniformCurve, add_uniform_needs
 from afresh.replay.uniform_polling import UniformPolling
 from afresh.values.arrays import Float64s
@@ -28,7 +29,8 @@ def polled(history: ChangeHistory, budget: float, begin: float, measure: str) ->
     """The mean of uniform polling over many other random orders than those of the curve."""
     rng = np.random.default_rng(99)
     every = [UniformPolling(history, order=rng.permutation(history.items)) for _ in range(60)]
-    return float(np.mean([polling.score(budget, measure, begin) for polling in every]))
+    each = [scores_when_seen(history, polling.seen(budget), begin)[measure] for polling in every]
+    return float(np.mean(each))
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age"])

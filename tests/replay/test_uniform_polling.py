@@ -13,7 +13,7 @@ from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.ranking_policy import UniformPolicy
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.policy_run import run_policy
-from afresh.replay.scores import seen_at
+from afresh.replay.scores import scores_when_seen, seen_at
 from afresh.replay.uniform_polling import UniformPolling
 
 LENGTH = 100.0
@@ -67,7 +67,7 @@ def test_capped_groups_are_polled_as_the_policy_polls_them(budget: float) -> Non
 
 def test_parts_of_the_window_add_up() -> None:
     history = a_history(np.random.default_rng(3), 7, costs=True)
-    polling = UniformPolling(history)
-    for measure in ("freshness", "age", "missed", "lag", "harmonic"):
-        parts = [polling.score(0.4, measure, begin, begin + 25.0) for begin in (0.0, 25.0, 50.0, 75.0)]
-        assert np.mean(parts) == pytest.approx(polling.score(0.4, measure, 0.0))
+    seen = UniformPolling(history).seen(0.4)
+    parts = [scores_when_seen(history, seen, begin, begin + 25.0) for begin in (0.0, 25.0, 50.0, 75.0)]
+    for measure, whole in scores_when_seen(history, seen, 0.0).items():
+        np.testing.assert_allclose(np.mean([part[measure] for part in parts], axis=0), whole)

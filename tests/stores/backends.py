@@ -17,6 +17,7 @@ from afresh.stores.store import Retention, Store
 from afresh.values.items import NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import NewCopy, Observation, Outcome
+from afresh.values.stored import PolicyColumns
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,8 @@ def poll(store: Store, key: str, time_s: float, **given: Any) -> None:
     assert item is not None
     (lease,) = store.leases.take([item.id], time_s, 60.0, any_status=True)
     assert store.commit([seen(lease, time_s, **given)]) == []
+
+
+def belief_of(columns: PolicyColumns, row: int) -> bytes:
+    end = int(columns.belief_size[: row + 1].sum())
+    return columns.beliefs[end - int(columns.belief_size[row]) : end]

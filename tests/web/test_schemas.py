@@ -9,24 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
+from hypothesis import HealthCheck, given, settings
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.web.app import make_app
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,32 +37,45 @@ def description() -> dict[str, object]:
         return make_app(engine, TOKEN).openapi()
 
 
-SCHEMA = schemathesis.openapi.from_dict(description())
-# Cases for every boundary of every parameter take longer to make than to send: the slow suite tries them.
-SCHEMA.config.phases.coverage.enabled = False
+def test_nothing_breaks_the_description(address: str) -> None:
+    """Five cases of every operation. All are one test, so that one process alone reads the description."""
+    import schemathesis
+    from schemathesis import checks
+    from schemathesis.specs.openapi import checks as openapi_checks
 
+    schema = schemathesis.openapi.from_dict(description())
+    # Cases for every boundary of every parameter take longer to make than to send: the slow suite tries them.
+    schema.config.phases.coverage.enabled = False
+    known = {**vars(checks), **vars(openapi_checks)}
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) > 10
+    for operation in operations:
 
-@SCHEMA.parametrize()
-@settings(
-    max_examples=5,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    database=None,
-)
-def test_nothing_breaks_the_description(case: schemathesis.Case[Any], address: str) -> None:
-    case.call_and_validate(
-        base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS, timeout=60
-    )
+        @settings(
+            max_examples=5,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+            database=None,
+        )
+        @given(case=operation.as_strategy())
+        def check(case: schemathesis.Case[Any]) -> None:
+            case.call_and_validate(
+                base_url=address,
+                headers={"Authorization": f"Bearer {TOKEN}"},
+                checks=[known[name] for name in CHECKS],
+                timeout=60,
+            )
+
+        check()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nothing_breaks_the_description_however_long_it_is_tried(address: str, tmp_path: Path) -> None:
-    names = ",".join(check.__name__ for check in CHECKS)
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", f"{address}/api/v1/openapi.json"),
-        *("--header", f"Authorization: Bearer {TOKEN}", "--checks", names, "--seed", "1"),
+        *("--header", f"Authorization: Bearer {TOKEN}", "--checks", ",".join(CHECKS), "--seed", "1"),
         *("--phases", "examples,coverage,fuzzing", "--max-examples", "200", "--no-color"),
     ]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -1,1 +1,1 @@
-"""Spending a budget: how often to refresh each item so that the copies are worth the most. Pure functions."""
+"""Pure functions that divide a budget: how often to refresh each item so that the objective is best."""

@@ -1,8 +1,9 @@
-"""``allocate``, the entry point: it distributes a budget of refreshes over items.
+"""``allocate``, which distributes a budget of refreshes over items.
 
-Two policies serve for comparison. Uniform gives every item the same frequency, also to static items.
-Proportional gives frequencies proportional to the rates. Both spend the whole budget. Uniform is never worse
-than proportional, in freshness and in age, for any rates (Cho & Garcia-Molina 2000, §4.1).
+Besides the optimal plan there are two simple policies for comparison. Uniform gives every item the same
+frequency, also items that never change. Proportional gives frequencies proportional to the rates. Both spend
+the whole budget. For any rates, uniform is never worse than proportional in freshness and in age (Cho &
+Garcia-Molina 2000, §4.1).
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ POLICIES = ("optimal", "uniform", "proportional")
 
 
 def policy_shape(problem: AllocationProblem, policy: str) -> Float64s:
-    """Return a simple policy's frequencies up to a common factor; raise ``UsageError`` for bounds or caps."""
+    """Return the frequencies of the policy uniform or proportional, up to a common factor.
+    Raise ``UsageError`` if the problem has bounds or caps, which these policies cannot respect."""
     if problem.lower is not None or problem.upper is not None or problem.caps is not None:
         raise UsageError(f"policy {policy!r} takes no bounds and no caps: use 'optimal'")
     return np.ones_like(problem.rate) if policy == "uniform" else problem.rate
 
 
 def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) -> Float64s:
-    """Return the multiple of ``shape`` that spends the budget; 0 if all of ``shape`` is 0."""
+    """Return the frequencies that are proportional to ``shape`` and spend the budget; 0 if ``shape`` is 0."""
     total = float((problem.cost * shape).sum())
     if total == 0 or budget == 0:
         return np.zeros_like(shape)
     if problem.update_cost is None:
         return shape * (budget / total)
-    # The spend falls as the interval grows; update costs only make the interval longer.
+    # The search is for 1/factor, here called interval; without update costs it would be total/budget.
     bracket = solve_decreasing(
         lambda interval: np.array([problem.spend(shape / interval[0])]), budget, total / budget, slope=-1.0
     )
@@ -52,7 +54,7 @@ def scale_to_budget(problem: AllocationProblem, shape: Float64s, budget: float) 
 
 
 def marginal_of_shape(problem: AllocationProblem, shape: Float64s, frequency: Float64s) -> float:
-    """Return the gain in Σ w·value for one more unit of spend, distributed in proportion to ``shape``."""
+    """Return the gain in Σ weight·value if one more unit of budget is spent in proportion to ``shape``."""
     marginal = np.where(problem.active(), problem.gains.marginal(frequency), 0.0)
     gained = (problem.weight * marginal * shape).sum()
     outlay = problem.cost * shape
@@ -83,19 +85,20 @@ def allocate(
 ) -> Allocation:
     """Return how often to refresh each item so that Σ cost·frequency = budget and the objective is best.
 
-    ``rates``        changes per time of each item; an item of rate 0 gets nothing beyond its lower bound.
+    ``rates``        changes of each item per unit of time; an item of rate 0 gets only its lower bound.
+    ``budget``       cost units per unit of time.
     ``weights``      importance of each item (default 1).
     ``costs``        cost of one refresh (default 1).
     ``update_costs`` cost added when a refresh finds a change (freshness in fixed order only).
     ``objective``    freshness, age, harmonic, missed or lag.
-    ``order``        fixed, or random (memoryless).
+    ``order``        fixed (refreshes at equal intervals), or random (at the times of a Poisson process).
     ``policy``       optimal, uniform or proportional; the last two take no bounds and no caps.
     ``decay``        name of a decay function, a name for each item, or a decay object (freshness and age).
-    ``lower``, ``upper``  bounds on the frequencies.
+    ``lower``, ``upper``  bounds on the frequency of each item.
     ``groups``       a label for each item.
     ``caps``         the most that each group may spend: by label, or as a list for groups numbered from 0.
 
-    Cho & Garcia-Molina 2000, Table 5: five items that change 1 to 5 times a day, five refreshes a day.
+    The example of Cho & Garcia-Molina 2000, Table 5: items that change 1 to 5 times a day, 5 refreshes a day.
 
     >>> plan = allocate([1, 2, 3, 4, 5], 5)
     >>> plan.frequency.round(2), plan.dropped
@@ -103,8 +106,8 @@ def allocate(
     >>> allocate([1, 2, 3, 4, 5], 5, objective="age").frequency.round(2)
     array([0.83, 0.97, 1.03, 1.07, 1.09])
 
-    Two addresses that are wrong after at most 10 and 20 years get 3 updates in 10 years (Razniewski 2016,
-    §2). The paper gives them 2 and 1 updates, for a freshness of 0.75; without rounding it is a little more.
+    Razniewski 2016, §2: two addresses that become wrong within 10 and 20 years get 3 updates in 10 years. The
+    paper gives them 2 and 1 updates, with a freshness of 0.75; fractions of updates give a little more.
 
     >>> plan = allocate([1 / 10, 1 / 20], 3 / 10, decay="linear")
     >>> (10 * plan.frequency).round(2), round(plan.freshness, 3)

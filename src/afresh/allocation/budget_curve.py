@@ -1,8 +1,8 @@
-"""The least budget that reaches a target, and the optimal plan at each of many budgets.
+"""Find the least budget that reaches a target, and the optimal plan at each of many budgets.
 
-As the price of spend rises, all frequencies and the freshness fall, and the age rises. So the least budget
-for a mean freshness or a mean age is found by one search for the price at which the plan just meets the
-target; the spend of that plan is the budget. A freshness of 0.8 needs f ≥ 2.15·λ if all rates λ are equal.
+A plan belongs to a multiplier μ, the price of a unit of budget. As μ rises, all frequencies and the freshness
+fall, and the age rises. So one search finds the μ whose plan just meets the target freshness or age. What
+that plan spends is the least budget. (If all rates are equal, freshness 0.8 takes 2.15 refreshes per change.)
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def budget_for(
     policy: str = "optimal",
     **options: Unpack[ProblemOptions],
 ) -> float:
-    """Return the least budget whose plan reaches a weighted mean freshness, or a mean age, of ``target``.
+    """Return the least budget whose plan has a weighted mean freshness, or a mean age, of ``target``.
 
-    ``target_is`` is freshness or age; by default age if the objective is age, else freshness. The plan always
-    maximises ``objective``, so the budget is the least possible one only if objective and target agree.
+    ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The options
+    are those of ``allocate``. The plan maximises the option ``objective``. If that is not ``target_is``,
+    another plan may reach the target with a smaller budget.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -53,20 +54,21 @@ def budget_for(
     problem = build_problem(rates, **options)
     if policy != "optimal":
         shape = policy_shape(problem, policy)
-        # Searched by intervals: as with prices, freshness falls as the interval grows.
+        # The search is over the factor 1/interval; freshness falls as the interval grows, as with prices.
         most = np.where(shape > 0, np.inf, 0.0)
         return _search(problem, _Goal(aim, target), lambda interval: shape / interval, most)
     return budget_for_problem(apply_caps(problem, problem.max_plan())[0], target, aim)
 
 
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
-    """Return the least budget for a problem whose caps are already upper bounds (``apply_caps``)."""
+    """Return the least budget for a problem whose caps ``apply_caps`` has turned into upper bounds.
+    ``aim`` says what ``target`` is: "freshness" or "age"."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """The target, and a score of plans that is 1 at the target and falls if all frequencies fall."""
+    """A target for ``aim`` ("freshness" or "age"), and a score of plans that is 1 at the target."""
 
     aim: str
     target: float
@@ -78,9 +80,9 @@ class _Goal:
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:
-        """Return 1 at the target, and more if the plan is better than the target."""
+        """Return 1 if the freshness or age ``reached`` is the target, and more if it is better."""
         if self.aim == "freshness":
-            # Odds distinguish values near 0 and near 1 equally well.
+            # The odds F/(1−F) have the same precision near F = 0 and near F = 1.
             return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))
         return _ratio(self.target, reached)
 
@@ -92,6 +94,7 @@ def _ratio(a: float, b: float) -> float:
 def _search(
     problem: AllocationProblem, goal: _Goal, plan: Callable[[float], Float64s], most: Float64s
 ) -> float:
+    """Return the spend of the cheapest ``plan(price)`` that meets the goal; ``most`` is ``plan(0)``."""
     floor = problem.floor()
     if goal.met(goal.reached(problem, floor)):
         return problem.spend(floor)
@@ -114,7 +117,7 @@ def _search(
 
 
 def _between(problem: AllocationProblem, goal: _Goal, dear: Float64s, cheap: Float64s) -> float:
-    """Return the spend of the least mixture of two plans, on either side of a jump, that meets the target."""
+    """Return the least spend of a mixture of two plans that meets the goal; ``dear`` alone meets it."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -128,7 +131,9 @@ _POINTS = 41
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurve:
-    """The optimal plan at each budget: weighted mean freshness and age, multiplier, dropped items."""
+    """The optimal plans at many budgets. Every array has one number per budget.
+    ``freshness`` and ``age`` are weighted means over the items, ``marginal`` is the multiplier (the gain from
+    one more unit of budget), and ``dropped`` is the number of dropped items."""
 
     budget: Float64s
     freshness: Float64s
@@ -144,9 +149,9 @@ def budget_curve(
     on_point: Callable[[float], None] | None = None,
     **options: Unpack[ProblemOptions],
 ) -> BudgetCurve:
-    """Return the optimal plan at each budget; the options are those of ``allocate``.
-
-    By default there are 41 budgets in equal ratios, which gain 1 % to 99 % of the reachable freshness.
+    """Return the freshness, age and multiplier of the optimal plan at each of ``budgets``.
+    By default there are 41 budgets, in geometric progression, which gain 1 % to 99 % of the reachable
+    freshness. ``on_point`` is called with the share of budgets done. The options are those of ``allocate``.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped
@@ -169,7 +174,7 @@ def budget_curve(
 
 
 def default_budgets(problem: AllocationProblem) -> Float64s:
-    """Return budgets in equal ratios that gain from 1 % to 99 % of the reachable freshness."""
+    """Return 41 budgets, in geometric progression, that gain 1 % to 99 % of the reachable freshness."""
     least, most = (problem.mean_freshness(frequency) for frequency in (problem.floor(), problem.max_plan()))
     if most <= least:
         return np.array([problem.spend(problem.floor())])

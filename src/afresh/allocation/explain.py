@@ -1,14 +1,14 @@
-"""Why each item has its frequency, what the next unit of budget gains, and when a dropped item returns.
+"""Explain a plan: why each item has its frequency, what more budget gains, and when dropped items come back.
 
 The status of an item is the first of these that applies:
 
-    static       it never changes
+    static       the item never changes
     unweighted   its weight is 0
     ceiling      its frequency is its upper bound
     capped       the cap of its group keeps its frequency below what the budget alone would give
     floor        its frequency is its lower bound, which is above 0
     dropped      it gets no refresh at this budget
-    kept         its marginal value equals the multiplier
+    kept         none of these: one more unit of spend on the item gains the multiplier
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROUNDING = 1e-9  # spends and prices whose relative difference is smaller count
 
 
 def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float) -> npt.NDArray[np.uint8]:
-    """Return the status of each item, as an index into ``STATUSES``."""
+    """Return the status of each item in the plan with this multiplier, as a position in ``STATUSES``."""
     code = np.where(frequency > 0, np.uint8(KEPT), np.uint8(DROPPED))
     if problem.lower is not None:
         code[(problem.lower > 0) & (frequency <= problem.lower)] = FLOOR
@@ -51,12 +51,11 @@ def statuses(problem: AllocationProblem, frequency: Float64s, multiplier: float)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For every item of a plan: its freshness and age, its marginal value, and why it has its frequency.
+    """For every item of a plan: its freshness and age, what more spend on it gains, and its status.
 
-    ``freshness`` and ``age`` are time averages of the item's copy. ``marginal`` is the gain in Σ w·value per
-    further unit of spend on the item, at its frequency; it is 0 for static and unweighted items. ``status``
-    is an index into ``STATUSES``.
-    """
+    ``freshness`` and ``age`` are averages over time. ``marginal`` is the gain in Σ weight·value from one more
+    unit of spend on the item; it is 0 for static and unweighted items. ``status`` is a position in
+    ``STATUSES``."""
 
     freshness: Float64s
     age: Float64s
@@ -64,15 +63,14 @@ class Explanation:
     status: npt.NDArray[np.uint8]
 
     def words(self) -> npt.NDArray[np.str_]:
+        """Return the name of the status of each item."""
         return np.array(STATUSES)[self.status]
 
 
 @dataclass(frozen=True, slots=True)
 class NextUnit:
-    """The gains of ``spend`` more units of budget: in Σ w·value (``gain``) and in weighted mean freshness.
-
-    ``returning`` are the positions of the dropped items that are refreshed then.
-    """
+    """What ``spend`` more units of budget gain in Σ weight·value (``gain``) and in weighted mean freshness.
+    ``returning`` are the positions of the items that are dropped without them and refreshed with them."""
 
     spend: float
     gain: float
@@ -81,7 +79,8 @@ class NextUnit:
 
 
 def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
-    """Return the marginal value and status of each item of ``plan``, which was made with the same options.
+    """Return the freshness, age, marginal gain and status of each item of ``plan``.
+    ``rates`` and the options must be those with which ``allocate`` made the plan.
 
     >>> from afresh.allocation.allocate import allocate
     >>> why = explain([1, 5, 0], allocate([1, 5, 0], 1))
@@ -94,7 +93,7 @@ def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions
 def explain_parts(
     rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
-    """Return a function that explains one slice of the items at a time, to save memory.
+    """Return a function that explains only a slice of the items, as ``explain`` does, to save memory.
 
     >>> from afresh.allocation.allocate import allocate
     >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
@@ -117,7 +116,7 @@ def explain_parts(
 
 
 def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
-    """Return the entries of ``part`` from an option with one entry per item; other options unchanged."""
+    """Return the elements ``part`` of an option that has one element per item; return others unchanged."""
     if isinstance(value, str) or value is None or np.ndim(value) == 0:
         return value
     return value[part] if isinstance(value, list | tuple) else np.asarray(value).reshape(shape)[part]
@@ -126,7 +125,7 @@ def _cut(value: Any, part: slice, shape: tuple[int, ...]) -> Any:
 def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> Explanation:
     frequency = np.asarray(plan.frequency[part], dtype=np.float64)
     changing = problem.rate > 0
-    # If the decay has a step, the marginal value of a further unit is that just above the frequency.
+    # If the decay has a step at this frequency, more spend gains the marginal value just above the step.
     above = frequency if isinstance(problem.gains, RateGains) else frequency * (1 + 1e-12)
     return Explanation(
         freshness=np.where(changing, problem.freshness.value(frequency), 1.0),
@@ -137,10 +136,11 @@ def _explanation(problem: AllocationProblem, plan: Allocation, part: slice) -> E
 
 
 def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOptions]) -> Float64s:
-    """Return the least budget at which each of the ``items`` (positions) gets more than its lower bound.
+    """Return for each of ``items`` (positions) the budget above which it gets more than its lower bound.
 
-    It is the spend of the whole plan at the highest price at which the item is refreshed; each distinct price
-    takes one pass over all items. It is infinite for items that are static, unweighted, or limited by a cap.
+    It is what a plan spends whose multiplier equals the gain of the next unit of spend on the item. It is
+    infinite for items that are static, unweighted or limited by a cap. Each different multiplier takes one
+    pass over all items.
 
     >>> from afresh.allocation.allocate import allocate
     >>> float(returns_at([1, 2, 3, 4, 5], [4])[0].round(3))
@@ -154,7 +154,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
     if limited.upper is not None:
         entry = np.where(limited.floor() < limited.upper, entry, 0.0)
     asked, where = np.unique(entry[np.asarray(items, dtype=np.intp)], return_inverse=True)
-    # Just above its own price the item is certainly not yet refreshed, in spite of rounding.
+    # Just above its own price the item certainly gets no more than its lower bound, in spite of rounding.
     budgets = [limited.spend(limited.plan(price * JUST_ABOVE)) if price > 0 else np.inf for price in asked]
     return np.array(budgets, dtype=np.float64)[where]
 
@@ -162,7 +162,7 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
 def next_unit(
     rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
 ) -> NextUnit:
-    """Return what ``spend`` more units of budget gain beyond ``budget``.
+    """Return the gain if the budget grows from ``budget`` to ``budget + spend``, and the items that return.
 
     >>> more = next_unit([1, 2, 3, 4, 5], 5)
     >>> round(more.gain, 3), round(more.freshness, 3), more.returning

@@ -1,13 +1,14 @@
-"""The value of refreshing each item as a function of its frequency: an objective applied to items.
+"""The value of each item under an objective, as a function of the item's refresh frequency f.
 
-For Poisson changes it follows from the rate. For any decay function z(t) and refreshes every T = 1/f,
+For Poisson changes the value follows from the rate λ. For a decay function z(t) and the time T = 1/f between
+two refreshes it is
 
     freshness   Z(T)/T                        marginal  Z(T) − T·z(T)  = ∫₀ᵀ s·(−dz)
-    age         L(T) − (1/T)∫₀ᵀ s(1−z(s))ds   marginal  T²/2 − M(T)    = ∫₀ᵀ s·(1−z(s))ds
+    −age        (1/T)∫₀ᵀ s(1−z(s))ds − L(T)   marginal  T²/2 − M(T)    = ∫₀ᵀ s·(1−z(s))ds
 
-with Z(T) = ∫₀ᵀz, L(T) = ∫₀ᵀ(1−z), M(T) = ∫₀ᵀs·z(s)ds. Freshness and minus the age are concave in f for any z,
-because z never grows. If z has steps or is constant somewhere, the marginal is constant there, and any
-frequency between two steps is as good as another.
+with Z(T) = ∫₀ᵀz, L(T) = ∫₀ᵀ(1−z), M(T) = ∫₀ᵀs·z(s)ds. The marginal is the derivative by f. Both values are
+concave in f for any z, because z never grows. Where z is constant, the marginal freshness is constant too,
+and all frequencies there are equally good.
 """
 
 from __future__ import annotations
@@ -29,27 +30,28 @@ _BLOCK = 8192  # items at a time, so that temporary arrays stay in the cache
 
 
 class Gains(Protocol):
-    """Value of each item as a concave function of its refresh frequency; arrays are as long as the items."""
+    """The value of each item as a concave function of its refresh frequency; one array element per item."""
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Return the freshness, or minus the loss; also at frequency 0."""
+        """Return the value of each item at its frequency (or 0): freshness, or minus a loss such as age."""
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """Return the derivative of the value, which decreases in the frequency; at frequency 0 its limit."""
+        """Return the derivative of the value by the frequency, which falls as the frequency grows."""
 
     def frequency(self, price: ArrayLike) -> Float64s:
-        """Return the frequency whose marginal is ``price`` > 0; 0 if ``price`` ≥ ``max_marginal``."""
+        """Return the frequency at which the marginal is ``price`` > 0; 0 if ``price`` ≥ ``max_marginal``."""
 
     def max_marginal(self) -> Float64s:
-        """Return the marginal at frequency 0."""
+        """Return the marginal at frequency 0, which is the largest."""
 
     def max_frequency(self) -> Float64s:
-        """Return the limit of the frequency as the price goes to 0; finite if more refreshes gain nothing."""
+        """Return the frequency above which more refreshes gain nothing; infinite if they always gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateGains:
-    """Gains of items that change as Poisson processes of ``rate`` λ > 0, under any objective of power p.
+    """The gains of items with Poisson changes of ``rate`` λ > 0, for any objective with Poisson formulas.
+    p is the power of the objective, 1 or 2 (see ``objectives``), and f the frequency.
 
     >>> gains = RateGains(objective_for("missed", "fixed"), np.array([8.0]))
     >>> gains.value(np.array([2.0])), gains.marginal(np.array([2.0])), gains.frequency(1.0)
@@ -60,7 +62,7 @@ class RateGains:
     rate: Float64s
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Return λ^(1−p)·value(λ/f)."""
+        """Return λ^(1−p)·value(λ/f), with the power p and the function ``value`` of the objective."""
 
         def of(rate: Float64s, frequency: Float64s) -> Float64s:
             value = self.objective.value(_ratio(rate, frequency))
@@ -69,7 +71,7 @@ class RateGains:
         return _in_blocks(of, self.rate, frequency)
 
     def marginal(self, frequency: Float64s) -> Float64s:
-        """Return λ^(−p)·marginal(λ/f)."""
+        """Return λ^(−p)·marginal(λ/f), with the power p and the function ``marginal`` of the objective."""
 
         def of(rate: Float64s, frequency: Float64s) -> Float64s:
             return self.objective.marginal(_ratio(rate, frequency)) / self._scale(rate)
@@ -77,7 +79,7 @@ class RateGains:
         return _in_blocks(of, self.rate, frequency)
 
     def frequency(self, price: ArrayLike) -> Float64s:
-        """Return λ/r with marginal(r) = price·λ^p."""
+        """Return λ/r, where r solves marginal(r) = price·λ^p, with the objective's power p and marginal."""
 
         def of(rate: Float64s, price: Float64s) -> Float64s:
             with np.errstate(over="ignore"):
@@ -87,7 +89,7 @@ class RateGains:
         return _in_blocks(of, self.rate, every)
 
     def max_marginal(self) -> Float64s:
-        """Return λ^(−p)·top."""
+        """Return λ^(−p)·top, where ``top`` is the limit of the objective's marginal (power p)."""
         return np.asarray(self.objective.top / self._scale(self.rate), dtype=np.float64)
 
     def max_frequency(self) -> Float64s:
@@ -104,7 +106,7 @@ def _ratio(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Float64s) -> Float64s:
-    """Return ``of(a, b)``, computed in blocks of items, so that temporary arrays stay in the cache."""
+    """Return ``of(a, b)``, computed for 8192 items at a time, so that temporary arrays stay in the cache."""
     if len(a) <= _BLOCK:
         return of(a, b)
     out = np.empty(len(a))
@@ -114,18 +116,18 @@ def _in_blocks(of: Callable[[Float64s, Float64s], Float64s], a: Float64s, b: Flo
     return out
 
 
-_JUST_BEFORE = 0.99  # near enough to the edge that even (λt)^100 does not underflow
+_JUST_BEFORE = 0.99  # so near to the edge that even (λt)^100, the steepest Weibull decay, does not underflow
 
 
 @dataclass(frozen=True, slots=True)
 class _DecayGains:
-    """Gains of ``items`` items under one decay object, whose parameters are scalars or arrays."""
+    """The gains of ``items`` items with one decay object, whose parameters are numbers or arrays."""
 
     decay: Decay
     items: int
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """Return the gain of one more refresh per time at this interval."""
+        """Return the gain of one more refresh per time if refreshes are ``interval`` apart."""
         raise NotImplementedError
 
     def marginal(self, frequency: Float64s) -> Float64s:
@@ -138,7 +140,7 @@ class _DecayGains:
         return self.marginal(np.zeros(self.items))
 
     def max_frequency(self) -> Float64s:
-        """Return a finite frequency if z starts with a step, because refreshes before it gain nothing."""
+        """Return 1/t if z is constant up to a step at time t (earlier refreshes gain nothing); else ∞."""
         edge = self.frequency(TINY)
         with np.errstate(all="ignore"):
             nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0
@@ -146,7 +148,7 @@ class _DecayGains:
 
 
 class DecayFreshness(_DecayGains):
-    """Average freshness Z(T)/T.
+    """The mean freshness of a copy whose refreshes are T = 1/frequency apart, Z(T)/T with Z(T) = ∫₀ᵀ z.
 
     >>> from afresh.model.decay import Linear
     >>> DecayFreshness(Linear(0.1), 1).value(np.array([0.2]))  # every five years
@@ -154,14 +156,14 @@ class DecayFreshness(_DecayGains):
     """
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Return Z(T)/T; z(∞) for items that are never refreshed."""
+        """Return the mean freshness ∫₀ᵀ z/T with T = 1/frequency; z(∞) for items that are never refreshed."""
         interval = _interval(frequency)
         inner = np.clip(interval, TINY, 1 / TINY)
         mean = np.where(interval > 0, self.decay.integral(inner) / inner, self.decay.survival(0.0))
         return np.where(np.isinf(interval), self.decay.plateau(), mean)
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """Return Z(T) − T·z(T)."""
+        """Return ∫₀ᵀ z − T·z(T) for T = ``interval``, the freshness that one more refresh per time gains."""
         return self.decay.gain(interval)
 
     def frequency(self, price: ArrayLike) -> Float64s:
@@ -175,7 +177,7 @@ class DecayFreshness(_DecayGains):
 
 
 class DecayAge(_DecayGains):
-    """Minus the average age of a copy that is refreshed ``frequency`` times per unit of time.
+    """Minus the mean age of a copy that is refreshed ``frequency`` times per unit of time.
 
     >>> from afresh.model.decay import Linear
     >>> DecayAge(Linear(0.1), 1).value(np.array([0.2])).round(4)  # λT²/6
@@ -183,7 +185,7 @@ class DecayAge(_DecayGains):
     """
 
     def value(self, frequency: Float64s) -> Float64s:
-        """Return −(L(T) − ∫₀ᵀs(1−z)/T)."""
+        """Return minus the mean age, ∫₀ᵀ s(1−z(s))ds/T − ∫₀ᵀ(1−z), with T = 1/frequency."""
         interval = _interval(frequency)
         inner = np.clip(interval, 1e-100, 1e100)
         age = self.decay.loss(inner) - self.decay.age_gain(inner) / inner
@@ -191,7 +193,7 @@ class DecayAge(_DecayGains):
         return np.where(never, -np.inf, np.where(interval > 0, -age, 0.0))
 
     def marginal_at(self, interval: Float64s) -> Float64s:
-        """Return T²/2 − M(T)."""
+        """Return ∫₀ᵀ s·(1−z(s))ds for T = ``interval``, the age that one more refresh per time saves."""
         return self.decay.age_gain(interval)
 
 
@@ -200,7 +202,7 @@ _DECAY_GAINS: Mapping[str, type[DecayFreshness | DecayAge]] = {"freshness": Deca
 
 @dataclass(frozen=True, slots=True)
 class MixedGains:
-    """Gains of items with several decay functions: for each of them the positions of its items."""
+    """The gains of items with different decay functions: for each one, a tuple (item positions, gains)."""
 
     items: int
     parts: tuple[tuple[npt.NDArray[np.intp], Gains], ...]
@@ -229,7 +231,8 @@ class MixedGains:
 
 
 def decay_gains(objective: str, decay: str | Sequence[str] | Decay, rate: Float64s) -> Gains:
-    """Return the gains under a decay given as one name for all, a name for each item, or a decay object."""
+    """Return the gains of items with these rates for the objective freshness or age.
+    ``decay`` is one name for all items, a list with a name for each item, or a decay object."""
     if isinstance(decay, str):
         return _gains_of_name(objective, decay, rate)
     if not isinstance(decay, Sequence | np.ndarray) and hasattr(decay, "survival"):
@@ -259,7 +262,7 @@ def _interval(frequency: Float64s) -> Float64s:
 
 
 def _invert(marginal: Callable[[Float64s], Float64s], price: ArrayLike, items: int) -> Float64s:
-    """Return f with marginal(1/f) = price, or 0 if the marginal never reaches the price."""
+    """Return the frequency f with marginal(1/f) = price; 0 if the marginal is below the price everywhere."""
     price = np.broadcast_to(np.asarray(price, dtype=np.float64), (items,))
     top = np.broadcast_to(marginal(np.asarray(np.inf)), (items,))
     kept = price < top

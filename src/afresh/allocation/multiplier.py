@@ -1,23 +1,23 @@
-"""The multiplier μ: the price of one unit of spend at which the plan spends the budget B, C(μ) = B.
+"""Find the multiplier μ: the price of one unit of budget at which the plan spends the budget B.
 
-The spend C falls as μ rises, and so does every frequency. So the plan at a μ with |C(μ) − B| ≤ ε is within ε
-of the optimal plan in Σ c·|f − f*|, c the cost of a refresh. C may also jump: with r = λ/f, the marginal g(r)
-rounds to 1 beyond r ≈ 37, so f falls from λ/40 to 0, and a decay function may have steps. Then the search
-ends at adjacent doubles μ⁻ < μ⁺, and the plan is f(μ⁺) + θ(f(μ⁻) − f(μ⁺)) with θ = (B − C(μ⁺))/(C(μ⁻) −
-C(μ⁺)), which respects all bounds.
+f(μ) is the best frequency of an item of rate λ if one unit of budget costs μ, and C(μ) is what all items
+spend then. Both fall as μ rises. If |C(μ) − B| ≤ ε, the plan at μ is within ε of the optimal plan f* in
+Σ c·|f − f*|, with the cost c of a refresh. C may also jump: an item's frequency falls from λ/40 to 0 at once,
+because its marginal rounds to 1 beyond 37 changes per refresh, and a decay function may have steps. Then the
+search ends at adjacent doubles μ⁻ < μ⁺, and the plan is f(μ⁺) + θ(f(μ⁻) − f(μ⁺)) with θ = (B − C(μ⁺))/(C(μ⁻)
+− C(μ⁺)), which respects all bounds.
 
-Caps on the spend of groups are solved together with the budget. A group h whose cap binds has a price m_h of
+Caps on the spend of groups are solved first. A group h that would spend more than its cap has a price m_h of
 its own, at which it spends exactly its cap, and its items pay max(μ, m_h). Frequencies fall with the price,
-so f(max(μ, m_h)) is the smaller of f(μ) and f(m_h). So each cap becomes an upper bound f(m_h) on the items of
+so f(max(μ, m_h)) is the smaller of f(μ) and f(m_h): each cap becomes an upper bound f(m_h) on the items of
 its group. These bounds are computed for all groups at once, and one search for μ remains. The multiplier of
 the cap itself is ν_h = max(0, m_h − μ).
 
-For many items the first guess of μ, accurate to five or six digits, comes from a small histogram. Every
-objective scales with time: with s = cλ^p/w (w the weight, p the power of the objective) the spend is
-C(μ) = Σ cλ/inverse(μs). So it depends on the items only through the mass cλ at each s. The mass is put into
-bins of log s, each bin is represented by its centre of mass, and the root is found on the bins. If items can
-be dropped, the slope of the spend is infinite at μs = ``top``. The few items near this edge are then used
-individually and the root is found again.
+For many items the first guess of μ, accurate to five or six digits, comes from a small histogram. With
+s = cλ^p/w (w the weight, p the power of the objective) the spend is C(μ) = Σ cλ/inverse(μs). So it depends
+only on the total cλ of the items at each s. The items are put into bins of log s, each bin is represented by
+its mean, and the root is found on the bins. If items can be dropped, the slope of the spend is infinite at
+μs = ``top``. The few items near this edge are then used one by one, and the root is found again.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _MANY = 4096  # from so many items on, the histogram saves more time than it tak
 
 @dataclass(frozen=True, slots=True)
 class OptimalPlan:
-    """The optimal plan, the multiplier of the budget and the price m_h of each capped group.
+    """The frequencies of the optimal plan, and its multiplier, the price of a unit of budget.
 
-    ``best`` is the plan at these prices; it differs from ``frequency`` only by rounding and at jumps.
-    """
+    ``group_price`` is the price at which a group spends exactly its cap (m_h of the module's docstring).
+    ``best`` are the frequencies that are best at these prices. They differ from ``frequency``, which spends
+    the whole budget, by rounding errors and where the spend jumps."""
 
     frequency: Float64s
     multiplier: float
@@ -50,7 +51,7 @@ class OptimalPlan:
 
 
 def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
-    """Return the plan of the highest weighted value within the budget."""
+    """Return the plan with the highest Σ weight·value of all that respect the budget, bounds and caps."""
     floor_spend = problem.floor_spend(budget)
     most = problem.max_plan()
     problem, group_price = apply_caps(problem, most)
@@ -71,16 +72,15 @@ def find_optimal_plan(problem: AllocationProblem, budget: float) -> OptimalPlan:
 def optimality_gap(
     problem: AllocationProblem, frequency: Float64s, budget: float, optimum: OptimalPlan
 ) -> float:
-    """Return a bound on how much any plan can exceed ``frequency`` in Σ w·value; about 0 at the optimum.
+    """Return a number such that no plan exceeds the plan ``frequency`` in Σ w·V by more than it.
 
-    Let μ ≥ 0 be a price of the budget B and m_h prices of the groups. An item pays m = max(μ, m_h), and
-    ν_h = max(0, m_h − μ). By weak duality the value V of every feasible plan is at most
+    w is the weight and V the value of an item. Let μ ≥ 0 be the price of the budget B and m_h the price of
+    group h. An item pays m = max(μ, m_h), and ν_h = max(0, m_h − μ). By weak duality every feasible plan has
 
-        Σ [w·V(f(m)) − m·spend(f(m))] + μ·B + Σ ν_h·cap_h ,
+        Σ w·V ≤ Σ [w·V(f(m)) − m·spend(f(m))] + μ·B + Σ ν_h·cap_h ,
 
-    where f(m) is the item's best frequency at price m within its own bounds. The gap is this bound minus the
-    plan's value. It is summed item by item, so that equal terms cancel before they are rounded in a sum.
-    """
+    where f(m) is the item's best frequency at price m within its own bounds. The result is the right side
+    minus the plan's value. It is summed item by item, so that equal terms cancel before they are rounded."""
     price, best = optimum.multiplier, optimum.best
     if np.isinf(price):
         return 0.0  # the lower bounds leave no other plan
@@ -104,7 +104,8 @@ def optimality_gap(
 
 
 def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[Float64s, Float64s, float]:
-    """Find the price between 0, where the plan costs too much, and ``highest``, where only bounds are met."""
+    """Return a tuple (plan, best, μ): the plan that spends the budget, the best plan at μ, and μ.
+    At the price ``highest`` items get only their lower bounds."""
     guess, slope = _start(problem, budget)
     plans: dict[float, Float64s] = {}
 
@@ -124,7 +125,8 @@ def _search(problem: AllocationProblem, budget: float, highest: float) -> tuple[
 
 
 def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
-    """Return a first price and slope: from the histogram, or the marginal value of the uniform plan."""
+    """Return a tuple (μ, slope) from which to search, with the slope dlog C/dlog μ of the spend C.
+    For many items it comes from a histogram; else μ is the marginal value of the uniform plan."""
     active = problem.active()
     if len(active) >= _MANY and isinstance(problem.gains, RateGains):
         return first_multiplier(problem, problem.gains, budget)
@@ -134,11 +136,9 @@ def _start(problem: AllocationProblem, budget: float) -> tuple[float, float]:
 
 
 def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationProblem, Float64s]:
-    """Return the problem with its caps turned into upper bounds, and the price m_h of each group.
-
-    ``most`` is the plan at price 0. A group that stays below its cap even then has price 0; a group whose
-    lower bounds already spend its cap has an infinite price.
-    """
+    """Return a tuple (problem, prices): the problem with caps turned into upper bounds, and the price at
+    which each group spends exactly its cap. ``most`` is the plan at price 0. A group that stays below its cap
+    even then has the price 0. A group whose lower bounds already spend its cap has an infinite price."""
     if problem.caps is None:
         return problem, np.zeros(0)
     caps = problem.caps
@@ -158,7 +158,8 @@ def apply_caps(problem: AllocationProblem, most: Float64s) -> tuple[AllocationPr
 
 
 def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s, Float64s]:
-    """Return each item's frequency at its group's cap (infinite without a group), and the groups' prices."""
+    """Return a tuple (frequencies, prices): each item's frequency if its group spends exactly its cap, and
+    the price of each group. The frequency of an item without a group is infinite."""
     floor = problem.floor()
     entry = problem.prices()
     highest = np.full(len(caps.cap) + 1, TINY)
@@ -171,7 +172,7 @@ def _solve_groups(problem: AllocationProblem, caps: GroupCaps) -> tuple[Float64s
     def spends(price: Float64s) -> Float64s:
         return caps.sums(problem.spends(plan(price)))
 
-    # If the lower bounds already spend the cap there is no root, because nothing more is bought at any price.
+    # A group whose lower bounds already spend its cap has no root: it buys nothing more at any price.
     room = caps.cap > floors
     target = np.where(room, caps.cap, 1.0)
     # First guess of each group's price: what one more unit buys if the group spends its cap uniformly.
@@ -194,7 +195,8 @@ _EDGE_BINS = 3
 
 
 def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float) -> tuple[float, float]:
-    """Return μ with C(μ) ≈ budget, ignoring bounds on frequencies, and the slope dlog C/dlog μ there."""
+    """Return a tuple (μ, slope): the μ with spend C(μ) ≈ budget, and the slope dlog C/dlog μ there.
+    Bounds on frequencies are ignored. The module's docstring explains the histogram."""
     active = problem.active()
     rate, cost, weight = problem.rate[active], problem.cost[active], problem.weight[active]
     mass = cost * rate
@@ -212,7 +214,8 @@ def first_multiplier(problem: AllocationProblem, gains: RateGains, budget: float
 
 
 def _bin_masses(scale: Float64s, mass: Float64s, low: float, width: float) -> tuple[Float64s, Float64s]:
-    """Return the centre of mass and the mass of each bin that is not empty."""
+    """Return a tuple (centres, masses): the mean of ``scale`` weighted by ``mass``, and the sum of ``mass``,
+    of each bin that is not empty. Bins are ``width`` wide and start at ``low``."""
     row = np.minimum(((scale - low) / width).astype(np.int64), _BINS - 1)
     total = np.bincount(row, weights=mass, minlength=_BINS).astype(np.float64, copy=False)
     centre = np.bincount(row, weights=mass * scale, minlength=_BINS).astype(np.float64, copy=False)
@@ -223,6 +226,7 @@ def _bin_masses(scale: Float64s, mass: Float64s, low: float, width: float) -> tu
 def _root_on_bins(
     objective: Objective, scale: Float64s, mass: Float64s, budget: float, guess: float
 ) -> tuple[float, float]:
+    """Return (μ, slope) as ``first_multiplier`` does, for bins of log s = ``scale`` and cλ = ``mass``."""
     position = np.exp(scale)
 
     def spend(price: Float64s) -> Float64s:

@@ -1,9 +1,9 @@
-"""The table of objectives that a plan can maximise: five objectives, each for two orders of refreshing.
+"""The five objectives that a plan can maximise, each for two orders of refreshing (fixed and memoryless).
 
-Every objective scales with time, so it is written without units, as a function of r = λ/f, the changes per
-refresh. The time average for one item is λ^(1−p)·value(r), where p is the power of the objective. One more
-refresh per time gains λ^(−p)·marginal(r), with marginal = −r²·value'(r). At a price of a refresh, the best
-frequency is f = λ/r with marginal(r) = price·λ^p.
+An item changes at the rate λ and is refreshed at the frequency f. Every objective is a function without units
+of r = λ/f, the changes per refresh. The average over time for one item is λ^(1−p)·value(r), where p is the
+power of the objective. One more refresh per time gains λ^(−p)·marginal(r), with marginal = −r²·value'(r). At
+a given price of a refresh the best frequency is f = λ/r with marginal(r) = price·λ^p.
 
     objective    p   fixed order: −value          marginal          memoryless: −value   marginal
     freshness    1   −(1−e^{−r})/r                g(r)              −1/(1+r)             (r/(1+r))²
@@ -23,10 +23,10 @@ age         the time since the first change that the copy has missed, 0 while it
             is ever dropped: an item that is never refreshed grows infinitely old.
 harmonic    the n-th missed change costs 1/n, so that no item is ever dropped. Poisson refreshes, with
             q = wλ/(cμ): f = 2q/(λ+√(λ²+4q)) (Kolobov et al. 2019).
-missed      the number of changes that the copy has missed, λ/(2f) or λ/f: f = √(wλ/(2cμ)), the square-root
-            rule.
-lag         the sum over missed changes of the time since each, Σ(t − tᵢ) (Yang et al. 2010): λ/(6f²) or
-            λ/f², so that f = (wλ/(3cμ))^{1/3} or (2wλ/(cμ))^{1/3}.
+missed      the number of changes that the copy has missed, λ/(2f) in fixed order, λ/f in memoryless order.
+            In fixed order f = √(wλ/(2cμ)), the square-root rule.
+lag         the sum over missed changes of the time since each, Σ(t − tᵢ) (Yang et al. 2010). In fixed order
+            it is λ/(6f²), so that f = (wλ/(3cμ))^{1/3}; else λ/f², so that f = (2wλ/(cμ))^{1/3}.
 
 >>> objective_for("freshness", "fixed").inverse([0.5351623, 1.0]).round(4)
 array([1.7933,    inf])
@@ -60,16 +60,15 @@ from afresh.values.objective_names import OBJECTIVE_NAMES
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One objective under one order of refreshing, as functions of r = λ/f, the changes per refresh.
+    """One objective under one order of refreshing, as functions of r = λ/f (rate λ, frequency f).
 
-    Their arguments are scalars or arrays from 0 to infinity; they return float64 arrays.
+    The functions take numbers or arrays from 0 to infinity and return float64 arrays.
 
-    ``power``    p, such that the value of an item is λ^(1−p)·value(r).
-    ``top``      limit of the marginal as r → ∞; at a higher price the item is dropped.
-    ``value``    the time average of an item's freshness, or of minus its loss.
-    ``marginal`` −r²·value'(r), the gain of one more refresh per time in units of λ^(−p); increasing in r.
-    ``inverse``  the r with marginal(r) = y; infinite for y ≥ ``top``.
-    """
+    ``power``    the p with which the value of an item is λ^(1−p)·value(r).
+    ``top``      the limit of the marginal as r → ∞; at a higher price the item is dropped.
+    ``value``    the average over time of an item's freshness, or of minus its loss.
+    ``marginal`` −r²·value'(r), the gain of one more refresh per time in units of λ^(−p); it grows with r.
+    ``inverse``  the r at which the marginal is y; infinite for y ≥ ``top``."""
 
     power: int
     top: float
@@ -86,7 +85,8 @@ def _objective(power: int, top: float, value: Formula, marginal: Formula, invers
 
 
 def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
-    """Return the formula for scalars and arrays, without warnings: overflow and 1/0 give the correct limits.
+    """Return the formula as a function that takes numbers and lists too and gives no warnings.
+    Overflow and division by 0 give the correct limits of these formulas.
 
     >>> as_array_function(lambda r: 1 / (1 + 1 / r))([0.0, 1.0])
     array([0. , 0.5])
@@ -115,11 +115,9 @@ def _age_marginal(r: Float64s) -> Float64s:
 
 
 def _age_inverse(y: Float64s) -> Float64s:
-    """Return the root of r³(r+2)/(1+r)² = y.
-
-    As a function of log r, the logarithm of the marginal has a slope from 2 to 3. So Newton steps on the
-    logarithms converge from any start, and in five steps from the two asymptotes.
-    """
+    """Return the root r of r³(r+2)/(1+r)² = y: the changes per refresh at which the marginal age is y."""
+    # The slope of log marginal over log r is between 2 and 3. So Newton steps on the logarithms converge from
+    # any start, and in five steps from the two asymptotes.
     # Outside these limits the marginal equals 2r³ or r² in all digits.
     inner = np.clip(y, 1e-60, 1e40)
     r = np.where(inner < 4, np.cbrt(inner / 2), np.sqrt(inner))
@@ -159,7 +157,7 @@ OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] fo
 
 
 def objective_order(order: str) -> str:
-    """Return ``fixed`` or ``random``; ``memoryless`` is another name of ``random``.
+    """Return the refresh order as "fixed" or "random"; here "memoryless" is another name of "random".
 
     >>> objective_order("memoryless")
     'random'
@@ -168,7 +166,7 @@ def objective_order(order: str) -> str:
 
 
 def objective_for(name: str, order: str) -> Objective:
-    """Return the objective of that name under that order.
+    """Return the objective of that name for a refresh order; raise ``UsageError`` for unknown names.
 
     >>> objective_for("freshness", "fixed").top
     1.0

@@ -1,9 +1,10 @@
-"""An allocation problem in arrays: the gains and costs of refreshing each item, and the limits.
+"""An allocation problem as arrays: the gains and costs of refreshing each item, and the limits.
 
-Maximise Σ wᵢ·valueᵢ(fᵢ) over frequencies f with Σ spendᵢ(fᵢ) ≤ B and lowerᵢ ≤ fᵢ ≤ upperᵢ, where w is the
-weight and B the budget. A refresh costs c, and c_u more if it finds a change. In fixed order that is
-c·f + c_u·λ·F per time, with the freshness F, because f(1−e^{−r}) = λF. At a price μ of one unit of spend the
-best frequency of an item solves w·value' = μ(c + c_u·λ·F').
+The problem is to maximise Σ wᵢ·valueᵢ(fᵢ) over the frequencies fᵢ of the items, with Σ spendᵢ(fᵢ) ≤ B and
+lowerᵢ ≤ fᵢ ≤ upperᵢ, where w is the weight and B the budget. A refresh costs c, and c_u more if it finds a
+change. With the rate λ and the freshness F that is c·f + c_u·λ·F per time in fixed order, because a share
+λF/f of the refreshes finds a change. If one unit of budget costs μ, the best frequency of an item solves
+w·value' = μ(c + c_u·λ·F').
 
 ``build_problem`` checks the arguments that ``allocate``, ``budget_for`` and ``budget_curve`` share.
 """
@@ -28,7 +29,8 @@ _ROUNDING = 1e-12  # lower bounds may exceed a budget or cap by rounding errors
 
 @dataclass(frozen=True, slots=True)
 class GroupCaps:
-    """Groups with a limited spend: item i is limited by ``cap[group[i]]``, or not at all if past the end."""
+    """Groups of items that may spend at most ``cap`` together; ``labels`` are the names of the groups.
+    ``group[i]`` is the number of item i's group; the number len(cap) means that item i has no cap."""
 
     group: Ints
     cap: Float64s
@@ -40,15 +42,14 @@ class GroupCaps:
         return sums.astype(np.float64, copy=False)  # without items ``bincount`` returns integers
 
     def spread(self, per_group: Float64s, elsewhere: float) -> Float64s:
-        """Return for each item the value of its group, or ``elsewhere`` for items without a group."""
+        """Return for each item the number of its group in ``per_group``; ``elsewhere`` if it has no group."""
         return np.append(per_group, elsewhere)[self.group]
 
 
 @dataclass(frozen=True, slots=True)
 class AllocationProblem:
-    """The items and their limits, one number per item.
-
-    The plan maximises ``gains``; ``freshness`` and ``age`` (the negative age) are only reported.
+    """The items and their limits; arrays have one number per item.
+    A plan maximises the values in ``gains``. ``freshness`` and ``age`` (minus the age) are only for reports.
     """
 
     rate: Float64s
@@ -63,14 +64,14 @@ class AllocationProblem:
     caps: GroupCaps | None = None
 
     def active(self) -> Bools:
-        """Mark the items with rate and weight above 0; the others never get more than their lower bound."""
+        """Return which items have rate and weight above 0; others never get more than their lower bound."""
         return (self.rate > 0) & (self.weight > 0)
 
     def floor(self) -> Float64s:
         return np.zeros(len(self.rate)) if self.lower is None else self.lower
 
     def plan(self, price: float | Float64s) -> Float64s:
-        """Return the best frequencies if one unit of spend costs ``price`` (one for all, or one per item)."""
+        """Return the best frequencies if one unit of budget costs ``price`` (one price, or one per item)."""
         net_weight = self.weight
         if self.update_cost is not None:
             net_weight = net_weight - price * self.update_cost * self.rate
@@ -94,22 +95,21 @@ class AllocationProblem:
         return float(self.spends(frequency).sum())
 
     def values(self, frequency: Float64s) -> Float64s:
-        """Return the weighted value of each active item, 0 for the others."""
+        """Return weight·value of each active item at these frequencies, 0 for the others."""
         with np.errstate(invalid="ignore"):  # weight 0 times an infinite loss
             return np.where(self.active(), self.weight * self.gains.value(frequency), 0.0)
 
     def max_plan(self) -> Float64s:
-        """Return the best frequencies if spend costs nothing: the upper bounds, infinite without a bound."""
+        """Return the best frequencies if the budget is unlimited: upper bounds, infinite without a bound."""
         frequency = np.where(self.active(), self.gains.max_frequency(), 0.0)
         if self.lower is not None or self.upper is not None:
             frequency = np.clip(frequency, self.lower, self.upper)
         return frequency
 
     def prices(self, frequency: Float64s | None = None) -> Float64s:
-        """Return the gain per further unit of spend on each item; 0 for static and unweighted items.
-
-        By default ``frequency`` is the lower bound, and the result the price below which an item gets more.
-        """
+        """Return what one more unit of spend on each item gains; 0 for static and unweighted items.
+        By default ``frequency`` is the lower bound. An item then gets more than that bound if one unit of
+        budget costs less than the result."""
         if frequency is None:
             frequency = self.lower
         with np.errstate(invalid="ignore", over="ignore"):
@@ -120,13 +120,13 @@ class AllocationProblem:
             return np.where(self.active(), self.weight * marginal / outlay, 0.0)
 
     def mean_freshness(self, frequency: Float64s) -> float:
-        """Return Σ w·F/Σ w, with F = 1 for static items; 1 if all weights are 0."""
+        """Return the mean freshness, weighted by the items' weights; 1 if all weights are 0."""
         fresh = np.where(self.rate > 0, self.freshness.value(frequency), 1.0)
         total = self.weight.sum()
         return float((self.weight * fresh).sum() / total) if total > 0 else 1.0
 
     def mean_age(self, frequency: Float64s) -> float:
-        """Return Σ w·A/Σ w, with age A = 0 for static items, and ∞ for changing items never refreshed."""
+        """Return the mean age, weighted by the items' weights; ∞ if an active item is never refreshed."""
         active = self.active()
         total = self.weight.sum()
         if total == 0:
@@ -157,7 +157,7 @@ class AllocationProblem:
                 )
 
     def floor_spend(self, budget: float) -> float:
-        """Return the cost per time of the lower bounds; raise ``InfeasibleError`` if above the budget."""
+        """Return what the lower bounds cost per time; raise ``InfeasibleError`` if it exceeds the budget."""
         floor = self.spend(self.floor())
         if floor > budget * (1 + _ROUNDING):
             raise InfeasibleError(
@@ -171,9 +171,8 @@ CapsLike: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
 def parse_caps(groups: Labels | None, caps: CapsLike | None, items: int) -> GroupCaps | None:
-    """Check and convert the caps of groups: a mapping by label, or a list with caps[g] for labels 0, 1, …
-
-    Groups without a cap are not limited.
+    """Check and convert the caps of groups; ``groups`` has the label of each item's group.
+    ``caps`` maps labels to caps, or is a list of the caps of the groups 0, 1, … Other groups have no limit.
 
     >>> parse_caps(["a", "b", "a"], {"a": 2.0}, 3)
     GroupCaps(group=array([0, 1, 0]), cap=array([2.]), labels=('a',))
@@ -242,7 +241,9 @@ def build_problem(
     groups: Labels | None = None,
     caps: CapsLike | None = None,
 ) -> AllocationProblem:
-    """Return the problem; raise ``InputError`` or ``UsageError`` for wrong values, lengths, combinations."""
+    """Return the problem with the arguments of ``allocate``, checked.
+    Raise ``InputError`` or ``UsageError`` for wrong numbers, lengths or combinations of options, and
+    ``InfeasibleError`` if lower bounds exceed upper bounds or caps."""
     rate = nonnegative("rate", rates).astype(np.float64, copy=False)
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
@@ -274,7 +275,7 @@ def build_problem(
 
 
 def _check_range(name: str, column: Float64s) -> None:
-    """Raise ``InputError`` for magnitudes whose squares and quotients leave the range of floating point."""
+    """Raise ``InputError`` for numbers so small or large that squares and quotients might overflow."""
     wrong = (column > 0) & ((column < _LEAST) | (column > _MOST))
     if wrong.any():
         item = int(np.argmax(wrong))

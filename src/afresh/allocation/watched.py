@@ -1,11 +1,11 @@
-"""Items whose changes are observed at once, without polls: which of them to refresh after each change.
+"""Plans for items whose changes are observed at once, without polls: which items to refresh after a change.
 
 Because no poll is needed to see a change, a refresh always replaces a stale copy and gains 1/λ of fresh time
 on average (λ is the rate of changes). An item refreshed f ≤ λ times per time is fresh for the share f/λ of
 the time. So the plan is a knapsack problem: maximise Σ w·f/λ with Σ c·f = B, for weights w, costs c and the
-budget B. It is filled in the order of w/(cλ): above a price μ every change is followed by a refresh, at μ
-some are, below μ none. The plan is the limit of complete and correct change notices, and an upper bound for
-any plan that has to poll first.
+budget B. Its solution is a price μ: items with w/(cλ) > μ are refreshed after every change, items with
+w/(cλ) = μ after some changes, and all others never. No plan that has to poll first can be better. A plan with
+change notices comes close to it if the notices are complete and correct.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class WatchedPlan:
-    """How often to refresh each item, the share of time that it is fresh then, and the price of the budget.
+    """A plan for items whose changes are observed without polls: how often to refresh each item.
 
-    ``worth`` is w/(cλ), the gain of refreshing a stale copy per unit of cost; infinite if λ is 0. Refresh an
-    item at once if its ``worth`` is above ``price``. The price is 0 if the budget suffices for every change.
+    ``freshness`` is the share of time in which each item is fresh. ``worth`` is weight/(cost·rate), what a
+    refresh of a stale copy gains per unit of cost. An item is refreshed after every change if its ``worth``
+    is above ``price``, which is 0 if the budget suffices for all. ``spend`` is the cost of the plan per time.
     """
 
     frequency: Float64s
@@ -36,7 +37,7 @@ class WatchedPlan:
 def allocate_watched(
     rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> WatchedPlan:
-    """Return the best frequencies for items whose changes are observed without polls.
+    """Return the best plan for items whose changes are observed without polls; see this module's docstring.
 
     >>> plan = allocate_watched([1.0, 2.0, 8.0], budget=5.0)
     >>> plan.frequency.tolist(), plan.freshness.tolist(), plan.price
@@ -52,7 +53,7 @@ def allocate_watched(
     if not np.all(cost > 0):
         raise InputError("a cost is 0: must be above 0")
     changing = rate > 0
-    needed = cost * rate  # per time, to meet every change
+    needed = cost * rate  # what refreshes after every change would cost, per time
     with np.errstate(divide="ignore", over="ignore"):
         worth = np.divide(weight, needed, out=np.full_like(rate, np.inf), where=needed > 0)
     order = np.argsort(-worth, kind="stable")
@@ -74,13 +75,14 @@ def allocate_watched(
 def refresh_gains(
     stale: ArrayLike, rates: ArrayLike, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0
 ) -> Float64s:
-    """Return the gain of refreshing each stale item now, if a refresh of cost c blocks the budget B for c/B.
+    """Return what a refresh of each stale item gains now, if no other refresh can start until it is paid off.
 
-    Budget is not saved up, so no other item can be refreshed while an expensive refresh is paid off. The item
-    gains w/λ of fresh time. In the time s = c/B that follows, each item j of a higher w/(cλ) loses w_j·(s −
-    (1−e^{−λ_j·s})/λ_j), the time that it is stale on average. Refresh the item of the highest gain per cost
-    next, if that is above 0. So an expensive item that changes fast may never be refreshed. The gain of fresh
-    items is −∞. All pairs of items are compared, which is too slow for millions.
+    Budget is not saved up: a refresh of cost c blocks the budget B (cost units per time) for the time s =
+    c/B. An item of weight w and rate λ gains w/λ of fresh time. In the time s that follows, each item j with
+    a higher w/(cλ) loses w_j·(s − (1−e^{−λ_j·s})/λ_j), the expected time in which it is stale. The item with
+    the highest gain per cost should be refreshed next, if its gain is above 0; so an expensive item that
+    changes fast may never be. Fresh items gain −∞. All pairs of items are compared, which is too slow for
+    millions.
 
     >>> refresh_gains([True, True, False], [0.01, 0.7, 2.0], 0.05, costs=[0.02, 0.45, 0.01]).round(1)
     array([100. ,  -7.5,  -inf])

@@ -1,7 +1,7 @@
-"""The command line: lists all commands, and turns errors into messages and exit codes.
+"""The command line: lists all commands, and converts errors to messages and exit codes.
 
-The modules of commands import NumPy and everything heavier inside their functions, so that ``afresh --help``
-answers at once.
+The modules of commands import NumPy and other large packages inside their functions, so that
+``afresh --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def options(
     ] = False,
 ) -> None:
     """Handle the options that precede the name of the command."""
-    # Our matrices are long and narrow: a second thread of the linear algebra would spin and gain nothing.
+    # The matrices are long and narrow, so more threads for linear algebra use the processor but gain nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if directory is not None:
         try:
@@ -81,13 +81,13 @@ def options(
             raise UsageError(f"-C {directory}: {error.strerror}") from None
 
 
-@cache  # because this is slow, and the processes of tests perform many commands
+@cache  # because this is slow, and the tests perform many commands in one process
 def _command() -> Callable[[], object]:
     return typer.main.get_command(app)
 
 
 def perform() -> None:
-    """Perform the command that ``sys.argv`` names; ``entry.main`` sets the signal handlers before."""
+    """Perform the command that ``sys.argv`` names. ``entry.main`` must set the signal handlers first."""
     try:
         _command()()
     except AfreshError as error:

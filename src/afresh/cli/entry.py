@@ -1,4 +1,4 @@
-"""Starts the program: sets the signal handlers first, because importing the command line takes long."""
+"""Starts the program. It sets the signal handlers before it imports the command line, which takes long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from afresh.cli.interruption import INTERRUPTION
 
 
 def main() -> None:
-    """Run the command line. Exit status: 0 success, 1 failure, 2 wrong usage, 128 + n ended by signal n."""
+    """Run the command line. It exits with 0 (success), 1 (failure), 2 (wrong usage) or 128 + n (signal n)."""
     INTERRUPTION.program(_work)
 
 

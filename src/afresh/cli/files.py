@@ -20,10 +20,10 @@ _STREAM = "-"
 def check_files(
     inputs: Sequence[str | None], output: str | None, picture: str | None = None, *, as_json: bool = False
 ) -> None:
-    """Raise an error now if a file would fail at the end of the work, so that no long computation is lost.
+    """Raise an error before the work begins if a file cannot be used, so that no long computation is lost.
 
-    An output fails if it cannot be written, if its extension names no known format, or if it is an input too.
-    """
+    ``output`` (rows) and ``picture`` must be writable, have the extension of a known format, and not be an
+    input too. ``as_json`` is whether a summary in JSON will be printed on standard output."""
     given = [path for path in inputs if path is not None]
     if given.count(_STREAM) > 1:
         raise UsageError("standard input (-) can be read as one file only: give the others by name")
@@ -47,7 +47,8 @@ def check_files(
 
 
 def choose_output(output: str | None, *, as_json: bool) -> str | None:
-    """Return the path to write rows to: ``-o``, else None (no rows) with ``--json``, else standard output.
+    """Return the path to which rows are written. If ``-o`` is not given, this is standard output (``-``) or,
+    with ``--json``, None: no rows are written.
 
     >>> choose_output(None, as_json=True), choose_output(None, as_json=False)
     (None, '-')
@@ -56,10 +57,9 @@ def choose_output(output: str | None, *, as_json: bool) -> str | None:
 
 
 def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and text of each line that is not blank; ``content`` describes a line, for errors.
+    """Yield a tuple (line number, text) for each line of a file that is not blank.
 
-    The path ``-`` is standard input.
-    """
+    The path ``-`` is standard input. ``content`` says what a line should contain, for error messages."""
     try:
         with nullcontext(sys.stdin) if path == _STREAM else Path(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):

@@ -1,21 +1,21 @@
-"""Handles SIGINT and SIGTERM: the first signal ends the program in order, a second one ends it at once.
+"""Handles SIGINT and SIGTERM: the first signal ends the program in order, a second signal ends it at once.
 
-The handlers are set once and never replaced. At the first signal
+The handlers are set once and never replaced. What the first signal does depends on the command:
 
-- a command that registered a function to stop it (``stopping_by``) is stopped by that function, within its
-  own time limit: ``run`` finishes polls in flight, ``serve`` closes its connections;
-- any other command is ended by the exception ``Interrupted``, which runs every ``finally`` and ends every
-  ``with`` block that it passes;
-- inside a section that must not be interrupted (``held_back``), the exception is raised at its end.
+- A command can register a function that stops it (``stopping_by``). This function is called, and the command
+  has a time limit to end: ``run`` finishes the polls in flight, ``serve`` closes its connections.
+- Any other command is ended by the exception ``Interrupted``, which runs every ``finally`` and ends every
+  ``with`` block that it passes.
+- Inside a section that must not be interrupted (``held_back``), the exception is raised at the section's end.
 
 An exception can be lost: Python drops it if it is raised in ``__del__`` or in a callback from C, some
-libraries turn every exception into one of their own, and nothing is raised while the main thread is inside a
+libraries convert every exception to one of their own, and nothing is raised while the main thread is inside a
 long call of a C library. So a second thread, the guard, is notified of each signal too. It makes the main
-thread raise a dropped exception again. When the time limit has passed or a second signal has arrived, it
-removes the files and child processes that ``LEFTOVERS`` lists and ends the process.
+thread raise a dropped exception again. When the time limit has passed or a second signal has arrived, the
+guard removes the files and child processes that ``LEFTOVERS`` lists and ends the process.
 
-SIGINT ends the program even if its parent process ignored SIGINT, as a shell does for background jobs of a
-script, because somebody then sent the signal to this process on purpose.
+SIGINT ends the program even if its parent process ignored SIGINT, as a shell does for the background jobs of
+a script. Such a signal was sent to this process on purpose.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 IN_ORDER_S = 1.5
 """How long a command may take to end in order, in seconds, unless it sets its own limit."""
 _AT_ONCE_S = 1.0  # how long a command with ``stopping_by`` may take after a second signal
-_GIVING_UP_S = 0.4  # how long it may take after its time limit has passed and it was asked once more
+_GIVING_UP_S = 0.4  # how long such a command may take after it was asked once more at its time limit
 _PAUSE_S = 0.01  # between a dropped exception and the next attempt to raise it
 # The guard reads bytes from a pipe. Python itself writes a signal's number (``set_wakeup_fd``), even while no
 # Python code can run. Our handler writes the number with the bit _HANDLED too, because a running event loop
@@ -50,11 +50,11 @@ _RAISE_AGAIN = signal.SIGURG  # nothing else uses it, and by default it does not
 
 
 class Interrupted(KeyboardInterrupt):  # because asyncio propagates KeyboardInterrupt out of callbacks
-    """A signal asks the program to end."""
+    """Raised when a signal asks the program to end."""
 
 
 class _Stop:
-    """The function that asks the command in progress to stop, and how long the command may take."""
+    """A function that asks the running command to stop, and how many seconds the command may then take."""
 
     def __init__(self, ask: Callable[[], None], limit_s: float) -> None:
         self._ask, self.limit_s, self.asked = ask, limit_s, False
@@ -79,7 +79,7 @@ class Interruption:
         self._pipe_read, self._pipe_write = -1, -1
 
     def install(self) -> None:
-        """Set the handlers of both signals. Only the main thread can; in another thread, do nothing."""
+        """Set the handlers of both signals. Only the main thread can do this; other threads do nothing."""
         if self._pipe_write >= 0 or threading.current_thread() is not threading.main_thread():
             return
         self._pipe_read, self._pipe_write = os.pipe()
@@ -95,11 +95,11 @@ class Interruption:
 
     @contextmanager
     def stopping_by(self, ask: Callable[[], None], limit_s: float = IN_ORDER_S) -> Iterator[None]:
-        """Return a context in which the first signal calls ``ask``, and a second one calls it again.
+        """Return a context in which the first signal calls ``ask``, and a second signal calls it again.
 
-        A signal handler calls ``ask`` between any two instructions, so ``ask`` must only pass the request on,
-        as an event loop's ``call_soon_threadsafe`` does. After an earlier signal, ``ask`` is called at once.
-        """
+        The command has ``limit_s`` seconds to end. The signal handler may call ``ask`` between any two
+        instructions, so ``ask`` must only forward the request, as an event loop's ``call_soon_threadsafe``
+        does. If a signal arrived before the context began, ``ask`` is called at once."""
         stop = _Stop(ask, limit_s)
         self._stops.append(stop)
         try:
@@ -112,7 +112,8 @@ class Interruption:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Raise no exception inside the context, but right after it; use it for a few milliseconds only."""
+        """Return a context in which a signal raises no exception. The exception is raised when the context
+        ends, so the context should take a few milliseconds only."""
         self._held += 1
         try:
             yield
@@ -123,16 +124,15 @@ class Interruption:
             self._raise()
 
     def check(self) -> None:
-        """Raise Interrupted if a signal has arrived; a command calls this after it has stopped."""
+        """Raise ``Interrupted`` if a signal has arrived. A command calls this after it was asked to stop."""
         if self.number:
             self._raise()
 
     def program(self, work: Callable[[], None]) -> None:
-        """Set the signal handlers and run ``work``, the whole command.
+        """Set the signal handlers and run ``work``, which performs the whole command.
 
-        If a signal ended it, print one line and exit with 128 + the signal's number. Any error that ``work``
-        raises after a signal is treated as a consequence of the signal.
-        """
+        If a signal ended the command, print one line and exit with 128 + the signal's number. Any error that
+        ``work`` raises after a signal is treated as a consequence of the signal."""
         error: BaseException | None = None
         try:
             self.install()
@@ -150,11 +150,11 @@ class Interruption:
         if isinstance(error, KeyboardInterrupt) and not self.number:  # it came before the handlers were set
             self.number = signal.SIGINT
         if error is None or (isinstance(error, SystemExit) and not error.code):
-            # The command returned normally, perhaps because it was asked to stop. If an exception was raised
-            # and it was not asked, a library swallowed the exception, and work may be missing.
+            # The command returned normally, perhaps because it was asked to stop. If it was not asked, but
+            # ``Interrupted`` was raised, a library swallowed the exception, and work may be missing.
             return (self.was_raised and not self._was_asked) or self._is_urgent
         if isinstance(error, SystemExit):
-            # After an interruption, a library has turned our exception into SystemExit.
+            # If ``Interrupted`` was raised, a library has converted it to SystemExit.
             return self.was_raised or self._is_urgent
         return bool(self.number)
 
@@ -180,7 +180,7 @@ class Interruption:
     def _raise_or_postpone(self, frame: FrameType | None) -> None:
         while frame is not None and frame.f_code is not _perform.__code__:
             frame = frame.f_back
-        if frame is None:  # the work has not begun, and checks for signals first, or it has ended
+        if frame is None:  # the work has ended, or has not begun and will first check for signals
             return
         self.was_raised = True
         if self._held:
@@ -193,7 +193,7 @@ class Interruption:
         raise Interrupted(signal.Signals(self.number).name)
 
     def _on_dropped_exception(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Ask the guard to raise our exception again, if Python dropped it (as in ``__del__``)."""
+        """If Python dropped ``Interrupted`` (as in ``__del__``), ask the guard to have it raised again."""
         if isinstance(dropped.exc_value, Interrupted):
             self._notify(_AGAIN)
         else:
@@ -253,6 +253,7 @@ class Interruption:
                     signal.pthread_kill(threading.main_thread().ident or 0, _RAISE_AGAIN)
                 elif word in SIGNALS:
                     self.number = self.number or word
+            # Python and the handler both report each signal, but either report may be missing.
             signals = max(of_python, of_handler)
             if signals and until_s is None:
                 until_s = clock.elapsed_s() + self._limit_s()
@@ -264,10 +265,10 @@ class Interruption:
         return stops[0].limit_s if stops else IN_ORDER_S
 
     def _on_time_limit(self, clock: SystemClock, *, is_urgent: bool) -> float:
-        """Ask the command once more to stop, because its time limit has passed; return the next limit.
+        """Ask the command once more to stop, because its time limit has passed.
 
-        End the process if the command was asked already, or cannot be asked.
-        """
+        Return the new limit, in elapsed seconds of ``clock``. End the process if the command was already
+        asked once more, or has no function that asks it."""
         stops = self._stops[-1:]
         if is_urgent or not stops:
             self._end_at_once()
@@ -277,7 +278,7 @@ class Interruption:
 
 
 def _perform(check: Callable[[], None], work: Callable[[], None]) -> None:
-    """Run ``work``. Signals raise exceptions only inside this call, since nothing catches them elsewhere."""
+    """Run ``work``. Signals raise exceptions only inside this call, because nothing else catches them."""
     check()  # for signals that arrived before this call
     try:
         work()
@@ -292,7 +293,7 @@ def _flush() -> None:
 
 
 def clear() -> None:
-    """Kill the child processes that still run and remove the temporary files, as ``LEFTOVERS`` lists them."""
+    """Kill the child processes and remove the temporary files that ``LEFTOVERS`` lists."""
     for group in list(LEFTOVERS.process_groups):
         with suppress(OSError):
             os.killpg(group, signal.SIGKILL)
@@ -317,4 +318,4 @@ def _remove(name: str) -> None:
 
 
 INTERRUPTION = Interruption()
-"""The instance of this process."""
+"""The only instance, which handles the signals of this process."""

@@ -1,4 +1,4 @@
-"""Options that several commands share, dataclasses as groups of options, and parsers of option values."""
+"""Options that several commands share, groups of options as dataclasses, and parsers of option values."""
 
 from __future__ import annotations
 
@@ -53,12 +53,11 @@ SettingReaders: TypeAlias = Mapping[str, tuple[Callable[[str], float], float]]
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which each field of a dataclass parameter is an option of its own.
+    """Return a Typer command in which each field of a dataclass parameter is a separate option.
 
-    A command declares a parameter such as ``options: ReplayOptions``. The fields of that dataclass are
-    annotated as the parameters of any Typer command are, so that commands which share options declare them in
-    one place, and a new shared option is one new field.
-    """
+    A command declares a parameter such as ``options: ReplayOptions``. The fields of this dataclass are
+    annotated like the parameters of a Typer command. So commands that share options declare them in one
+    place, and a new shared option is one new field."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
@@ -81,13 +80,13 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
-    call.__annotations__ = {}  # or Typer would read these, which do not match the new signature
+    call.__annotations__ = {}  # Typer reads annotations too, and these do not match the new signature
     call.__dict__["__signature__"] = inspect.Signature(parameters)
     return call
 
 
 def read_duration(option: str, text: str | None, default: float) -> float:
-    """Return the duration in an option's text, in seconds, or ``default`` if the option is not given.
+    """Return the duration that an option's text states, in seconds, or ``default`` if ``text`` is None.
 
     >>> read_duration("--for", "10m", 0.0), read_duration("--for", None, 0.0)
     (600.0, 0.0)
@@ -104,7 +103,9 @@ def read_duration(option: str, text: str | None, default: float) -> float:
 
 
 def parse_moment(option: str, text: str | None) -> float | None:
-    """Return the Unix seconds of a time in Unix seconds or ISO 8601 (in UTC if it has no offset).
+    """Return the Unix seconds of a text that is a time in Unix seconds or ISO 8601, or None for None.
+
+    A time without an offset is in UTC. ``option`` is the name of the option, for error messages.
 
     >>> parse_moment("--start", "2024-01-01"), parse_moment("--start", "1700000000.5")
     (1704067200.0, 1700000000.5)
@@ -136,9 +137,9 @@ def _parse_iso_time(text: str) -> float:
 
 
 def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str, float]:
-    """Return the settings in the text of an option such as ``--drift sd=1,horizon=90d``.
+    """Return the values by name that the text of an option such as ``--drift sd=1,horizon=90d`` sets.
 
-    ``readers`` maps each name to the function that parses its value, and to its default value.
+    ``readers`` maps each name to a tuple (function that parses the value, default value).
 
     >>> parse_settings("--season", "week=0.5", {"day": (parse_number, 0.0), "week": (parse_number, 0.0)})
     {'day': 0.0, 'week': 0.5}

@@ -14,7 +14,7 @@ PATIENCE_S = 1.0
 
 
 class ProgressBar:
-    """Shows how much work is done. Draws nothing for the first second, or if standard error is no terminal.
+    """Shows how much work is done, after the first second, if standard error is a terminal.
 
     >>> with ProgressBar("reading", total=2) as progress:
     ...     progress.reach(1)
@@ -26,7 +26,7 @@ class ProgressBar:
     def __init__(
         self, label: str, total: float | None = None, *, clock: Clock | None = None, show: bool | None = None
     ) -> None:
-        """``total`` is the amount of work. If ``show`` is None, the bar is drawn only on a terminal."""
+        """``total`` is the amount of work, in any unit. If ``show`` is None, the bar needs a terminal."""
         self.label, self.total, self.done = label, total, 0.0
         self._clock = clock or SystemClock()
         self._show = sys.stderr.isatty() if show is None else show

@@ -13,7 +13,7 @@ from afresh.values.units import UNIT_SECONDS, format_duration
 
 
 def print_json(summary: Mapping[str, Any]) -> None:
-    """Print one object on one line of standard output; infinity and NaN are null.
+    """Print a JSON object on one line of standard output; infinity and NaN become null.
 
     >>> print_json({"freshness": 0.5, "age": float("inf")})
     {"freshness": 0.5, "age": null}
@@ -22,7 +22,7 @@ def print_json(summary: Mapping[str, Any]) -> None:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return ``value`` with None for every infinity and NaN in it, because JSON has no such numbers.
+    """Return ``value`` with every infinity and NaN replaced by None, because JSON has no such numbers.
 
     >>> to_json_value({"curve": [{"age": float("inf")}]})
     {'curve': [{'age': None}]}
@@ -41,7 +41,7 @@ def print_error(message: str) -> None:
 
 
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Print a table of two columns on standard error."""
+    """Print ``rows`` of (name, value) as a table on standard error."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -57,7 +57,7 @@ def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
 
 
 def format_age(age: float, unit: str) -> str:
-    """Format an age given in ``unit`` for people.
+    """Format an age for people. ``age`` is in ``unit`` (``s``, ``m``, ``h``, ``d``, …).
 
     >>> format_age(0.5, "d"), format_age(float("inf"), "d")
     ('12 h', 'infinite: what is never refreshed ages for ever')

@@ -34,9 +34,10 @@ def make_engine(
     new_loop: NewEventLoop | None = None,
     new_fetcher: NewFetcher = network_fetcher,
 ) -> Engine:
-    """Return an engine on ``store``, by default the store of the settings, with paths relative to ``folder``.
-    With ``reading``, a store that may not be written is accepted, for commands that only read. ``new_loop``,
-    ``new_fetcher`` and ``clock`` replace the event loop, the network and the clock of the machine."""
+    """Return an engine with these settings. It uses ``store`` or, by default, the store that the settings
+    name; relative paths begin at ``folder``. With ``reading``, a read-only store is accepted, for commands
+    that only read. ``secrets`` resolves values such as ``env:NAME``; ``seed`` is for the random generator.
+    ``clock``, ``new_loop`` and ``new_fetcher`` replace the machine's clock, event loop and network."""
     rng = np.random.default_rng(seed)
     opened = store if store is not None else open_settings_store(settings, Path(folder), reading=reading)
     # Workers on several machines use the clock of the store, because their own clocks may differ.
@@ -46,7 +47,8 @@ def make_engine(
 
 
 def open_settings_store(settings: Settings, folder: Path, *, reading: bool = False) -> Store:
-    """Return the store of the settings, created if missing; ``reading`` accepts a read-only one."""
+    """Open the store that the settings name, and create it if it does not exist. With ``reading``, open it
+    read-only if it cannot be written."""
     retention = Retention(settings.store.versions, settings.store.observations)
     try:
         return open_store(settings.store.url, base=folder, retention=retention)
@@ -65,7 +67,8 @@ def open_engine(
     seed: int | None = None,
     reading: bool = False,
 ) -> Engine:
-    """Return the engine of a project folder; ``{"budget.requests": "2/s"}`` overrides its settings file."""
+    """Return the engine of a project folder. ``overrides`` such as ``{"budget.requests": "2/s"}`` replace
+    settings of its settings file. ``make_engine`` explains the other parameters."""
     settings = read_folder(Path(folder), overrides)
     return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
 
@@ -84,7 +87,8 @@ def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Set
 
 
 def init_folder(folder: Path) -> Path:
-    """Create a project folder with settings file and store; raise if it has a settings file already."""
+    """Create a project folder with a settings file and a store; return the path of the settings file. Raise
+    ``UsageError`` if there is a settings file already."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)

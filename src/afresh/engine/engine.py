@@ -65,7 +65,7 @@ _REPORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """What the process provides: random numbers, secrets, event loops and the client that fetches pages."""
+    """What the process gives to an engine: randomness, secrets, makers of event loops and page fetchers."""
 
     rng: np.random.Generator
     secrets: Resolver
@@ -74,8 +74,9 @@ class EngineContext:
 
 
 class Engine(ItemOperations, ClosedOnExit):
-    """One project: its settings, its store, and the operations on them. Built by ``make_engine``. ``on_stop``
-    connects long work with requests to stop: a run ends its polls first, other work is cancelled."""
+    """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
+    ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
+    that is stopped finishes its polls first; other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
@@ -97,9 +98,10 @@ class Engine(ItemOperations, ClosedOnExit):
         reload: Callable[[], Settings] | None = None,
         signals: bool = False,
     ) -> RunProgress:
-        """Poll until a stop is requested, for ``for_s`` seconds or, with ``once``, until each due item was
-        polled once. With ``signals``, SIGTERM and SIGINT stop the run after its polls under way, for a caller
-        that does not handle these signals. With ``reload``, SIGHUP applies the settings that it returns."""
+        """Poll items, and return the progress at the end. The run ends when a stop is requested, after
+        ``for_s`` seconds or, with ``once``, when each due item was polled once. ``report`` is called with the
+        progress twice per second. With ``signals``, SIGTERM and SIGINT stop the run when its polls under way
+        have ended. With ``reload``, SIGHUP applies the settings that ``reload()`` returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
@@ -112,7 +114,7 @@ class Engine(ItemOperations, ClosedOnExit):
         return run_coroutine(work, self._given.new_loop)
 
     def start(self) -> None:
-        """Run in a new thread until ``stop`` is called."""
+        """Poll items in a new thread until ``stop`` is called; return at once."""
         if self._started is not None:
             raise UsageError("the engine is running already: stop it first")
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-run")
@@ -128,7 +130,7 @@ class Engine(ItemOperations, ClosedOnExit):
         self._started = thread, thread.submit(work), stopper
 
     def stop(self) -> RunProgress:
-        """Stop the run that ``start`` began, after its polls under way are committed; return its progress."""
+        """Stop the run that ``start`` began. Wait until its polls are committed, and return its progress."""
         if self._started is None:
             raise UsageError("the engine is not running: start it first")
         thread, run, stopper = self._started
@@ -147,8 +149,9 @@ class Engine(ItemOperations, ClosedOnExit):
         stop: StopSignal | None = None,
         settings: Settings | None = None,
     ) -> Run:
-        """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, it
-        makes a single round over the due items. ``only`` are the ids of its items, all by default."""
+        """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, the
+        run polls each due item once. ``only`` are the ids of the items to load, by default all. ``stop`` is
+        the signal that ends the run; ``settings`` replaces the settings of the engine."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
         return await build_run(given)
@@ -222,8 +225,9 @@ class Engine(ItemOperations, ClosedOnExit):
     # Copies.
 
     def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
-        """Return the copy of an item; None if there is none. The item is polled first if its last poll is
-        older than ``max_age_s``, except outside the time windows of its source."""
+        """Return the copy of an item, or None if there is none. If its last poll is older than ``max_age_s``
+        seconds, poll the item first, unless its source may not be polled at this hour. ``version`` is the
+        number of an older version; then nothing is polled."""
         item, now_s = _get_item(self.store, key), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
@@ -237,14 +241,14 @@ class Engine(ItemOperations, ClosedOnExit):
         return self.store.copies.get(item.id, version)
 
     def versions(self, key: str) -> list[Version]:
-        """Return the versions of an item's copy that the store has, newest first."""
+        """Return the versions of an item's copy that are in the store, the newest first."""
         return self.store.copies.versions(_get_item(self.store, key).id)
 
     # Reports.
 
     def current(self) -> Settings:
-        """Return the settings with the budget override, if one is set. A budget per item is multiplied by the
-        number of active items."""
+        """Return the settings with the budget override, if one is set. A budget that is stated per item is
+        multiplied by the number of active items."""
         settings = apply_override(self.store, self.settings)
         if settings.budget.each_item:
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")
@@ -256,22 +260,24 @@ class Engine(ItemOperations, ClosedOnExit):
         return as_running(self.store, self.current(), self.clock.now_s())
 
     def status(self) -> Status:
-        """Return the status of the mirror."""
+        """Return the status of this project: freshness, budget, items and problems."""
         return read_status(self.store, self.running_settings(), self.clock.now_s())
 
     def why(self, key: str) -> Why:
-        """Return why an item is polled as often as it is."""
+        """Explain why an item is polled as often as it is."""
         return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
-        """Set a budget override, also for running engines, until the budget of the settings file changes."""
+        """Set a budget override in requests per second. Running engines apply it within seconds. It ends when
+        the budget in the settings file changes, or when an engine starts with a budget as an option."""
         set_override(self.store, self.settings, requests_per_s)
 
     # For programs that fetch items themselves.
 
     def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """Return at most ``k`` items that are due now, those that are due longest first. With ``lease_s``,
-        they are leased to the caller. Items of sources outside their time windows are not due."""
+        """Return at most ``k`` items that are due now; items that have been due longer come first. With
+        ``lease_s``, lease them to the caller for that many seconds, and return the leases. Items of a source
+        are not due at hours in which the source may not be polled."""
         now_s = self.clock.now_s()
         closed = self.settings.closed_sources(now_s)
         if lease_s is not None and not closed:
@@ -286,7 +292,8 @@ class Engine(ItemOperations, ClosedOnExit):
         return list(self.store.leases.take([item.id for item in found], now_s, lease_s))
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
-        """Record polls that other programs made, now or in the past."""
+        """Record polls that other programs made, now or in the past. Return how many of them were recorded,
+        were known already, or were refused."""
         return record_external(self.store, self.settings, reported, self.clock.now_s())
 
 

@@ -12,8 +12,8 @@ T = TypeVar("T")
 NewEventLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 StopRequest: TypeAlias = Callable[[], None]
 StopContext: TypeAlias = Callable[[StopRequest, float], AbstractContextManager[object]]
-"""Takes a function that requests a stop, and the seconds that the stop may take. Returns a context manager:
-inside its ``with`` block any thread or signal handler may call the function."""
+"""A function of two arguments: a function that requests a stop, and the seconds that the stop may take. It
+returns a context manager: inside its ``with`` block any thread or signal handler may call the first one."""
 
 CANCEL_S = 1.5
 """How many seconds cancelled work may take to end."""
@@ -26,7 +26,7 @@ def run_coroutine(work: Coroutine[Any, Any, T], new_loop: NewEventLoop) -> T:
 
 
 async def cancel_on_stop(work: Coroutine[Any, Any, T], on_stop: StopContext) -> T:
-    """Await ``work``, and cancel it when a stop is requested."""
+    """Await ``work`` and return its result; cancel ``work`` if a stop is requested."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
     def ask() -> None:
@@ -37,7 +37,7 @@ async def cancel_on_stop(work: Coroutine[Any, Any, T], on_stop: StopContext) -> 
 
 
 def new_fast_loop() -> asyncio.AbstractEventLoop:
-    """Return a loop of uvloop if it is installed, which makes a third more polls per second."""
+    """Return a new event loop: one of uvloop if it is installed, because it allows a third more polls."""
     try:
         import uvloop
     except ImportError:

@@ -1,9 +1,9 @@
 """Records polls that other programs made, and lists the items that are due for them.
 
-A reported poll has an ``item``, a ``time`` and either ``changed`` (true or false) or ``content``; ``lease``
-is the token that ``due`` returned, and ends with the report. Content is compared like that of the engine's
-own polls. A poll without lease and content is only learned from. A poll is recorded once: another one of the
-same item at the same time is ignored.
+A reported poll has an ``item``, a ``time`` and either ``changed`` (true or false) or ``content``. If it has a
+``lease`` (the token of a lease that ``due`` returned), the report ends that lease. Content is compared with
+the copy in the same way as in the engine's own polls. A poll with neither lease nor content only teaches the
+engine the rate. Each poll is recorded once: a second report of the same item and time is ignored.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.reschedule import reschedule
 from afresh.engine.scheduler.restore import load_items, restore_scheduler, save_planned_price
 from afresh.engine.settings.tables import LiveSettings, Settings
+from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -30,13 +31,14 @@ from afresh.values.outcome import Observation, Outcome
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
-_MORE = 4
+_MORE = 4  # the search for due items of some sources is repeated with a limit that is this much higher
 _AHEAD_S = 86400.0  # the clocks of other programs may be ahead by this much
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """One poll that another program made. ``row`` is its row in the input, for error messages."""
+    """One poll that another program made. ``time_s`` is in Unix seconds, ``lease`` is the token of the lease,
+    and ``row`` is the number of the poll in the input, for error messages."""
 
     item: str
     time_s: float
@@ -49,7 +51,8 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class ExternalPollsResult:
-    """How many reported polls were recorded (``taken``), why others were refused, and how many were known."""
+    """The result of a report: ``taken`` is the number of polls that were recorded now, ``known`` the number
+    that had been recorded before, and ``refused`` has a message for each poll that was refused."""
 
     taken: int
     refused: tuple[str, ...]
@@ -57,7 +60,7 @@ class ExternalPollsResult:
 
 
 def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> list[Item]:
-    """Return at most ``k`` due items of these sources, those that are due longest first."""
+    """Return at most ``k`` due items of ``sources``; items that have been due longer come first."""
     limit = k
     while True:
         ids = store.items.due(now_s, limit)
@@ -70,7 +73,8 @@ def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> l
 def record_external(
     store: Store, settings: Settings, reported: Iterable[Reported], now_s: float
 ) -> ExternalPollsResult:
-    """Record polls that other programs made. Raise ``InputError``, and record none, if any is invalid."""
+    """Record polls that other programs made, and set when their items are due. If one poll is invalid, raise
+    ``InputError`` and record none."""
     rows = sorted(reported, key=lambda row: (row.item, row.time_s))
     ids = store.items.ids(list({row.item for row in rows}))
     for row in rows:
@@ -96,7 +100,7 @@ def record_external(
 
 
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
-    """Return what is wrong with a reported poll, or an empty text."""
+    """Return what is wrong with a reported poll, or an empty string if it is valid."""
     if row.item not in ids:
         return f"there is no item {row.item!r}: add it first"
     if row.changed is None and row.content is None:
@@ -108,7 +112,7 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
 
 
 def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
-    """Return ``_poll_mark`` of the polls of these items that are in the store."""
+    """Return the marks (see ``_poll_mark``) of the stored polls of the items ``ids``."""
     return {
         mark
         for batch in store.observations.read(ids)
@@ -117,12 +121,13 @@ def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
 
 
 def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
-    """Return the item id and the time of a poll in microseconds, the precision of stores."""
+    """Return a tuple that identifies a poll: item id and time in microseconds, the precision of stores."""
     return ids[row.item], round(row.time_s * 1e6)
 
 
 def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
-    """Return the reported polls to record: those not in ``seen``, each once, and all that end a lease."""
+    """Return the polls to record: each poll that is not in ``seen``, once, and every poll that has a lease.
+    ``ids`` maps keys to item ids; ``seen`` contains the marks of the stored polls."""
     before, found = set(seen), []
     for row in rows:
         if row.lease is not None or _poll_mark(row, ids) not in before:
@@ -153,7 +158,7 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
 
 
 def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Learn the beliefs of these items again, from their observations alone."""
+    """Compute the beliefs of the items ``ids`` again, from their stored observations alone."""
     for begin in range(0, len(ids), _BATCH):
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
@@ -161,6 +166,7 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
         batches = list(store.observations.read(part))
         gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
         if gaps_s.size:
+            # The grid of rates is built for a budget: here for the one that gives the mean gap between polls.
             pace = float(item_rows.cost.sum() / gaps_s.mean())
             ranking = Ranking(item_rows, RankingStart(pace, settings.plan.objective, now_s))
             for batch in batches:
@@ -169,12 +175,10 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
 
 
 def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) -> None:
-    """Learn the first observations of all items, then their second ones, and so on."""
+    """Learn the first observation of every item, then the second of every item, and so on: one call of
+    ``observe`` may contain each item only once."""
     rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
-    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]][: rows.size])
-    rank = np.arange(rows.size) - np.repeat(first, np.diff(np.r_[first, rows.size]))
-    order = np.argsort(rank, kind="stable")
-    for part in np.split(order, np.cumsum(np.bincount(rank))[:-1]) if rank.size else ():
+    for part in rounds(rank_within(run_starts(rows))):
         began_s = np.minimum(seen.time_s[part] - seen.elapsed_s[part], now_s)
         ranking.adaptive.mark_copied(rows[part], began_s)
         compared = part[seen.elapsed_s[part] > 0]
@@ -207,7 +211,8 @@ def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s
 
 
 def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
-    """Return the lease that the report names, or a new one; None if another worker holds it."""
+    """Return the lease whose token the report contains. If it contains none, take a new lease; return None if
+    another worker has leased the item."""
     if row.lease is None:
         taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
         return taken[0] if taken else None
@@ -232,7 +237,7 @@ def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float
 
 
 def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
-    """Return the reported content, compared with the copy as the source of the item would compare it."""
+    """Compare the reported content with the copy by the rules of the item's source; return the result."""
     table = settings.source(lease.source)
     if table is None:
         raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
@@ -244,6 +249,6 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
         held_notes=lease.validators,
         near_duplicate=table.settings.near_duplicate,
     )
-    # The poll cost nothing here (``bytes``). A lease that is only known by its token has no notes of earlier
-    # comparisons, so that the content counts as ``comparable``.
+    # The other program paid for the poll, so that ``bytes`` is 0. A lease that was rebuilt from its token has
+    # no validators, which would contain the rules of the last comparison: content counts as ``comparable``.
     return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0)

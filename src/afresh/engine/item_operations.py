@@ -36,7 +36,7 @@ class ItemOperations(ABC):
 
     @abstractmethod
     def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
-        """Read ``documents``, given by setting, as listings of ``source`` now."""
+        """Read listings of ``source`` now. ``documents`` maps settings such as ``sitemaps`` to URLs."""
 
     def add(
         self,
@@ -51,8 +51,10 @@ class ItemOperations(ABC):
         labels: Mapping[str, str] | None = None,
         selector: str = "",
     ) -> int:
-        """Register items by their keys, such as URLs; return how many were new. ``selector`` (CSS) is the
-        part of their content that is compared, instead of the selectors of the source."""
+        """Register items by their keys, such as URLs; return how many were new. ``source`` is by default the
+        first source of the settings. ``min_interval_s`` and ``max_interval_s`` limit the polling interval;
+        ``prior_rate_per_s`` is a first guess of the rate, in changes per second. ``selector`` (CSS) selects
+        the part of the content that is compared, instead of the selectors of the source."""
         Recipe().for_item(selector)  # raises if it is not a valid selector
         name = self._source_name(source)
         group = self._group_function(name)
@@ -81,10 +83,11 @@ class ItemOperations(ABC):
             raise UsageError(f"{error}; {hint}") from None
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
-        """Register the items that ``sitemaps``, ``feeds`` or ``discover`` (start pages) list; return how many
-        are new. The documents are read now, within the budget, and regularly by every run. If documents
-        cannot be read, they are not saved, and ``ListingError`` is raised after the others are applied.
-        Outside the time windows of the source, documents are only saved, and a run reads them later."""
+        """Register the items that listings name; return how many are new. ``documents`` are the keyword
+        arguments ``sitemaps``, ``feeds`` and ``discover`` (start pages), each a list of URLs. They are read
+        now, within the budget, and later regularly by every run. A document that cannot be read is not saved;
+        ``ListingError`` is raised when the others are applied. At hours in which the source may not be
+        polled, documents are only saved, and a run reads them later."""
         name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
@@ -109,7 +112,7 @@ class ItemOperations(ABC):
         return found.born
 
     def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: ListingResult) -> None:
-        """Save the documents that could be read; if they are the first ones, also when to read them again."""
+        """Save the documents that could be read; if they are the first, also when to read them again."""
         table = self.settings.source(name)
         known = read_listings(self.store, name) or (table is not None and table.settings.lists_items)
         read = {field: [url for url in urls if url not in found.unread] for field, urls in documents.items()}
@@ -119,23 +122,23 @@ class ItemOperations(ABC):
                 self.store.state.set({LISTED_AT + name: repr(found.again_s).encode()})
 
     def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Remove items and their copies, and queue events for the hooks; return the unknown keys."""
+        """Remove items and their copies, and queue events for the hooks. Return the keys without an item."""
         hooked = any(source.on_change for source in self.settings.sources)
         return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Change items; a running engine applies this within a second. Return the unknown keys."""
+        """Apply ``change`` to items; running engines follow soon. Return the keys without an item."""
         unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())
         return unknown
 
     def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Make items due now, so that they are polled as soon as possible; return the unknown keys."""
+        """Make items due now, so that they are polled soon. Return the keys without an item."""
         return self.set(keys, ItemChange(due_s=self.clock.now_s(), status="active"))
 
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Record notices that items changed, for example from a webhook; return the unknown keys."""
+        """Record notices that items changed, for example from a webhook. Return the keys without an item."""
         ids = self.store.items.ids(keys)
         self.store.notices.add(list(ids.values()), self.clock.now_s())
         return tuple(key for key in keys if key not in ids)
@@ -150,7 +153,7 @@ class ItemOperations(ABC):
         return names[0]
 
     def _group_function(self, name: str) -> Callable[[str], str]:
-        """Return the function that returns the group of a key of the source ``name``."""
+        """Return the function that computes the group of a key, for keys of the source ``name``."""
         table = self.settings.source(name)
         assert table is not None
         return partial(table.kind.group, table.settings)

@@ -1,6 +1,6 @@
-"""Logs with fields: ``polled item=a kind=unchanged`` for people, one JSON object per line for programs.
+"""Logs with named fields, as text (``polled item=a kind=unchanged``) or as one JSON object per line.
 
-Only keys, messages and numbers without secrets are logged; never headers, settings or content.
+Logs contain keys, messages and numbers. They never contain secrets, headers, settings or content.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A package declares them in its ``pyproject.toml``:
 
     [project.entry-points."afresh.sources"]
-    carrier-pigeon = "pigeons:KIND"          # a sources.kinds.SourceKind
+    carrier-pigeon = "pigeons:KIND"          # a sources.registry.SourceKind
 
     [project.entry-points."afresh.estimators"]
     oracle-bones = "bones:ESTIMATOR"         # a rates.estimator.Estimator
@@ -31,8 +31,8 @@ SOURCES_GROUP, ESTIMATORS_GROUP = "afresh.sources", "afresh.estimators"
 
 
 class Plugins(Mapping[str, T], Generic[T]):
-    """A table of built-in objects (``own``) and those of other packages, which are loaded when first used.
-    ``has`` are the attributes that objects of other packages must have.
+    """A mapping from names to objects: built-in ones (``own``), and those of other packages with an entry
+    point in ``group``. The latter are loaded at their first use, and must have the attributes ``has``.
 
     >>> Plugins("afresh.nothing", {"own": 1}, has=())["own"]
     1
@@ -61,7 +61,7 @@ class Plugins(Mapping[str, T], Generic[T]):
         return name in self._own or name in self._found()
 
     def _found(self) -> dict[str, list[EntryPoint]]:
-        """Return the entry points of the group by name. They are read at the first use, which is slow."""
+        """Return the entry points of the group by name. They are read only once, because this is slow."""
         if self._entries is None:
             self._entries = {}
             for entry in entry_points(group=self._group):

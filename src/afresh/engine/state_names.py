@@ -1,4 +1,4 @@
-"""The names under which the engine saves its state in the store."""
+"""The names under which the engine saves its state in the store. After ":" follows a source or group."""
 
 from __future__ import annotations
 

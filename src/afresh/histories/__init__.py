@@ -1,1 +1,1 @@
-"""Histories of changes: recorded in files, or read from a git repository."""
+"""Readers of histories of changes, from files or from a git repository."""

@@ -1,10 +1,9 @@
-"""Read the history of a git repository: each path is an item, each commit that touches it is a change.
+"""Reads the history of a git repository: each path is an item, each commit that touches it is a change.
 
-Only first parents are followed, so that a branch counts once, when it is merged. Creating or deleting a file
-is a change too, because a copy made before is then wrong. The items are all paths that exist at any time in
-the window, including those that never change.
-
-Commits are read from the newest to the oldest: an item has its last name, and a rename gives its earlier one.
+The history covers a period from a start to an end, called the window. Only first parents are followed, so
+that a branch counts once, when it is merged. Creating or deleting a file is a change too, because a copy made
+before is then wrong. The items are all paths that exist at any time in the window, including those that never
+change. Commits are read from newest to oldest, so an item has its last name, and renames tell earlier names.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """Item ``items[item[j]]`` changed at ``time[j]`` (Unix seconds); changes are sorted by time. The window
-    is from ``start`` to ``end``; commits at or before ``start`` are no changes."""
+    """The changes of all items, sorted by time: ``items[item[j]]`` changed at ``time[j]`` (Unix seconds).
+    The window is from ``start`` to ``end``. Commits at or before ``start`` are no changes."""
 
     items: list[str]
     item: Ints
@@ -44,7 +43,8 @@ class GitHistory:
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """The commits of the window: those after ``before`` (None for all), up to and including ``last``."""
+    """The commits of the window: those after the commit ``before`` (None for all), up to the commit ``last``.
+    ``last`` is included. ``commits`` is their number; ``start`` and ``end`` are Unix seconds."""
 
     start: float
     end: float
@@ -63,11 +63,9 @@ def read_git_history(
     on_read: Callable[[float], None] | None = None,
 ) -> GitHistory:
     """Read the changes of all paths, or of those that match one of ``paths`` (git globs: ``docs/**``).
-
     The window goes from the first commit to the last unless ``start`` or ``end`` (Unix seconds) are given.
     With ``follow_renames``, a renamed file stays the same item, and a rename alone is no change. ``on_read``
-    is called with the share of the commits, from 0 to 1, that has been read.
-    """
+    is called with the share of the commits, from 0 to 1, that has been read."""
     folder = Path(repository)
     window = find_commit_range(folder, start, end)
     specs = [spec if spec.startswith(":") else f":(top,glob){spec}" for spec in paths]
@@ -139,7 +137,7 @@ def _commits(
 
 
 def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
-    """Yield every path in a commit, by a diff with an empty tree, because only diffs understand globs."""
+    """Yield every path in a commit, by comparing it with an empty tree: only git's diffs understand globs."""
     nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
     arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
     yield from map(_text, git_fields(repository, arguments))
@@ -151,7 +149,8 @@ def _text(path: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _PathChange:
-    """One path in one commit: git's status letter (A, D, M, T, R), its names, whether its content changed."""
+    """One path in one commit: git's status letter (A, D, M, T, R), the path after and before the commit, and
+    whether its content changed."""
 
     letter: bytes
     after: str
@@ -161,7 +160,7 @@ class _PathChange:
 
 @dataclass(slots=True)
 class _Changes:
-    """Collects changes, newest first, and maps each path to its item at the commit that is being read."""
+    """Collects changes, newest first, and knows the item of each path at the commit that is being read."""
 
     _items: dict[str, int] = field(default_factory=dict)
     _moved: dict[str, int] = field(default_factory=dict)  # earlier name → item
@@ -174,7 +173,8 @@ class _Changes:
         return self._items.setdefault(path, len(self._items)) if moved is None else moved
 
     def add(self, time: float, touched: Iterable[_PathChange]) -> None:
-        """Record the changes of one commit, then undo its additions and renames in the map of paths."""
+        """Record the changes of one commit. Undo its additions and renames in the map from paths to items,
+        because the next commit that is read is the one before it."""
         for one in touched:
             item = self.item_of(one.after)
             if one.content:

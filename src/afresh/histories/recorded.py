@@ -1,8 +1,8 @@
-"""Read a history that is recorded in files: every change (item, time), every item, and the window.
+"""Reads a history that is recorded in files: every change (item, time), every item, and the window.
 
-A change of an unknown item, a time outside the window, an empty window or no items raise ``InputError`` with
-file and row. The order of the rows does not matter. Changes exactly at the start are ignored: every copy is
-fresh then.
+The window is the period of the history, from its start to its end. A change of an unknown item, a time
+outside the window, an empty window or no items raise ``InputError`` with file and row. The order of the rows
+does not matter. Changes exactly at the start are ignored, because every copy is fresh then.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ _MOST_NAMES_COMPARED = 5000  # among more names, searching for a similar one wou
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """Item ``item[j]`` changed at ``time[j]`` (Unix seconds), in (start, end]. Changes are sorted by time.
-
-    ``names``, ``weight``, ``cost`` and ``group`` have one entry per item; ``group`` is None if the file
-    ``items_path`` has no such column. If the file of changes has values, ``value`` is the value after each
-    change, and ``initial`` the value of each item at the start (NaN: unknown). ``remarks`` state assumptions.
-    """
+    """The changes of all items, sorted by time: item ``item[j]`` changed at ``time[j]`` (Unix seconds).
+    All times are after ``start`` and at most ``end``. ``names``, ``weight``, ``cost`` and ``group`` have one
+    entry per item; ``group`` is None if the file ``items_path`` has no such column. If the file of changes
+    has values, ``value`` is the content after each change, and ``initial`` the content of each item at the
+    start (NaN: unknown). ``remarks`` are sentences for the user about assumptions that were made."""
 
     names: pa.LargeStringArray
     item: Ints
@@ -61,7 +60,8 @@ class RecordedHistory:
 def read_recorded(
     changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
 ) -> RecordedHistory:
-    """Read the history in the file ``changes`` of the items in the file ``items`` (None: all that change)."""
+    """Read the history in the file ``changes`` of the items in the file ``items``. If ``items`` is None, the
+    items are those that change. ``start`` and ``end`` (Unix seconds) default to the first and last change."""
     table = read_table(changes, CHANGES)
     known, remarks = _known_items(table, items)
     if known.rows == 0:
@@ -94,7 +94,8 @@ def read_recorded(
 def _values(
     table: CheckedTable, item: Ints, rows: Ints, items: int
 ) -> tuple[Float64s | None, Float64s | None]:
-    """Return the column of values, and the initial values, which ``rows`` (at the start) give to ``item``."""
+    """Return a tuple (value, initial): the column of values, and the value of each item at the start.
+    The changes in ``rows``, of the items ``item``, are at the start and give the initial values."""
     if "value" not in table:
         return None, None
     value = np.asarray(table.numbers("value"), dtype=np.float64)
@@ -107,7 +108,8 @@ def _values(
 
 
 def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
-    """Read and check a file of ``item,time`` about the items and window of a history, such as notices."""
+    """Read a file with the columns ``item`` and ``time``, such as notices, and check that its items and times
+    are in a history with the items ``names`` from ``start`` to ``end``."""
     table = read_table(path, EVENTS)
     _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)

@@ -1,1 +1,1 @@
-"""The mathematics of one copy: freshness, age, decay functions and the refresh index. Pure functions."""
+"""Pure functions for the copy of one item: freshness, age, decay functions and the gain of a refresh."""

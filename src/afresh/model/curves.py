@@ -1,17 +1,18 @@
-"""The curves behind freshness, age and their optimal plans, each accurate over the whole range of doubles.
+"""The curves from which freshness, age and optimal plans are computed, accurate for every double.
 
-Their argument is r = λ/f = λT, the expected number of changes between two refreshes, for a rate λ, a
-frequency f and an interval T = 1/f. The marginal is the gain of one more refresh per time, in units of 1/λ
-(1/λ² for age); a plan needs its inverse. Age is in units of T.
+Their argument is r = λ/f = λT, the expected number of changes between two refreshes. λ is the rate (changes
+per time), f the frequency (refreshes per time) and T = 1/f the time between two refreshes. The marginal is
+the gain of one more refresh per time, in units of 1/λ (1/λ² for age); a plan needs the inverse of the
+marginal. Age is in units of T.
 
-                time average                                  marginal                     its inverse
+                time average                                  marginal                     inverse of marginal
     freshness   freshness_curve(r) = (1−e^{−r})/r             g(r) = 1−(1+r)e^{−r}         phi = g⁻¹
     age         age_curve(r)       = ½−1/r+(1−e^{−r})/r²      k(r) = r²/2−1+(1+r)e^{−r}    k_inverse
     harmonic    harmonic_curve(r)  = Ein(r)−1+(1−e^{−r})/r    h(r) = r−1+e^{−r}            h_inverse
 
-The first two rows are Cho & Garcia-Molina 2000, Table 2 (fixed order), and its derivatives. Below r ≈ 1 these
-formulas lose digits by cancellation, so a power series is used there. Above r = 1 they are accurate to a few
-units in the last place. Arguments are scalars or arrays from 0 to infinity. Results are float64 arrays.
+The averages of freshness and age are Cho & Garcia-Molina 2000, Table 2 (fixed order: refreshes at equal time
+intervals). Below r ≈ 1 the formulas lose digits by cancellation, so a power series is used there. Above r = 1
+they err by a few units in the last place. Arguments are numbers or arrays from 0 to ∞; results are float64.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TERMS = range(21)  # at r = 1 the first omitted term is below 1e−20 of the su
 
 
 def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
-    """Return the polynomial Σ cⱼ·xʲ.
+    """Return the polynomial Σ cⱼ·xʲ with the coefficients c₀, c₁, …, by Horner's rule.
 
     >>> horner([1.0, 2.0, 3.0], np.array([0.0, 10.0]))
     array([  1., 321.])
@@ -42,7 +43,7 @@ def horner(coefficients: Sequence[float], x: Float64s) -> Float64s:
 def _split(
     x: ArrayLike, cut: float, below: Callable[[Float64s], Float64s], above: Callable[[Float64s], Float64s]
 ) -> Float64s:
-    """Return ``below(x)`` where x < cut and ``above(x)`` elsewhere; each is called for its elements only."""
+    """Return ``below(x)`` where x < cut and ``above(x)`` elsewhere; each is called with its own elements."""
     x = np.asarray(x, dtype=np.float64)
     flat = x.ravel()
     low = flat < cut
@@ -59,9 +60,8 @@ def _split(
 
 
 def freshness_curve(r: ArrayLike) -> Float64s:
-    """Return (1−e^{−r})/r, the time-average freshness at r changes per refresh in fixed order; 1 at r = 0.
-
-    Cho & Garcia-Molina 2000, Theorem 3.1: with one refresh per change a copy is correct 63 % of the time.
+    """Return (1−e^{−r})/r, the mean freshness of a copy with r expected changes between two refreshes.
+    With one refresh per change a copy is correct 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
 
     >>> round(float(freshness_curve(1.0)), 2)
     0.63
@@ -73,9 +73,9 @@ _G = [1 / math.factorial(j + 2) for j in _TERMS]
 
 
 def g(r: ArrayLike) -> Float64s:
-    """Return 1−(1+r)e^{−r}, the marginal freshness of a refresh in units of 1/λ, which rises from r²/2 to 1.
-
-    For r < 1 it is computed as e^{−r}·Σ_{j≥2} rʲ/j!, whose terms are all positive.
+    """Return 1−(1+r)e^{−r}, the freshness that one more refresh per time gains, in units of 1/λ (rate λ).
+    r is the expected number of changes between two refreshes. The result is about r²/2 for small r and rises
+    to 1. For r < 1 it is computed as e^{−r}·Σ_{j≥2} rʲ/j!, whose terms are all positive.
 
     >>> g([1e-8, 1.7933])
     array([4.99999997e-17, 5.35166642e-01])
@@ -89,18 +89,19 @@ def g(r: ArrayLike) -> Float64s:
     )
 
 
-# r = Σ cⱼ·sʲ, j ≥ 1, solves r − ln(1+r) = s²/2; both Φ and h⁻¹ use this series.
+# The coefficients cⱼ of the series r = Σ cⱼ·sʲ that solves r − ln(1+r) = s²/2; both Φ and h⁻¹ use it.
 _REVERSION = [0.0, 1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120]
 _REVERSION += [-571 / 2351462400]
 _REVERSION_MIRRORED = [-c * (-1) ** j for j, c in enumerate(_REVERSION)]
 
 
 def phi(y: ArrayLike) -> Float64s:
-    """Return Φ(y) = g⁻¹(y), the r at which the marginal freshness is y; infinite for y ≥ 1 (item dropped).
+    """Return Φ(y) = g⁻¹(y), the changes per refresh r at which the marginal freshness g(r) is y.
 
-    With L = −ln(1−y) it is the positive root of r − ln(1+r) = L. Up to s = √(2L) = 0.1 a series in s is used,
-    beyond it a first guess and two Halley steps. (The usual formula −1−W₋₁(−(1−y)/e), with Lambert's W, has
-    no correct digits below y ≈ 5e−9.)
+    It is infinite for y ≥ 1: such an item is dropped from the plan. With L = −ln(1−y), Φ(y) is the positive
+    root r of r − ln(1+r) = L. It is computed by a series in s = √(2L) up to s = 0.1, and beyond by a first
+    guess and two Halley steps. (The usual formula −1−W₋₁(−(1−y)/e), with Lambert's W, has no correct digits
+    below y ≈ 5e−9.)
 
     >>> phi([0.0, 5e-17, 0.5, 1.0])
     array([0.00000000e+00, 1.00000000e-08, 1.67834699e+00,            inf])
@@ -113,6 +114,7 @@ def phi(y: ArrayLike) -> Float64s:
 
 
 def _phi_by_halley(s: Float64s) -> Float64s:
+    """Return the root r of r − ln(1+r) = s²/2 for s ≥ 0.1."""
     log_rest = 0.5 * s * s
     far = log_rest + np.log1p(log_rest + np.log1p(log_rest + s))
     r = np.where(s < 2.5, horner(_REVERSION, np.minimum(s, 2.5)), far)
@@ -126,9 +128,9 @@ _AGED = [(-1) ** j / math.factorial(j + 3) for j in _TERMS]
 
 
 def age_curve(r: ArrayLike) -> Float64s:
-    """Return ½ − 1/r + (1−e^{−r})/r², the time-average age in units of the interval T, from r/6 to ½.
-
-    Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2: at one change per refresh the age is 0.132·T.
+    """Return ½ − 1/r + (1−e^{−r})/r², the mean age in units of the time T between refreshes.
+    r is the expected number of changes in T; the result is about r/6 for small r and rises to ½. At r = 1 the
+    age is 0.132·T (Cho & Garcia-Molina 2000, Theorem 3.2 and Table 2).
 
     >>> round(float(age_curve(1.0)), 3)
     0.132
@@ -140,7 +142,8 @@ _K = [(-1) ** j * (j + 2) / math.factorial(j + 3) for j in _TERMS]
 
 
 def k(r: ArrayLike) -> Float64s:
-    """Return r²/2 − 1 + (1+r)e^{−r}, the marginal age of a refresh in units of 1/λ²; about r³/3 for small r.
+    """Return r²/2 − 1 + (1+r)e^{−r}, the mean age that one more refresh per time saves, in units of 1/λ².
+    r is the expected number of changes between two refreshes, λ the rate. For small r it is about r³/3.
 
     >>> k([1e-4, 2.0])
     array([3.33320834e-13, 1.40600585e+00])
@@ -149,7 +152,8 @@ def k(r: ArrayLike) -> Float64s:
 
 
 def k_inverse(y: ArrayLike) -> Float64s:
-    """Return the r at which the marginal age is y, by three Halley steps from (3y)^{1/3} or √(2(y+1)).
+    """Return the changes per refresh r at which the marginal age k(r) is y.
+    It is found by three Halley steps from the approximation (3y)^{1/3} for y < 1, or √(2(y+1)) for y ≥ 1.
 
     >>> k_inverse([0.0, 0.5 - g(1.0)])
     array([0., 1.])
@@ -169,7 +173,7 @@ def k_inverse(y: ArrayLike) -> Float64s:
 
 
 def _k_halley(y: Float64s, r: Float64s) -> Float64s:
-    """Do three Halley steps with k' = r(1−e^{−r}) and k''/k' = 1/r + e^{−r}/(1−e^{−r})."""
+    """Solve k(r) = y by three Halley steps; k' = r(1−e^{−r}) and k''/k' = 1/r + e^{−r}/(1−e^{−r})."""
     for _ in range(3):
         rest = -np.expm1(-r)
         step = (k(r) - y) / (r * rest)
@@ -181,9 +185,9 @@ _H = [(-1) ** j / math.factorial(j + 2) for j in _TERMS]
 
 
 def h(r: ArrayLike) -> Float64s:
-    """Return r − 1 + e^{−r}, the marginal harmonic staleness of a refresh in units of 1/λ.
-
-    It is also λ times the expected stale time in an interval T, λ·(T − ∫₀ᵀ e^{−λs}ds).
+    """Return r − 1 + e^{−r}, the harmonic staleness that one more refresh per time saves, in units of 1/λ.
+    r = λT is the expected number of changes in the time T between two refreshes, at the rate λ. h(r) is also
+    λ times the expected stale time in T, λ·(T − ∫₀ᵀ e^{−λs}ds).
 
     >>> h([1e-8, 1.0])
     array([4.99999998e-17, 3.67879441e-01])
@@ -192,9 +196,8 @@ def h(r: ArrayLike) -> Float64s:
 
 
 def h_inverse(y: ArrayLike) -> Float64s:
-    """Return the r at which h(r) = y, which is 1+y+W₀(−e^{−(1+y)}), by a series and two Halley steps.
-
-    The series is that of Φ with alternating signs.
+    """Return the r at which h(r) = r − 1 + e^{−r} is y, by a series for small y, else by two Halley steps.
+    In closed form it is 1+y+W₀(−e^{−(1+y)}), with Lambert's W. The series is that of Φ with other signs.
 
     >>> h_inverse([0.0, 5e-17, h(1.0)])
     array([0.e+00, 1.e-08, 1.e+00])
@@ -238,9 +241,9 @@ _HARMONIC = [(-1) ** j / ((j + 1) * math.factorial(j + 2)) for j in _TERMS]
 
 
 def harmonic_curve(r: ArrayLike) -> Float64s:
-    """Return Ein(r) − 1 + (1−e^{−r})/r, the time-average harmonic staleness in fixed order.
-
-    The penalty after n missed changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).
+    """Return Ein(r) − 1 + (1−e^{−r})/r, the mean harmonic staleness of a copy; Ein is the function ``ein``.
+    r is the expected number of changes between two refreshes at equal intervals. The harmonic staleness of a
+    copy that misses n changes is 1 + ½ + … + 1/n (Kolobov et al. 2019).
 
     >>> harmonic_curve([1e-9, 1.0])
     array([5.00000000e-10, 4.28720158e-01])

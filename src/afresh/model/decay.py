@@ -1,8 +1,8 @@
 """Decay functions: the probability that a copy is still correct t after its refresh (Razniewski 2016, §4).
 
-Allocation, money and rates work with any object of the protocol ``Decay``. A copy refreshed at intervals T is
-correct for the share integral(T)/T of the time, and its mean age is loss(T) − age_gain(T)/T. One more refresh
-per time raises the freshness by gain(T) and lowers the age by age_gain(T).
+Allocation, money and rates work with any object of the protocol ``Decay``. If T is the time between two
+refreshes, a copy is correct for the share integral(T)/T of the time, and its mean age is loss(T) −
+age_gain(T)/T. One more refresh per time raises the freshness by gain(T) and lowers the age by age_gain(T).
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ __all__ += ["Factory", "decay_from"]
 
 
 class Decay(Protocol):
-    """A decay function z(t), the probability that a copy is still correct t after its refresh.
+    """A decay function z(t), the probability that a copy is still correct at the time t after its refresh.
 
     z(0) ≤ 1, and z never rises. Times ``t`` are scalars or arrays from 0 to infinity that broadcast against
     the parameters of the decay. All methods return float64 arrays. ``gain``, ``loss`` and ``age_gain`` follow
-    from z, but each class computes them without cancellation, so that they are accurate for any t.
-    """
+    from z, but each class computes them without cancellation, so that they are accurate for any t."""
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return z(t)."""
+        """Return z(t), the probability that a copy is still correct at the time t after its refresh."""
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return Z(t) = ∫₀ᵗ z, the expected time up to t for which a copy is correct."""
+        """Return Z(t) = ∫₀ᵗ z, the expected time in which a copy is correct, from its refresh to t."""
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return Z(t) − t·z(t) = ∫₀ᵗ s·(−dz), the freshness that one more refresh per time gains."""
+        """Return ∫₀ᵗ z − t·z(t), the freshness that one more refresh per time gains if refreshes are t apart.
+        It equals ∫₀ᵗ s·(−dz)."""
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return t − Z(t) = ∫₀ᵗ (1−z), the expected age of a copy t after its refresh."""
+        """Return t − ∫₀ᵗ z = ∫₀ᵗ (1−z), the expected age of a copy at the time t after its refresh."""
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗ s·(1−z(s))ds, the age that one more refresh per time saves."""
+        """Return ∫₀ᵗ s·(1−z(s))ds, the age that one more refresh per time saves if refreshes are t apart."""
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Draw times T from a refresh to the first change, with P(T > t) = z(t); T is infinite if none."""
+        """Draw times from a refresh to the first change, in the shape ``size``; by default one per item."""
 
     def total(self) -> Float64s:
-        """Return ∫₀^∞ z, which may be infinite."""
+        """Return ∫₀^∞ z, the expected time for which a copy that is never refreshed again stays correct."""
 
     def plateau(self) -> Float64s:
-        """Return z(∞), the share of copies that stay correct for ever."""
+        """Return z(∞), the probability that a copy stays correct for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Makes a named decay from a rate and a shape; ``example`` is a usual shape, None if it has no shape."""
+    """A function that makes a decay from rates and a shape; ``example`` is a usual shape, None if none."""
 
     make: Callable[[Float64s, float], Decay]
     example: float | None = None
@@ -78,8 +78,8 @@ DECAYS: dict[str, Factory] = {
 def decay_from(spec: str, rate: ArrayLike) -> Decay:
     """Return the decay named by ``spec``: exponential, linear, weibull:SHAPE, lomax:SHAPE or geometric.
 
-    ``rate`` is the hazard at time 0 (lomax: scale = shape/rate; geometric: a change has probability
-    1−e^{−rate} per step of 1), except for weibull, whose survival is 1/e at 1/rate.
+    ``rate`` is the change rate of each item right after a refresh. But for weibull it is the number with
+    z(1/rate) = 1/e, and for geometric a step of length 1 has a change with probability 1−e^{−rate}.
 
     >>> round(float(decay_from("weibull:2", 1.0).survival(1.0)), 4)
     0.3679
@@ -104,5 +104,6 @@ linear, weibull, lomax, geometric
 
 
 def _scale(shape: float, rate: Float64s) -> Float64s:
+    """Return the scale shape/rate with which a Lomax decay has the given rate right after a refresh."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.maximum(shape / rate, 1e-300)

@@ -1,6 +1,6 @@
-"""Time-average freshness and age of copies that change at rate λ and are refreshed f times per time.
+"""Mean freshness and age of a copy whose item changes λ times and is refreshed f times per unit of time.
 
-              freshness                      age: the time since the first change that a copy has missed
+    order     freshness                      age: the time since the first change that a copy has missed
     fixed        (1−e^{−r})/r                   T·(1/2 − 1/r + (1−e^{−r})/r²)
     random       (1/r)·(1 − ((1−e^{−r})/r)²)    T·(1/3 + (1/2 − 1/r)² − ((1−e^{−r})/r²)²)
     memoryless   1/(1+r)                        T·r/(1+r)
@@ -20,11 +20,12 @@ from afresh.values.arrays import ArrayLike, Float64s, Floats, like_inputs, nonne
 from afresh.values.errors import InputError, one_of
 
 ORDERS = ("fixed", "random", "memoryless")
-"""fixed: each item at equal intervals · random: shuffled before each round · memoryless: at Poisson times."""
+"""How the refreshes of an item follow each other. fixed: at equal intervals · random: once in each round,
+whose sequence of items is shuffled · memoryless: at the times of a Poisson process."""
 
 
 def check_order(order: str) -> str:
-    """Return the order, one of ``ORDERS``; Cho & Garcia-Molina's "purely random" order is memoryless.
+    """Return a refresh order of ``ORDERS``; Cho & Garcia-Molina's "purely random" becomes "memoryless".
 
     >>> check_order("purely random")
     'memoryless'
@@ -33,14 +34,14 @@ def check_order(order: str) -> str:
 
 
 def check_rates_and_frequencies(rate: ArrayLike, frequency: ArrayLike) -> tuple[Floats, Floats]:
-    """Return both as arrays; rates must be finite and ≥ 0, frequencies ≥ 0, and shapes must broadcast."""
+    """Return (rates, frequencies) as arrays; raise ``InputError`` if one is negative or they do not fit."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
     check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies
 
 
 def check_shapes(**arrays: Floats) -> None:
-    """Raise ``InputError`` for arrays that do not broadcast together.
+    """Raise ``InputError`` if the shapes of the arrays do not broadcast together.
 
     >>> check_shapes(rate=np.ones(2), frequency=np.ones(3))
     Traceback (most recent call last):
@@ -54,7 +55,7 @@ def check_shapes(**arrays: Floats) -> None:
 
 
 def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
-    """Return r = λ/f in float64: 0 if an item never changes, infinite if it changes and is never refreshed.
+    """Return rate/frequency: 0 if an item never changes, infinite if it changes and is never refreshed.
 
     >>> changes_per_refresh(np.array([0.0, 2.0, 2.0]), np.array([0.0, 0.0, np.inf]))
     array([ 0., inf,  0.])
@@ -65,7 +66,7 @@ def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:
 
 
 def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
-    """Return a float for scalar inputs, float32 if all array inputs are float32, else float64.
+    """Return ``result`` as a float if it is a scalar, as float32 if all array inputs are float32, else as is.
 
     >>> cast_like_inputs(np.array([1e300]), np.ones(1, np.float32), np.array(2.0))
     array([inf], dtype=float32)
@@ -77,9 +78,10 @@ def cast_like_inputs(result: Float64s, *inputs: Floats) -> Any:
 def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """Return the share of time in which a copy is correct, from 0 to 1; a float for scalars, else an array.
 
-    An item that never changes is always fresh; one that changes and is never refreshed is never fresh. A copy
-    refreshed as often as the item changes is correct 63 % of the time in fixed order, 30 % more than in
-    purely random order (Cho & Garcia-Molina 2000, §4).
+    ``rate`` is in changes and ``frequency`` in refreshes per unit of time; ``order`` is one of ``ORDERS``. An
+    item that never changes has freshness 1; an item that changes and is never refreshed has freshness 0. If
+    rate and frequency are equal, a copy is correct 63 % of the time in fixed order, 30 % more than in purely
+    random order (Cho & Garcia-Molina 2000, §4).
 
     >>> [round(freshness(1.0, 1.0, order), 4) for order in ("fixed", "random", "memoryless")]
     [0.6321, 0.6004, 0.5]
@@ -95,7 +97,8 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
 
 
 def _random_order(r: Float64s) -> Float64s:
-    """Return (1−φ²)/r with φ = (1−e^{−r})/r, as h(r)/r²·(1+φ), because 1−φ = h(r)/r avoids cancellation."""
+    """Return the freshness in random order, (1−φ²)/r with φ = (1−e^{−r})/r, for r changes per refresh.
+    It is computed as h(r)/r²·(1+φ), because 1−φ = h(r)/r avoids cancellation."""
     middle = np.clip(r, 1e-30, 1e100)
     value = h(middle) / middle / middle * (1 + freshness_curve(middle))
     return np.where(r < 1e-30, 1.0, np.where(r > 1e100, 1 / np.maximum(r, 1.0), value))
@@ -108,8 +111,9 @@ _RANDOM_AGE = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5
 def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
     """Return the mean age of a copy, in the time unit of the rates; a float for scalars, else an array.
 
-    An item that never changes has age 0; one that changes and is never refreshed has an infinite age. At one
-    change per refresh it is "one fourth" of that in purely random order (Cho & Garcia-Molina 2000, §4).
+    ``rate`` is in changes and ``frequency`` in refreshes per unit of time; ``order`` is one of ``ORDERS``. An
+    item that changes and is never refreshed has an infinite age. If rate and frequency are equal, the age in
+    fixed order is "one fourth" of the age in purely random order (Cho & Garcia-Molina 2000, §4).
 
     >>> round(age(1.0, 1.0) / age(1.0, 1.0, "purely random"), 3)
     0.264
@@ -125,6 +129,7 @@ def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
 
 
 def _age_in_intervals(r: Float64s, order: str) -> Float64s:
+    """Return the mean age in units of 1/frequency, for r changes per refresh."""
     if order == "fixed":
         return age_curve(r)
     if order == "memoryless":

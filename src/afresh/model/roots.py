@@ -1,13 +1,14 @@
-"""Roots and maxima of many functions of one positive number, all at once.
+"""Find the roots or maxima of many functions of one positive number x, all functions at once.
 
-Spend falls as its price rises, and a marginal value falls as the frequency rises. Both may also fall in jumps
-(an item leaves the plan, a decay function has steps). So a root is returned as a bracket: two points whose
-values lie on either side of the target, which are adjacent doubles if there is a jump between them.
+The functions fall as x grows: what a plan spends falls with the multiplier, and what a refresh gains falls
+with the frequency. They may also fall in jumps (an item leaves the plan, a decay function has steps). So a
+root is returned as a bracket: two points whose values lie on either side of the target. If the function jumps
+over the target, the two points are adjacent doubles.
 
-The steps are secants of log value over log x, where these functions are nearly linear. If a step leaves the
-bracket, or if two steps have not halved the error, the doubles between the ends are bisected by their bit
-patterns; 64 bisections reach adjacent doubles from any start. For Weibull items of ``afresh.money`` this took
-6 to 9 evaluations, Chandrupatla's method 9 to 12. Only ``rates.segments`` uses slopes.
+The search takes secant steps of log value over log x, in which these functions are nearly linear. If a step
+leaves the bracket, or if two steps have not halved the error, it bisects the doubles between the ends by
+their bit patterns; 64 bisections reach adjacent doubles from any start. For Weibull items of ``afresh.money``
+this took 6 to 9 evaluations, Chandrupatla's method 9 to 12. (``rates.segments`` has its own Newton search.)
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _NARROWINGS = 48  # 0.618^48 = 1e−10; rounding hides anything finer at a smoot
 
 @dataclass(frozen=True, slots=True)
 class Brackets:
-    """Points with value(low) ≥ target ≥ value(high); low = high if the value there equals the target."""
+    """For each function, two points with value(low) ≥ target ≥ value(high), and the values there.
+    ``low`` equals ``high`` if the value at that point equals the target."""
 
     low: Float64s
     high: Float64s
@@ -40,7 +42,7 @@ class Brackets:
     at_high: Float64s
 
     def share(self, target: Float64s) -> Float64s:
-        """Return the position of the target between the values at ``high`` (0) and at ``low`` (1)."""
+        """Return where the target lies between the two values, from 0 (at ``high``) to 1 (at ``low``)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = (target - self.at_high) / (self.at_low - self.at_high)
         return np.where(self.low == self.high, 1.0, np.clip(np.nan_to_num(share), 0.0, 1.0))
@@ -58,8 +60,9 @@ def solve_decreasing(
 ) -> Brackets:
     """Find the x > 0 with ``values(x) = target > 0``, element by element, for decreasing functions.
 
-    ``values`` is called with the whole vector of x each time. The values at ``low`` and ``high`` are assumed
-    to be infinite and 0 unless the search evaluates them. ``slope`` is the first guess of dlog value/dlog x.
+    ``values`` is called with the array of all x each time. The search starts at ``guess`` and stays in [low,
+    high]; the value at ``low`` counts as infinite and that at ``high`` as 0 until they are evaluated.
+    ``slope`` is the first guess of d(log value)/d(log x), ``rtol`` the relative error allowed in the value.
 
     >>> bracket = solve_decreasing(lambda x: 1 / x**2, [4.0, 1e-200], 1.0)
     >>> bracket.low
@@ -82,9 +85,8 @@ def solve_decreasing(
 
 
 def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
-    """Return the x in [low, high] at which the decreasing ``values`` cross 1, element by element.
-
-    It is ``low`` if all values are at most 1, and ``high`` if all are at least 1.
+    """Return the x in [low, high] at which the decreasing function ``values`` is 1, element by element.
+    x is ``low`` if the function is at most 1 everywhere, and ``high`` if it is at least 1 everywhere.
 
     >>> find_crossing(lambda x: [2.0, 4.0, 0.0] / x**2, np.full(3, 1e-9), np.full(3, 1e9)).round(12)
     array([1.41421356e+00, 2.00000000e+00, 1.00000000e-09])
@@ -103,6 +105,8 @@ def find_crossing(values: Function, low: Float64s, high: Float64s) -> Float64s:
 
 
 class _Search:
+    """The state of a search: the brackets, the last two points with their values, and the last errors."""
+
     def __init__(self, target: Float64s, low: ArrayLike, high: ArrayLike, rtol: float) -> None:
         shape = target.shape
         self.target, self.rtol = target, rtol
@@ -115,7 +119,7 @@ class _Search:
         self.open = np.ones(shape, dtype=bool)
 
     def note(self, x: Float64s, value: Float64s) -> bool:
-        """Update the brackets with the values at x; return False once every root is found."""
+        """Narrow the brackets with the values at x; return False when every root is found."""
         self.previous_x, self.previous_value, self.x, self.value = self.x, self.value, x, value
         off = (value - self.target) / self.target
         self.oldest_miss, self.older_miss, self.miss = self.older_miss, self.miss, np.log1p(off)
@@ -128,7 +132,8 @@ class _Search:
         return bool(self.open.any())
 
     def next(self, steepness: Float64s, *, halve: bool) -> tuple[Float64s, Float64s]:
-        """Return the next points to evaluate, and the slopes used to find them."""
+        """Return a tuple (x, slopes): the next points to evaluate, and the slopes of the steps to them.
+        A slope is d(log value)/d(log x). ``halve`` chooses how ``_between`` divides a bracket."""
         run = np.log1p((self.x - self.previous_x) / self.previous_x)
         rise = np.log1p((self.value - self.previous_value) / self.previous_value)
         secant = rise / run
@@ -140,11 +145,9 @@ class _Search:
         return np.where(self.open, x, self.x), steepness
 
     def _between(self, halve: bool) -> Float64s:
-        """Return a double between the ends: the middle one, or one close to the last point evaluated.
-
-        A search that stalls is often a few units in the last place from its root, while the other end of the
-        bracket is far away. A step of √width then closes the bracket at once.
-        """
+        """Return a double inside each bracket: the middle one, or one close to the last point evaluated.
+        A search that makes no progress is often a few units in the last place from its root, while the other
+        end of the bracket is far away. A step of √width doubles then closes the bracket at once."""
         width = self._width()
         near = np.maximum(np.sqrt(width.astype(np.float64)).astype(np.int64), 1)
         part = np.where(halve | ~(np.abs(self.miss) < 0.1), width // 2, near)
@@ -162,7 +165,8 @@ def _bits(x: Float64s) -> Ints:
 
 
 def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decade: int = 8) -> Float64s:
-    """Return the maximum point of the function in [low, high], by a scan and then golden sections.
+    """Return the x in [low, high] at which each function is largest, by a scan and then golden sections.
+    The scan evaluates at least ``per_decade`` points for each factor of 10 between ``low`` and ``high``.
 
     >>> find_maximum(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
     array([2.718282])
@@ -174,9 +178,8 @@ def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decad
 def scan_maximum(
     function: Function, low: Float64s, high: Float64s, *, points: int
 ) -> tuple[Float64s, Float64s]:
-    """Return the ends of the two cells, of ``points`` from low to high, around the highest point evaluated.
-
-    A maximum that is wider than a cell is not missed.
+    """Return a tuple (left, right): the neighbours of the point with the largest value on a logarithmic grid.
+    The grid divides [low, high] into ``points`` cells. A maximum that is wider than a cell is not missed.
 
     >>> scan_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)
     (array([1.]), array([100.]))
@@ -193,7 +196,7 @@ def scan_maximum(
 
 
 def narrow_maximum(function: Function, low: Float64s, high: Float64s) -> Float64s:
-    """Return the highest point between ``low`` and ``high``, where there is one maximum, by golden sections.
+    """Return the x in [low, high] at which a function with one maximum is largest, by golden sections.
 
     >>> narrow_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([100.0])).round(6)
     array([9.])

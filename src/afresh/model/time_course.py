@@ -14,7 +14,7 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshnessCourse:
-    """Freshness and age at each time."""
+    """The expected freshness (0 to 1) and age of a database at each time in ``time``."""
 
     time: Float64s
     freshness: Float64s
@@ -24,11 +24,11 @@ class FreshnessCourse:
 def database_course(
     decay: Decay, interval: ArrayLike, t: ArrayLike, *, phase: ArrayLike = 0.0
 ) -> FreshnessCourse:
-    """Return the expected freshness and age of a database with refreshes at ``phase + n·interval``.
+    """Return the expected freshness and age of a database at the times ``t``, as means over its items.
 
-    There is one item per element of the parameters of ``decay``, ``interval`` and ``phase``, which broadcast;
-    the result is the mean over items. Before its first refresh an item counts as refreshed one interval
-    earlier. With an infinite interval an item is refreshed once, at ``phase``, and no time may be earlier.
+    Item i is refreshed at phase[i] + n·interval[i] for every integer n. ``interval``, ``phase`` and the
+    parameters of ``decay`` broadcast. With an infinite interval an item is refreshed only once, at ``phase``,
+    and no t may be earlier.
 
     >>> from afresh.model.decay import Exponential
     >>> course = database_course(Exponential(1.0), [1.0, 1.0], [0.0, 0.5, 1.0], phase=[0.0, 0.5])

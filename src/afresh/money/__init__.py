@@ -1,1 +1,1 @@
-"""What freshness earns: the interval of the highest net income, and when no interval pays. Pure functions."""
+"""Pure functions for what freshness earns: the refresh interval with the highest net income, if any pays."""

@@ -1,6 +1,5 @@
-"""The intervals at which refreshing earns the most, of one item or of many (Razniewski 2016, §5–7).
-
-Many items are solved at once, each on its own or in bulks that share one interval.
+"""Find the interval between refreshes at which an item, or each of many, earns the most (Razniewski 2016,
+§5–7). Many items are solved at once, each on its own or in bulks that are refreshed together.
 """
 
 from __future__ import annotations
@@ -27,18 +26,17 @@ Codes: TypeAlias = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Incomes:
-    """The best interval of each item, and what refreshing at that interval earns.
+    """The best time between refreshes of each item, and what the item earns with it.
 
-    ``interval``    infinite if refreshing is futile.
+    ``interval``    the time between two refreshes; infinite if refreshing is futile.
     ``frequency``   refreshes per time.
     ``freshness``   the share of time in which the copy is correct.
-    ``net_income``  per time, of all records of the item; if futile, that of never refreshing.
+    ``net_income``  money per time, of all records of the item; if futile, the income without refreshes.
     ``break_even``  the benefit per record above which refreshing pays; 0 if the stale cost alone pays for it.
     ``verdict``     a code of ``afresh.money.terms.RefreshVerdict``.
 
-    Items in a bulk share its interval and verdict. The cost of the bulk is split by size, so that the incomes
-    of its items add up to its own. All break-even benefits are the benefits times one factor.
-    """
+    Items in a bulk have the same interval and verdict. The cost of a bulk's refresh is divided by size, so
+    that the incomes of its items add up to its own. Their ``break_even`` is ``benefit`` times one factor."""
 
     interval: Floats
     frequency: Floats
@@ -60,15 +58,15 @@ def best_interval(
     size: float = 1,
     cost_of_size: CostOfSize = "constant",
 ) -> Income:
-    """Return the interval of the highest net income, that income, and the benefit from which refreshing pays.
+    """Return the time between refreshes with the highest net income per time, and what it earns.
 
     ``benefit`` is earned per time while the copy is correct, ``stale_cost`` lost per time while it is wrong.
     Each refresh costs ``cost``, and ``update_cost`` more if it finds a change. ``size`` records refreshed
     together cost ``cost`` times 1, √size or size (``cost_of_size``: constant, sqrt, linear, or a function).
     ``decay`` is a name (``weibull:0.8``) or a ``Decay`` object, whose own parameters then replace ``rate``.
 
-    If the decay function z jumps, as geometric decay does, net income may be highest just before a jump; the
-    interval is then the last moment before it.
+    If the decay function jumps, as geometric decay does, net income may be highest just before a jump. The
+    interval is then the last moment before the jump.
 
     >>> best = best_interval(0.163, 1.0, 1.0)
     >>> round(best.interval, 2), round(best.net_income, 2), best.futile
@@ -108,8 +106,7 @@ def best_intervals(
     bulk: Iterable[Hashable] | None = None,
     **options: Unpack[IncomeOptions],
 ) -> Incomes:
-    """Return the interval of the highest net income of each item; items with equal ``bulk`` share it.
-
+    """Return the best time between refreshes of each item; items of one ``bulk`` are refreshed together.
     Razniewski 2016, Example 4: addresses of people aged 25, 30, 40 and 50.
 
     >>> ages = best_intervals([0.457, 0.316, 0.163, 0.098], benefit=1.0, cost=1.0)
@@ -123,7 +120,7 @@ def best_intervals(
 
 
 def solve_items(items: PricedItems) -> Incomes:
-    """Return the best interval of each item, independently of the others."""
+    """Return the best time between refreshes of each item, independently of the others."""
     columns = np.empty((5, items.rate.size))  # interval, excess, freshness, threshold, never
     for group in items.groups:
         terms = items.terms.take(group.rows)
@@ -137,7 +134,7 @@ def solve_items(items: PricedItems) -> Incomes:
 
 
 def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under ``decay``: by its own formula, or for other decays by a search.
+    """Return the best time between refreshes of each item, by the formula of its decay or by a search.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> find_optimum(Exponential(0.098), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -182,7 +179,7 @@ def _solve_in_bulks(items: PricedItems, labels: Iterable[Hashable], options: Inc
 
 
 def _freshness(items: PricedItems, interval: Float64s) -> tuple[Float64s, Float64s]:
-    """Return z(∞) and the freshness F(u) of each item at its interval u."""
+    """Return a tuple (z(∞), freshness) of each item, if it is refreshed every ``interval``."""
     plateau, freshness = np.empty((2, interval.size))
     inside = (interval > 0) & (interval < np.inf)
     time = np.where(inside, interval, 1.0)

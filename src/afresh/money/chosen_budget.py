@@ -1,11 +1,12 @@
-"""The budget that earns the most if requests, bytes and seconds have prices (Razniewski 2016, §5 and §8).
+"""Choose the budget that earns the most if requests, bytes and seconds have prices (Razniewski 2016, §5, §8).
 
-One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, with p_r, p_b and p_s the prices, and
-c_U more if it finds a change, for the additional bytes and seconds. With the benefit B per time of a correct
-copy and the cost O per time of a wrong one, each item has its own best interval, and the best budget is what
-these intervals cost. The last unit of money then earns exactly itself (it is the plan of ``allocate`` with
-weights B+O whose multiplier is 1). With a limit below this budget it earns more, and ``price`` states how
-much more. A limit of requests acts like an additional price per request.
+One poll of an item costs c = p_r·requests + p_b·bytes + p_s·seconds, with the prices p_r, p_b and p_s. If the
+poll finds a change, it costs more, for the additional bytes and seconds. With the benefit B per time of a
+correct copy and the cost O per time of a wrong one, each item has its own best polling interval, and the best
+budget is what the polls at these intervals cost. The last unit of money then earns exactly one unit (it is
+the plan of ``allocate`` with weights B+O whose multiplier is 1). If the money is limited to less, its last
+unit earns more, and ``price`` says how much more. A limit of requests acts like an additional price per
+request.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """The resources that one poll of an item uses, and those it uses in addition if it finds a change."""
+    """The resources that one poll of an item uses, and those that it uses in addition after a change."""
 
     requests: ArrayLike = 1.0
     bytes: ArrayLike = 0.0
@@ -40,14 +41,14 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Money per request, byte and second: one price for all items, or one for each (that of its source)."""
+    """The money per request, byte and second: one price for all items, or one price for each item."""
 
     request: ArrayLike = 0.0
     byte: ArrayLike = 0.0
     second: ArrayLike = 0.0
 
     def of(self, use: ResourceUse) -> tuple[Float64s, Float64s]:
-        """Return the cost of a poll, and its additional cost if it finds a change.
+        """Return a tuple (cost of a poll, its additional cost if it finds a change).
 
         >>> Prices(request=0.5, byte=0.01).of(ResourceUse(bytes=[0, 100], update_bytes=200))
         (array([0.5, 1.5]), array([2., 2.]))
@@ -65,12 +66,11 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class ChosenBudget:
-    """The plan of the highest net income, and the resources that it uses per time.
+    """The plan with the highest net income, and the resources that it uses per time.
 
-    ``futile`` items are not refreshed at any budget, ``dropped`` items only because of the limit. ``price``
-    is the net income that one more unit of money would earn, ``request_price`` that of one more request per
-    time; both are 0 if the limit does not bind. ``best`` is the plan without a limit.
-    """
+    ``futile`` items are not polled at any budget, ``dropped`` items are not polled because of the limit.
+    ``price`` is the net income that one more unit of money would earn, ``request_price`` that of one more
+    request per time; both are 0 if the plan stays below the limit. ``best`` is the plan without a limit."""
 
     interval: Float64s
     frequency: Float64s
@@ -86,7 +86,7 @@ class ChosenBudget:
     best: Incomes
 
     def reason(self, item: int) -> str:
-        """Return the reason, as text, why an item is refreshed or not."""
+        """Return a text that says why the item at this position is polled or not."""
         if self.dropped[item]:
             return "pays, but others pay more and the limit leaves nothing for it"
         verdict = RefreshVerdict(int(self.best.verdict.ravel()[item]))
@@ -104,10 +104,11 @@ def choose_budget(
     limit: float | None = None,
     most_requests: float = np.inf,
 ) -> ChosenBudget:
-    """Return the plan of the highest net income, with at most ``limit`` money and ``most_requests`` per time.
+    """Return the plan with the highest net income that keeps ``limit`` money and ``most_requests`` per time.
 
-    Razniewski 2016, Example 4: addresses that change at these rates, with a benefit of 1 and a cost of 1 per
-    request. The fourth address is added here; it changes too fast for refreshes to pay.
+    ``benefit`` is earned per time while a copy is correct, ``stale_cost`` lost per time while it is wrong.
+    Razniewski 2016, Example 4: addresses with a benefit of 1 and a cost of 1 per request. The fourth address
+    is added here; it changes too fast for refreshes to pay.
 
     >>> chosen = choose_budget([0.457, 0.163, 0.098, 2.0], 1.0, Prices(request=1.0))
     >>> chosen.interval.round(2), round(chosen.requests, 3), chosen.futile.tolist()
@@ -134,7 +135,7 @@ def choose_budget(
     request_price = _least_price(lambda more: _total(requests, frequency_of(within(more)[0])), most_requests)
     interval, price = within(request_price)
     frequency = frequency_of(interval)
-    # Polls find a change λ·freshness times per time.
+    # Polls find a change λ·freshness times per time (λ is the rate).
     found = items.rate * freshness_curve(multiply_by_rate(interval, items.rate))
     futile = best.futile.ravel()
     return ChosenBudget(
@@ -161,10 +162,8 @@ def _within(
     seeming: float,
     options: IncomeOptions,
 ) -> tuple[Float64s, float]:
-    """Return the best intervals at the cost ``check`` per poll, and what a unit of money earns beyond itself.
-
-    ``seeming`` is the part of the cost per time that stands for the limit of requests and is not paid.
-    """
+    """Return a tuple (best intervals, price) at the cost ``check`` per poll; see ``ChosenBudget.price``.
+    ``seeming`` is the part of the cost per time that stands for the limit of requests and is not paid."""
     if limit is None:
         items = build_items(rate, benefit, check, **options)
         found, price = solve_items(items.with_terms(items.terms)).interval, 0.0

@@ -1,13 +1,15 @@
-"""The excess of net income at an interval u over never refreshing, and whether a longer interval earns more.
+"""What refreshes every u earn beyond never refreshing, and whether a longer interval u would earn more.
+
+z(t) is the decay, Z(u) = ∫₀ᵘ z, and z∞ the limit of z. With the terms G, K, U of ``afresh.money.terms``, the
+net income minus that of never refreshing, E(u), and its slope are
+
+    E(u) = (G·(Z(u)−u·z∞) − K − U·change_probability(u)) / u,    E'(u) = −H(u)/u²,
+    H(u) = G·gain(u) − K − U·turning_term(u),                    gain(u) = Z(u)−u·z(u),
 
     change_probability(u)  1−z(u)           probability that a refresh finds a change and pays the update cost
     turning_term(u)        1−z(u)+u·z'(u)   factor of the update cost in the condition for the best interval
 
-Both are computed without cancellation for the decays of ``afresh.model.decay``. With the terms G, K, U of
-``afresh.money.terms``, the excess E(u) and its slope are
-
-    E(u) = (G·(Z(u)−u·z∞) − K − U·change_probability(u)) / u,    E'(u) = −H(u)/u²,
-    H(u) = G·gain(u) − K − U·turning_term(u),                    gain(u) = Z(u)−u·z(u).
+The last two are computed without cancellation for the decays of ``afresh.model.decay``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ SMOOTH_DECAYS = (Exponential, Linear, Weibull, Lomax)
 
 
 def change_probability(decay: Decay, u: Float64s) -> Float64s:
-    """Return 1−z(u), with full relative precision for ``SMOOTH_DECAYS``.
+    """Return 1−z(u), the probability that an item changed in the time u, in all digits for ``SMOOTH_DECAYS``.
 
     >>> change_probability(Exponential(1.0), np.array(1e-20))
     array(1.e-20)
@@ -50,7 +52,7 @@ def change_probability(decay: Decay, u: Float64s) -> Float64s:
 
 
 def turning_term(decay: Decay, u: Float64s) -> Float64s:
-    """Return 1−z(u)+u·z'(u) of a decay of ``SMOOTH_DECAYS``.
+    """Return 1−z(u)+u·z'(u) for a decay z in ``SMOOTH_DECAYS``: the factor of the update cost in H(u).
 
     >>> turning_term(Exponential(1.0), np.array([1.0])).round(4)
     array([0.2642])
@@ -75,7 +77,7 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
 
 
 def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return E(u), net income minus that of never refreshing, per time; at u = 0 and u = ∞ its limits.
+    """Return the net income per time of refreshes every u (0 to ∞), minus that of never refreshing.
 
     >>> one, none = np.array(1.0), np.array(0.0)
     >>> excess_income(Exponential(0.163), IncomeTerms(one, none, one, none), np.array([2.0, np.inf])).round(2)
@@ -88,13 +90,15 @@ def excess_income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 
 def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return (K + U·(1−z(u)))/u, the cost of refreshing per time; at u = 0 it is ∞, or U·hazard if K = 0.
+    """Return (K + U·(1−z(u)))/u, the cost per time of refreshes every u.
+    K is the cost of a refresh, U its additional cost if it finds a change, 1−z(u) the probability of that. At
+    u = 0 the result is infinite, or U times the change rate if K = 0.
 
     >>> one, tenth = np.array(1.0), np.array(0.1)
     >>> spend_rate(Linear(0.1), IncomeTerms(one, one, tenth, one), np.array([0.0, 4.0, np.inf]))
     array([  inf, 0.125, 0.   ])
     """
-    # As u → 0 each change is found at once, and (1−z(u))/u tends to the hazard.
+    # As u → 0 each change is found at once, and (1−z(u))/u tends to the hazard, the rate of changes.
     time = np.where(u > 0, u, _AT_ONCE)
     with np.errstate(over="ignore"):
         updates = np.where(terms.update > 0, terms.update, 0.0) * change_probability(decay, time) / time
@@ -103,7 +107,7 @@ def spend_rate(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 
 def income_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """Return the net income per time of each item at its interval."""
+    """Return the net income per time of each item that is refreshed every ``interval``."""
 
     def income(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
         return terms.gain * decay.plateau() - terms.stale + excess_income(decay, terms, u)
@@ -112,14 +116,14 @@ def income_at(items: PricedItems, interval: Float64s) -> Float64s:
 
 
 def spend_at(items: PricedItems, interval: Float64s) -> Float64s:
-    """Return the cost per time of refreshing each item at its interval."""
+    """Return the cost per time of refreshing each item every ``interval``."""
     return by_group(items, interval, spend_rate)
 
 
 def by_group(
     items: PricedItems, u: Float64s, solve: Callable[[Decay, IncomeTerms, Float64s], Float64s]
 ) -> Float64s:
-    """Return what ``solve`` computes from the decay, the terms and the interval of each item."""
+    """Return ``solve(decay, terms, u)`` of each item, called once for each group of items with one decay."""
     values = np.empty_like(u)
     for group in items.groups:
         values[group.rows] = solve(group.decay, items.terms.take(group.rows), u[group.rows])
@@ -132,7 +136,7 @@ def frequency_of(interval: Float64s) -> Float64s:
 
 
 def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
-    """Return owed/gained; if one of them is not above 0, return 0 if gained > owed, else ∞.
+    """Return owed/gained if both are above 0; else 0 if gained > owed, and infinity otherwise.
 
     >>> ratio_of(np.array([1.0, 1.0, -1.0]), np.array([0.0, 2.0, 2.0]))
     array([inf, 0.5, 0. ])
@@ -144,15 +148,19 @@ def ratio_of(owed: Float64s, gained: Float64s) -> Float64s:
 
 
 def cost_to_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return (K + U·turning_term)/(G·gain); if above 1, H(u) < 0 and a longer interval earns more."""
+    """Return what one more refresh costs over what it gains, if the item is refreshed every ``u``.
+
+    The ratio is (K + U·turning_term(u))/(G·gain(u)): G is the income of a fresh copy per unit of time, K the
+    cost of a refresh, U the further cost if the item has changed. Above 1 a longer interval u earns more.
+    """
     owed = terms.check + terms.update * turning_term(decay, u) if terms.update.any() else terms.check
     return ratio_of(owed, terms.gain * decay.gain(u))
 
 
 def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
-    """Return the shortest and the longest interval to search for each of ``items`` items under ``decay``.
-
-    At the shortest hardly any copy has changed; at the longest all that ever will. Both are 1 if none will.
+    """Return a tuple (shortest, longest): the range of intervals to search for each of ``items`` items.
+    After the shortest time hardly any item has changed; after the longest time, all items that ever change
+    have changed. Both are 1 for items that never change.
 
     >>> time_range(Exponential([2.0, 0.0]), 2)
     (array([5.e-13, 1.e+00]), array([20.,  1.]))
@@ -170,13 +178,13 @@ def time_range(decay: Decay, items: int) -> tuple[Float64s, Float64s]:
 
 
 def weibull_power(decay: Weibull, u: Float64s) -> Float64s:
-    """Return (λu)^k."""
+    """Return (λu)^k, with the rate λ and the shape k of the decay, so that z(u) = e^{−(λu)^k}."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(multiply_by_rate(u, decay.rate) ** decay.shape)
 
 
 def _lomax_power(decay: Lomax, u: Float64s) -> Float64s:
-    """Return a·ln(1+u/b)."""
+    """Return a·ln(1+u/b), with the shape a and the scale b of the decay, so that z(u) = (1+u/b)^{−a}."""
     scale = decay.scale
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # An infinite scale means no change ever, even if the interval is infinite too.

@@ -1,32 +1,33 @@
-"""The best interval under each decay function: by a formula, piece by piece, or by search.
+"""Find the best interval u between refreshes for each decay z(t): by a formula, piece by piece, or by search.
 
-With the terms G, K, U of ``afresh.money.terms``, the excess of net income over never refreshing is
+With the terms G (gain), K (cost of a refresh), U (its additional cost if it finds a change) of
+``afresh.money.terms``, the excess of net income over never refreshing is
 
     E(u) = (G·Z(u) − K − U·(1−z(u))) / u,    Z(u) = ∫₀ᵘ z    (Razniewski 2016, §5 and §7).
 
-Exponential. U(1−z)/u = λU·F, so an update cost only lowers the gain to G−λU. E'(u) = 0 is then g(λu) =
-λK/(G−λU) with g(r) = 1−(1+r)e^{−r}. Hence u* = Φ(y)/λ with y = λK/(G−λU) and Φ the inverse of g. This is
-branch −1 of Lambert's W in Eq. 11 of Razniewski 2016; branch 0 is u = 0. At the optimum E = (G−λU)·e^{−λu*}.
+Exponential decay of rate λ. An update cost only lowers the gain to G−λU. E'(u) = 0 is then g(λu) = λK/(G−λU)
+with g(r) = 1−(1+r)e^{−r}. So the best interval is u* = Φ(y)/λ with y = λK/(G−λU) and Φ the inverse of g. This
+is branch −1 of Lambert's W in Eq. 11 of Razniewski 2016; branch 0 is u = 0. There E = (G−λU)·e^{−λu*}.
 
-Linear. u* = √(2K/(λG)) and E = G(1−λu*) − λU. The update cost changes the income, but not the interval.
+Linear decay. u* = √(2K/(λG)) and E = G(1−λu*) − λU. The update cost changes the income, not the interval.
 
-Geometric, z = q^⌊t/s⌋ with q = 1−p and steps of length s. Between two steps E is monotone in u, so the
-supremum is reached just before the end u = js of a step: E = (a − b·q^j)/(js) with a = Gs/p−K−U and
-b = Gs/p−U/q. As a function of a real j this is the exponential case, with the maximum at
-j = Φ((b−a)/b)/(−ln q). The best whole number j is one of its two neighbours, or 1.
+Geometric decay, z = q^⌊t/s⌋ with q = 1−p and steps of length s. Within a step E is monotone in u, so it is
+highest just before the end u = js of a step: E = (a − b·q^j)/(js) with a = Gs/p−K−U and b = Gs/p−U/q. For a
+real number j this is the exponential case, with the maximum at j = Φ((b−a)/b)/(−ln q). The best whole number
+j is one of its two neighbours, or 1.
 
-Empirical. On a piece where z(u) = α − m·u
+Empirical decay. On a piece where z(u) = α − m·u
 
     E(u) = a/u + G·(α−z∞) − U·m − G·m·u/2,    a = G·ζ − K − U·(1−α),    ζ = Z(u)−α·u+m·u²/2 (constant)
 
-so its highest point there is u = √(−2a/(G·m)), limited to the piece. On a step (m = 0) it is the end if a <
-0. At a jump of z, net income has its supremum just before the jump, because a refresh there rarely finds a
-change and so rarely pays the update cost. So the end of a piece is evaluated with z from the left.
+so E is highest at u = √(−2a/(G·m)), limited to the piece. If m = 0, it is highest at the end if a < 0. Where
+z jumps down, E is highest just before the jump, because a refresh there finds a change less often and pays
+the update cost less often. So the end of a piece is evaluated with z from the left.
 
 Other decays are solved by search: Weibull and Lomax by the root of H of ``afresh.money.excess_income`` (E
-rises while H < 0), any other decay by its highest income. How often H changes its sign follows from
+rises while H < 0), any other decay by a search for the highest E. How often H changes its sign follows from
 
-    H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z the hazard.
+    H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z, the hazard.
 
 - U = 0: H' ≥ 0 for every z that never rises, so that there is at most one optimum for any decay.
 - Lomax, η = a/(b+t): H' has the sign of G − U(a+1)/(b+u), which rises with u. H may fall at first and then
@@ -53,8 +54,7 @@ from afresh.values.arrays import Bools, Float64s
 
 
 def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under z = e^{−λt}: u* = Φ(λK/(G−λU))/λ.
-
+    """Return the best interval for z = e^{−λt}: Φ(λK/(G−λU))/λ, with G, K and U of ``IncomeTerms``.
     Razniewski 2016, Example 4, 25-year-olds: every 3.38 years, for a net income of 0.21.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
@@ -73,9 +73,8 @@ def exponential_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under z = max(1−λt, 0): u* = √(2K/(λG)).
-
-    The threshold solves G = √(2λKG) + λU, the point where E(u*) = 0. Razniewski 2016, §2, Dr. Smith:
+    """Return the best interval for z = max(1−λt, 0): √(2K/(λG)), with G and K of ``IncomeTerms``.
+    The threshold is the gain G that solves G = √(2λKG) + λU. Razniewski 2016, §2, Dr. Smith's address:
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = linear_optimum(np.array([0.1]), IncomeTerms(one, none, one, none))
@@ -95,9 +94,9 @@ def linear_optimum(rate: Float64s, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under z = (1−p)^⌊t/s⌋: a whole number of steps or, if U > 0, just less.
-
-    The threshold is the least of (K + U(1−q^{j−1}))·p/(s(1−q^j)) over j. It is reached at j = 1 or ∞.
+    """Return the best interval for z = (1−p)^⌊t/s⌋: whole steps of length s or, with update costs, just less.
+    The threshold is the least (K + U(1−q^{j−1}))·p/(s(1−q^j)) over whole numbers j of steps, with q = 1−p and
+    K, U of ``IncomeTerms``. It is reached at j = 1 or ∞.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> best = geometric_optimum(np.array([0.1]), one, IncomeTerms(one, none, one, none))
@@ -118,7 +117,8 @@ def geometric_optimum(probability: Float64s, step: Float64s, terms: IncomeTerms)
 
 
 def _steps_below(probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
-    """Return the whole number of steps at or below the real optimum Φ((b−a)/b)/(−ln q), at least 1."""
+    """Return the whole number of steps at or below the best real number of steps, at least 1."""
+    # The best real number is Φ((b−a)/b)/(−ln q), with the symbols of the module's docstring.
     certain, never = probability >= 1, probability <= 0
     odds = np.divide(probability, 1 - probability, out=np.zeros_like(probability), where=~certain)
     slope = probability * (terms.check - terms.update * odds)
@@ -130,20 +130,20 @@ def _steps_below(probability: Float64s, step: Float64s, terms: IncomeTerms) -> F
 
 
 def _excess_after(steps: Float64s, probability: Float64s, step: Float64s, terms: IncomeTerms) -> Float64s:
-    """Return E just before the end of ``steps`` steps."""
+    """Return the excess income E of refreshes just before the end of ``steps`` steps."""
     lost = -np.expm1(-_hazard(probability) * (steps - 1))
     earned = terms.gain * step * _right_steps(steps, probability)
     return np.asarray((earned - terms.check - terms.update * lost) / (steps * step))
 
 
 def _right_steps(steps: Float64s, probability: Float64s) -> Float64s:
-    """Return (1−q^j)/p, the expected number of the first j steps in which the copy is correct."""
+    """Return the expected number of steps, of the first ``steps``, in which the copy is correct."""
     lost = -np.expm1(-_hazard(probability) * steps)
     return np.divide(lost, probability, out=np.array(steps), where=probability > 0)
 
 
 def _hazard(probability: Float64s) -> Float64s:
-    """Return −ln q, or 800 if q = 0 (e^{−800} is 0 in double precision)."""
+    """Return −ln(1−p) for a probability p, or 800 if p = 1 (e^{−800} is 0 in double precision)."""
     hazard = np.full_like(probability, -800.0)
     return -np.log1p(-probability, out=hazard, where=probability < 1)
 
@@ -153,7 +153,8 @@ _BLOCK = 1 << 20  # items times pieces that are processed at once
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Pieces with z = level − fall·u from start to end, and ζ (``offset``); the last piece is left out."""
+    """The pieces of an empirical decay: z(u) = level − fall·u from start to end; ``plateau`` is z(∞).
+    ``offset`` is ζ of the module's docstring. The last piece, where z is constant for ever, is left out."""
 
     start: Float64s
     end: Float64s
@@ -172,7 +173,7 @@ class _Pieces:
 
 
 def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under a curve given by points.
+    """Return the best interval for a decay that is given by points.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> certain_until_2 = Empirical([2.0], [0.0])
@@ -197,7 +198,8 @@ def empirical_optimum(decay: Empirical, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Float64s]:
-    """Return u* and E(u*) of each item, the best over all pieces (items are rows, pieces are columns)."""
+    """Return a tuple (best interval, its excess income) of each item, the best over all pieces."""
+    # Items are rows of the arrays, pieces are columns.
     gain, check, update = (x[:, None] for x in (terms.gain, terms.check, terms.update))
     a = gain * pieces.offset - check - update * (1 - pieces.level)
     bend = gain * pieces.fall
@@ -211,9 +213,11 @@ def _best_of_pieces(pieces: _Pieces, terms: IncomeTerms) -> tuple[Float64s, Floa
 
 
 def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
-    """Return the least of (K+U(1−z))/(Z−u·z∞) over u, at the end of a piece or where the slope is 0.
+    """Return the gain up to which no refresh interval pays: the least cost per use over all intervals u.
 
-    On a piece it has the form (p+q·u)/(ζ+b·u−c·u²), whose slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0.
+    The cost per use is (K+U(1−z(u)))/(Z(u)−u·z∞): K is the cost of a refresh, U that of a change found, z the
+    decay, Z its integral and z∞ its limit. The least is at the end of a piece of z or where the slope is 0.
+    On a piece the ratio is (p+q·u)/(ζ+b·u−c·u²), whose slope is 0 where q·c·u² + 2·p·c·u + q·ζ − p·b = 0.
     """
     check, update = terms.check[:, None], terms.update[:, None]
     p, q = check + update * (1 - pieces.level), update * pieces.fall
@@ -242,7 +246,7 @@ _ALL_CHANGED = 745.0  # e^{−745} is the smallest power above 0 in double preci
 
 
 def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under z = e^{−(λt)^k}.
+    """Return the best interval for Weibull decay, z = e^{−(λt)^k} with the rate λ and the shape k.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> weibull_optimum(Weibull(0.457, 1.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -257,7 +261,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
         k = np.where(falls_due, shape, 2.0)
 
         def rises(u: Float64s) -> Float64s:
-            """Return (G·u + U·(k−1))/(U·k·(λu)^k), which is above 1 if H' > 0."""
+            """Return (G·u + U·(k−1))/(U·k·(λu)^k), which is above 1 where H rises."""
             power = np.minimum(u / scale, _ALL_CHANGED) ** k
             return income.ratio_of(terms.gain * u + terms.update * (k - 1), terms.update * k * power)
 
@@ -268,7 +272,7 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the best interval under z = (1+t/b)^{−a}; for a ≤ 1 every gain above 0 pays at some interval.
+    """Return the best interval for Lomax decay, z = (1+t/b)^{−a}; for a ≤ 1 some interval always pays.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> lomax_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -282,10 +286,9 @@ def lomax_optimum(decay: Lomax, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
-    """Return the interval of the highest E under any z, using only its survival and integral.
-
-    The income is accurate to the last digits, the interval to about eight digits unless E is very flat. A
-    scan of the whole axis, with 32 points per decade, finds the highest maximum if E has several.
+    """Return the interval with the highest excess income E for any decay, from its survival and integral.
+    A scan with 32 points for each factor of 10 finds the highest maximum if E has several. The income is
+    accurate to the last digits, the interval to about eight digits unless E is very flat.
 
     >>> one, none = np.array([1.0]), np.array([0.0])
     >>> any_optimum(Lomax(2.0, 10.0), IncomeTerms(one, none, one, none)).interval.round(2)
@@ -293,7 +296,7 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     """
     shape = terms.gain.shape
     first, high = income.time_range(decay, terms.gain.size)
-    # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
+    # An interval below K/G cannot pay: a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(first), where=terms.gain > 0)
     low = np.clip(least, first, high)
     changing = np.broadcast_to(decay.plateau() < 1, shape)
@@ -320,10 +323,9 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
 def _crossing(
     decay: Weibull | Lomax, terms: IncomeTerms, low: Float64s, high: Float64s, changing: Bools
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Return u*, E(u*), F(u*) at the upward root of H between ``low`` and ``high``; E is 0 if there is none.
-
-    At the root E = G·z − U·(−z'), which is accurate where E = (G·Z − K − …)/u loses digits.
-    """
+    """Return a tuple (interval, excess income, freshness) at the root of H between ``low`` and ``high``.
+    H is explained in ``excess_income``. The excess is 0 if H does not rise through 0. At the root it is
+    G·z − U·(−z'), which is accurate where its definition (G·Z − K − …)/u loses digits."""
     worth = (terms.gain > 0) & changing
     # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(terms.check, terms.gain, out=np.zeros_like(low), where=worth)
@@ -337,7 +339,7 @@ def _crossing(
 
 
 def _late_threshold(decay: Decay, terms: IncomeTerms, changing: Bools) -> Float64s:
-    """Return (K+U)/∫z: the gain from which refreshing pays, if it first pays at long intervals (z∞ = 0)."""
+    """Return (K+U)/∫₀^∞ z, the gain from which very long intervals pay, for items with z(∞) = 0."""
     total = np.where(changing, decay.total(), 1.0)
     return np.where(changing, (terms.check + terms.update) / total, np.inf)
 
@@ -345,17 +347,15 @@ def _late_threshold(decay: Decay, terms: IncomeTerms, changing: Bools) -> Float6
 def _weibull_threshold(
     decay: Weibull, terms: IncomeTerms, low: Float64s, high: Float64s, falls_due: Bools
 ) -> Float64s:
-    """Return the least of (K+U(1−z))/Z over u.
-
-    Its slope has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z. So for k ≤ 1 the function always
-    falls, and its limit is the least value; for k > 1 it has one minimum.
-    """
+    """Return the gain up to which no interval pays: the least (K+U(1−z(u)))/Z(u) over all u.
+    The slope of this ratio has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z, with the hazard η. So
+    for shapes k ≤ 1 the ratio always falls, and its limit is the least; for k > 1 it has one minimum."""
     late = _late_threshold(decay, terms, np.asarray(decay.rate) > 0)
     if not falls_due.any():
         return late
 
     def cheaper_later(u: Float64s) -> Float64s:
-        """Return (K+U(1−z))/(U·η·Z), which is above 1 where (K+U(1−z))/Z falls with u."""
+        """Return (K+U(1−z))/(U·η·Z), which is above 1 where (K+U(1−z))/Z falls as u grows."""
         hazard = np.asarray(decay.shape) * income.weibull_power(decay, u) / u
         paid = terms.check + terms.update * income.change_probability(decay, u)
         return income.ratio_of(paid, terms.update * hazard * decay.integral(u))

@@ -1,17 +1,18 @@
 """Compute one of benefit, interval, rate and cost from the other three (Razniewski 2016, §9).
 
-The interval is ``best_interval``. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
-(``afresh.money.excess_income``), which is linear in the gain G and in the cost K:
+``best_interval`` computes the interval u. The others follow from H(u) = G·gain(u) − K − U·turning(u) = 0
+(``afresh.money.excess_income``), which is linear in the gain G and in the cost K of a refresh:
 
     exponential   G = λK/g(λu) + λU    K = (G−λU)·g(λu)/λ
     linear        G = 2K/(λu²)         K = G·λu²/2           λ = 2K/(G·u²)
 
-The rate of an exponential item solves (G/r − U/u)·g(r) = K/u with r = λu. The left side rises to one peak and
-then falls, so that there are two rates or none. At the slow rate there is little change between two
+For exponential decay the rate λ solves (G/r − U/u)·g(r) = K/u with r = λu. The left side rises to one peak
+and then falls, so that there are two rates or none. At the slow rate there is little change between two
 refreshes; at the fast rate refreshing hardly pays.
 
-Some intervals are not the best for any benefit: under linear decay, all from 1/λ on. Under a decay with steps
-many benefits share one interval. Then the smallest of these benefits is returned, or the largest cost.
+Some intervals are not the best for any benefit: with linear decay, all from 1/λ on. With a decay that has
+steps, many benefits have the same best interval. Then the smallest of these benefits, or the largest of the
+costs, is returned.
 """
 
 from __future__ import annotations
@@ -37,10 +38,9 @@ _VISIBLE = 1e-12  # an excess income below this share of the gain counts as none
 def implied_benefit(
     interval: ArrayLike, rate: ArrayLike, cost: ArrayLike, **options: Unpack[IncomeOptions]
 ) -> Any:
-    """Return the benefit per record and time for which ``interval`` is the best; NaN in arrays if none.
-
+    """Return the benefit per record and time for which ``interval`` is best; NaN in arrays if there is none.
     It is negative if the stale cost alone would make the interval shorter. Razniewski 2016, §9: if 75 crawls
-    a day are best for a page that changes once a day, it is worth 11 350 crawls a day.
+    a day are best for a page that changes once a day, a correct copy earns the cost of 11 350 crawls a day.
 
     >>> round(implied_benefit(1 / 75, 1.0, 1.0))
     11350
@@ -55,7 +55,7 @@ def implied_benefit(
 def implied_cost(
     interval: ArrayLike, rate: ArrayLike, benefit: ArrayLike, **options: Unpack[IncomeOptions]
 ) -> Any:
-    """Return the cost of one refresh for which ``interval`` is the best; NaN in arrays if there is none.
+    """Return the cost of one refresh for which ``interval`` is best; NaN in arrays if there is none.
 
     >>> round(implied_cost(1 / 75, 1.0, 11350.2), 4)
     1.0
@@ -71,9 +71,8 @@ def implied_cost(
 def implied_rates(
     interval: float, benefit: float, cost: float, **options: Unpack[IncomeOptions]
 ) -> tuple[float, ...]:
-    """Return all rates, slowest first, for which ``interval`` is the best: two, one or none.
-
-    Rates at which refreshing would earn less than 1e−12 of the gain are left out.
+    """Return all rates, slowest first, for which ``interval`` is the best time between refreshes.
+    There are two, one or none. Rates at which refreshing earns less than 1e−12 of the gain are left out.
 
     >>> [round(rate, 4) for rate in implied_rates(3.38, 1.0, 1.0)]
     [0.4569, 0.614]
@@ -114,7 +113,7 @@ def implied_rates(
 
 
 def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
-    """Return the smallest gain for which u is the best interval; NaN if there is none."""
+    """Return the smallest gain (``IncomeTerms.gain``) for which u is the best interval; NaN if none."""
     if isinstance(decay, SMOOTH_DECAYS):
         marginal = decay.gain(u)
         needed = terms.check + terms.update * turning_term(decay, u)
@@ -125,7 +124,7 @@ def _smallest_gain(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
     def interval_at(gain: Float64s) -> Float64s:
         return find_optimum(decay, IncomeTerms(gain, terms.stale, terms.check, terms.update)).interval
 
-    # A larger gain never makes the interval longer, because E contains gain·F(u), and F falls with u.
+    # A larger gain never makes the interval longer: the income contains gain·F(u), and F falls as u grows.
     low, high = terms.check / u * 1e-100, terms.check / u * 1e100
     _, gain = _boundary(lambda x: interval_at(x) <= u * (1 + 1e-9), low, high)
     return np.where(np.abs(interval_at(gain) - u) <= 1e-6 * u, gain, np.nan)
@@ -148,11 +147,9 @@ def _largest_check(decay: Decay, terms: IncomeTerms, u: Float64s) -> Float64s:
 
 
 def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
-    """Return whether u, with H(u) = 0, is the best interval, and not a minimum or an interval that loses.
-
-    With a hazard that never rises, H has one root, which is the best interval (``interval_optima``).
-    Otherwise it is a root at which refreshing earns something.
-    """
+    """Return whether u, a root of H, is the best interval and not a minimum or an interval that loses money.
+    If the hazard of the decay never rises, H has one root, which is the best interval (``interval_optima``).
+    Otherwise the best interval is the root at which refreshing earns something."""
     if isinstance(decay, Exponential | Lomax):
         return np.asarray(terms.gain > 0)
     earns = excess_income(decay, terms, u) > 1e-14 * terms.gain
@@ -160,14 +157,14 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Return the last double from ``low`` to ``high`` for which ``holds`` is false, and the next double."""
+    """Return two adjacent doubles in [low, high]: ``holds`` is false for the first, true for the second."""
     middle, one = np.sqrt(low) * np.sqrt(high), np.ones_like(low)
     found = solve_decreasing(lambda x: np.where(holds(x), 0.5, 2.0), one, middle, low=low, high=high)
     return found.low, found.high
 
 
 def _answer(items: PricedItems, values: Float64s, name: str) -> Any:
-    """Return an array in the shape of the input, or one number; raise ``InfeasibleError`` if it is NaN."""
+    """Return the values in the shape of the input; for one number raise ``InfeasibleError`` if it is NaN."""
     if items.shape:
         return items.in_input_shape(values)
     if np.isnan(values[0]):

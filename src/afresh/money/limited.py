@@ -1,13 +1,13 @@
-"""The best intervals within a limit of money or of refreshes per time.
+"""Find the best intervals u between refreshes within a limit of money or of refreshes per time.
 
-A limit has a price, with which the best intervals are those of items that cost more to refresh (the
-multiplier: Cho & Garcia-Molina 2000, §5; net income: Razniewski 2016, §5; symbols: ``afresh.money.terms``):
+The best intervals within a limit are those without a limit if refreshes cost more (the multiplier: Cho &
+Garcia-Molina 2000, §5; net income: Razniewski 2016, §5; symbols: ``afresh.money.terms``):
 
     money      Σ (K/u + U(1−z(u))/u) ≤ M    K and U are multiplied by μ ≥ 1: a unit of money must earn μ
     refreshes  Σ 1/u ≤ N                    each refresh costs K+μ', where one more refresh would earn μ' ≥ 0
 
-Exponential items then have u = Φ(y)/λ with y = μKλ/(G−μλU) or y = (K+μ')λ/(G−λU). If the sum jumps at the
-price, because several items become futile together, frequencies are interpolated between the two sides.
+With exponential decay u = Φ(y)/λ, with y = μKλ/(G−μλU) or y = (K+μ')λ/(G−λU). If the sum jumps over the
+limit, because several items become futile at one price, the frequencies before and after it are interpolated.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats
 from afresh.values.errors import InputError
 
-_NEXT_TO_NOTHING = 1e-200  # replaces a limit of 0, whose price is that of the first refresh
+_NEXT_TO_NOTHING = 1e-200  # replaces a limit of 0, so that ``price`` is what the first refresh would earn
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedPlan:
-    """The best plan within a limit.
+    """The plan with the highest net income within a limit of money or refreshes per time.
 
-    ``price`` is the net income that one more unit of the limit would earn (μ−1 or μ' above); it is 0 if the
-    limit does not bind. ``spend`` and ``refreshes`` are sums over all items, per time.
-    """
+    ``interval`` is the time between refreshes of each item. ``price`` is the net income that one more unit of
+    money, or one more refresh per time, would earn; it is 0 if the plan stays below the limit. ``spend`` and
+    ``refreshes`` are sums over all items, per time."""
 
     interval: Floats
     frequency: Floats
@@ -49,7 +49,7 @@ class LimitedPlan:
 def with_money(
     rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, money: float, **options: Unpack[IncomeOptions]
 ) -> LimitedPlan:
-    """Return the intervals of the highest net income that cost at most ``money`` per time.
+    """Return the plan with the highest net income whose refreshes cost at most ``money`` per time.
 
     >>> plan = with_money([0.457, 0.098], 1.0, 1.0, money=0.3)
     >>> round(plan.spend, 9), plan.frequency.round(3), round(plan.price, 3)
@@ -67,9 +67,8 @@ def with_money(
 def with_refreshes(
     rate: ArrayLike, benefit: ArrayLike, cost: ArrayLike, refreshes: float, **options: Unpack[IncomeOptions]
 ) -> LimitedPlan:
-    """Return the intervals of the highest net income with at most ``refreshes`` per time in all.
-
-    Razniewski 2016, §2: with three refreshes in ten years, two for Dr. Smith and one for Dr. Jones earn 12.
+    """Return the plan with the highest net income that has at most ``refreshes`` per time, for all items.
+    Razniewski 2016, §2: of three refreshes in ten years, two for Dr. Smith and one for Dr. Jones earn 12.
 
     >>> plan = with_refreshes([1 / 10, 1 / 20], 1.0, 1.0, refreshes=0.3, decay="linear")
     >>> plan.interval.round(2), round(10 * float(plan.net_income.sum()), 2)
@@ -90,7 +89,9 @@ def _limited(
     dearer: Callable[[float], IncomeTerms],
     amount: Callable[[Float64s], Float64s],
 ) -> LimitedPlan:
-    """Return the unlimited optimum if it is within the limit, else the one whose ``amount`` is the limit."""
+    """Return the plan without a limit if it keeps the limit, else the best plan that reaches the limit.
+    ``amount`` computes from the intervals what each item takes of the limit; ``dearer`` adds a price to the
+    costs. ``name`` names the limit in error messages."""
     if not 0 <= limit < np.inf:
         raise InputError(f"{name} is {limit}: must be a number of 0 or more, and finite")
     free = _intervals(items, items.terms)

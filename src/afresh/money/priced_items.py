@@ -1,9 +1,8 @@
-"""The arguments of all functions on money, checked once and turned into the terms of the formulas.
+"""Check the arguments that all functions of ``afresh.money`` have, and convert them to ``IncomeTerms``.
 
-All functions of this layer have the arguments ``rate``, ``benefit`` and ``cost`` and the options of
-``IncomeOptions``; scalars and arrays broadcast against each other. Benefit, stale cost and update cost are
-per record. ``cost`` is that of one refresh of one record. A refresh of ``size`` n records together costs
-``cost`` times 1, √n, n, or the value of a function of n.
+These are ``rate``, ``benefit``, ``cost`` and the options of ``IncomeOptions``; numbers and arrays broadcast
+against each other. Benefit, stale cost and update cost are per record. ``cost`` is the cost of refreshing one
+record. A refresh of n records together (``size``) costs ``cost`` times 1, √n, n or a function of n.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ COSTS_OF_SIZE: dict[str, Callable[[Float64s], Float64s]] = {
     "sqrt": np.sqrt,
     "linear": np.array,
 }
-"""The cost of a refresh of n records, divided by that of a single record."""
+"""The cost of refreshing n records together, divided by the cost of refreshing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecayGroup:
-    """The rows of items with the same kind of decay function, and that function with their parameters."""
+    """The positions (``rows``) of items with the same kind of decay function, and their decay function."""
 
     rows: Rows
     decay: Decay
 
 
 class IncomeOptions(TypedDict, total=False):
-    """The options of items: everything except rate, benefit and cost."""
+    """The arguments that describe items in addition to rate, benefit and cost; see ``best_interval``."""
 
     update_cost: ArrayLike
     stale_cost: ArrayLike
@@ -54,7 +53,8 @@ class IncomeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class PricedItems:
-    """Checked columns, flat and of equal length; ``shape`` is the broadcast shape of the arguments."""
+    """The checked arguments as flat arrays of equal length.
+    ``shape`` is the broadcast shape of the arguments, ``storage`` the type of floating-point results."""
 
     groups: list[DecayGroup]
     rate: Float64s
@@ -66,7 +66,7 @@ class PricedItems:
     storage: npt.DTypeLike
 
     def in_input_shape(self, values: Float64s) -> Floats:
-        """Return ``values`` of the items in the shape and floating-point type of the arguments."""
+        """Return ``values``, one per item, in the shape and floating-point type of the arguments."""
         # Numbers beyond the range of float32 become infinity, as they should.
         with np.errstate(over="ignore", under="ignore"):
             return values.reshape(self.shape).astype(self.storage, copy=False)
@@ -88,7 +88,8 @@ def build_items(
     cost_of_size: CostOfSize = "constant",
     along: tuple[str, ArrayLike] = ("interval", 0),
 ) -> PricedItems:
-    """Return the items, with arguments broadcast against each other and against ``along`` (a name, a column).
+    """Return the items described by the arguments, which broadcast against each other.
+    ``along`` is a tuple (name, array) of one more argument of the caller, which takes part in broadcasting.
 
     >>> build_items([0.1, 0.2], 1, 1, stale_cost=1, size=4, cost_of_size="sqrt").terms.check
     array([2., 2.])
@@ -114,7 +115,7 @@ def build_items(
 
 
 def size_factor(size: Float64s, cost_of_size: CostOfSize) -> Float64s:
-    """Return C(n)/C(1), the factor of the cost of one refresh for n records.
+    """Return the cost of refreshing n = ``size`` records together, divided by the cost of refreshing one.
 
     >>> size_factor(np.array([1.0, 1024.0]), "sqrt")
     array([ 1., 32.])
@@ -157,7 +158,7 @@ def _broadcast_columns(
 
 
 def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
-    """Group the items by decay; a ``Decay`` object has its own parameters, and ``rate`` is then not used.
+    """Return the items grouped by decay function; ``rate`` is not used if ``decay`` is a ``Decay`` object.
 
     >>> groups = decay_groups(["linear", "exponential", "linear"], np.array([1.0, 2.0, 3.0]))
     >>> [(group.rows.tolist(), type(group.decay).__name__) for group in groups]
@@ -179,7 +180,7 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
 
 
 def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
-    """Return the items of one decay in groups that fit into the processor's cache."""
+    """Return the items of one decay function in groups that fit into the processor's cache."""
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]
     return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]

@@ -1,20 +1,20 @@
 """Bulks: records of different rates, decays and benefits that are refreshed together (Razniewski 2016, §6).
 
-Refreshed at intervals u, a bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u, with the
-symbols of ``afresh.money.terms``. Its excess over never refreshing, E(u), rises as long as
-H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0 (``afresh.money.excess_income``).
+If it is refreshed every u, a bulk earns NI(u) = Σ_i [G_i·F_i(u) − S_i − U_i·(1−z_i(u))/u] − K/u per time,
+with the symbols of ``afresh.money.terms`` for each record i. E(u) is this minus the income of never
+refreshing. E rises where H(u) = Σ G_i·gain_i(u) − K − Σ U_i·turning_i(u) is below 0
+(``afresh.money.excess_income``).
 
-H starts at −K, and E has a local maximum where H crosses 0 upwards. How many maxima are there?
+H starts at −K, and E has a local maximum where H crosses 0 upwards. The number of maxima depends:
 
 - Without update costs there is at most one: H' = −u·Σ G_i·z_i' ≥ 0, because decays never rise.
-- Exponential records have H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of
-  exponentials, H' changes its sign at most as often as G_i − λ_i·U_i does with the records in order of λ_i.
-  If all records have the same benefit and costs, that is once. It is from − to +, because for large u the
-  slowest record dominates. So H may fall at first, then rises, and crosses 0 at most once: there is at most
-  one maximum.
-- In general (if update costs differ, or a Weibull shape is above 1) there may be several. So the whole axis
-is
-  scanned, and the highest maximum is refined.
+- Records with exponential decay have H' = u·Σ λ_i·(G_i − λ_i·U_i)·e^{−λ_i·u}. By Descartes' rule for sums of
+  exponentials, H' changes its sign at most as often as G_i − λ_i·U_i does if the records are sorted by λ_i.
+  If all records have the same benefit and costs, that is once, from − to +, because for large u the slowest
+  record dominates. So H may fall at first, then rises, and crosses 0 at most once: there is at most one
+  maximum.
+- In general (if update costs differ, or a Weibull shape is above 1) there may be several maxima. So all
+  intervals are scanned, and the highest maximum is refined.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ Members = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class RecordBulks:
-    """Records (``items``), the bulk number of each (``member``), the cost of a bulk's refresh (``check``)."""
+    """The records (``items``), the number of each record's bulk (``member``), and the cost of one refresh of
+    each bulk (``check``)."""
 
     items: PricedItems
     member: Members
     check: Float64s
 
     def sums(self, values: Float64s) -> Float64s:
+        """Return the sum of ``values`` (one per record) over each bulk."""
         return np.asarray(np.bincount(self.member, values, self.check.size), dtype=np.float64)
 
     def surplus(self, u: Float64s, gain: Float64s) -> Float64s:
-        """Return Σ gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) − K, what one refresh of each bulk earns up to time u."""
+        """Return Σ [gain·∫₀ᵘ(z−z∞) − U·(1−z(u))] − K, what one refresh of each bulk earns in the time u."""
         values, times, update = np.empty_like(gain), u[self.member], self.items.terms.update
         for group in self.items.groups:
             rows = group.rows
@@ -56,14 +58,19 @@ class RecordBulks:
         return self.sums(values) - self.check
 
     def excess(self, u: Float64s) -> Float64s:
+        """Return the income per time of each bulk that is refreshed every u, minus that without refreshes."""
         return self.surplus(u, self.items.terms.gain) / u
 
     def higher(self, one: Float64s, other: Float64s) -> Float64s:
-        """Return, for each bulk, the one of two intervals that earns more."""
+        """Return, for each bulk, whichever of two refresh intervals earns more."""
         return np.where(self.excess(one) > self.excess(other), one, other)
 
     def cost_to_gain(self, u: Float64s) -> Float64s:
-        """Return (K + Σ U·turning)/(Σ G·gain) at u; it is above 1 if H(u) = −u²·E'(u) < 0."""
+        """Return what one more refresh costs over what it gains, for each bulk refreshed every ``u``.
+
+        The ratio is (K + Σ U·turning(u))/(Σ G·gain(u)), summed over the records of the bulk, with K, U and G
+        the costs and the gain of ``IncomeTerms``. Above 1 a longer interval u earns more.
+        """
         terms = self.items.terms
         gained, owed = self._sum_over_records(lambda decay, t: decay.gain(t), u, terms.gain), self.check
         if terms.update.any():
@@ -71,7 +78,8 @@ class RecordBulks:
         return ratio_of(owed, gained)
 
     def crosses_once(self, gain: Float64s) -> bool:
-        """Return whether H with these gains is known to cross 0 at most once, and upwards, in every bulk."""
+        """Return whether the income with these gains is known to have at most one maximum in every bulk.
+        That is so if H crosses 0 at most once, and upwards; see the module's docstring."""
         update, groups = self.items.terms.update, self.items.groups
         if not update.any():
             return all(isinstance(group.decay, SMOOTH_DECAYS) for group in groups)
@@ -83,7 +91,8 @@ class RecordBulks:
         return not bool((worth[1:] & ~worth[:-1] & (bulk[1:] == bulk[:-1])).any())
 
     def span(self) -> tuple[Float64s, Float64s]:
-        """Return the intervals to search in each bulk: from its fastest record's to its slowest record's."""
+        """Return a tuple (shortest, longest): the range of intervals to search for each bulk.
+        It covers the ranges of all records of the bulk."""
         first, last = np.ones((2, self.member.size))
         for group in self.items.groups:
             first[group.rows], last[group.rows] = time_range(group.decay, group.rows.size)
@@ -103,10 +112,9 @@ class RecordBulks:
 
 @dataclass(frozen=True, slots=True)
 class BulkOptimum:
-    """The best interval of each bulk (infinite where futile) and its excess over never refreshing.
-
-    Refreshing starts to pay if all benefits of the bulk are multiplied by ``factor``.
-    """
+    """The best time between refreshes of each bulk (infinite if futile), and its excess income.
+    ``excess`` is the income per time minus that of never refreshing. Refreshing starts to pay if all benefits
+    of the bulk are multiplied by ``factor``."""
 
     interval: Float64s
     excess: Float64s
@@ -114,7 +122,7 @@ class BulkOptimum:
 
 
 def bulk_members(labels: Iterable[Hashable]) -> Members:
-    """Return the number, from 0, of each record's bulk; a record labelled None or "" is a bulk of its own.
+    """Return the number of each record's bulk, from 0; a record with the label None or "" is its own bulk.
 
     >>> bulk_members(["a", "", "b", "a", ""])
     array([0, 1, 2, 0, 3])
@@ -127,7 +135,7 @@ def bulk_members(labels: Iterable[Hashable]) -> Members:
 def build_bulks(
     items: PricedItems, labels: Iterable[Hashable], cost_of_size: CostOfSize = "constant"
 ) -> RecordBulks:
-    """Group the items by label; raise ``InputError`` if the records of a bulk differ in ``cost``."""
+    """Return bulks of the items with equal labels; raise ``InputError`` if ``cost`` differs within a bulk."""
     member = bulk_members(labels)
     if member.size != items.rate.size:
         raise InputError(f"lengths differ: rate {items.rate.size}, bulk {member.size}")
@@ -145,7 +153,7 @@ def build_bulks(
 
 
 def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
-    """Return the best interval of each bulk.
+    """Return the best time between refreshes of each bulk.
 
     >>> from afresh.money.priced_items import build_items
     >>> pages = build_items([0.1, 0.1, 0.5], 1.0, 1.0)
@@ -156,7 +164,7 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
         return BulkOptimum(*np.empty((3, 0)))
     first, last = bulks.span()
     gain = bulks.sums(bulks.items.terms.gain)
-    # A refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
+    # An interval below K/G cannot pay: a refresh must earn its cost, G·Z(u) > K, and Z(u) ≤ u.
     least = np.divide(bulks.check, gain, out=np.zeros_like(gain), where=gain > 0)
     low = np.clip(least, first, last)
     cheapest, factor = _break_even(bulks, first, last)
@@ -176,7 +184,7 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
 
 
 def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
-    """Return the moments just before the steps of z on either side of u."""
+    """Return the moments just before the steps of the decay on either side of u; none if it has no steps."""
     if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
         step = float(np.max(decay.step))
         count = np.maximum(np.floor(u / step), 1.0)
@@ -189,7 +197,7 @@ def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
 
 
 def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Float64s:
-    """Return gain·∫₀ᵘ(z−z∞) − U·(1−z(u)) of each record."""
+    """Return gain·∫₀ᵘ(z−z∞) − update·(1−z(u)), what a refresh of each record earns in the time u."""
     lost = change_probability(decay, u)
     if isinstance(decay, Exponential):  # both terms are multiples of 1−z, which saves an evaluation
         rate = np.asarray(decay.rate, dtype=np.float64)
@@ -199,10 +207,9 @@ def _surplus(decay: Decay, u: Float64s, gain: Float64s, update: Float64s) -> Flo
 
 
 def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Float64s, Float64s]:
-    """Return the u at which (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) is least, and this least value, at least 0.
-
-    Z is ∫₀ᵘ(z−z∞), B the benefit of each of n records; the value is the factor of benefits that breaks even.
-    """
+    """Return a tuple (interval, factor): with all benefits multiplied by ``factor`` a bulk breaks even.
+    This factor, (K + ΣU(1−z) − ΣS·Z)/(ΣnB·Z) with Z = ∫₀ᵘ(z−z∞), is least at u = ``interval``; B is the
+    benefit of each of n records. It is 0 if the stale cost alone pays for the refreshes."""
     stale, benefit = bulks.items.terms.stale, bulks.items.benefit * bulks.items.size
 
     def cheapness(u: Float64s) -> Float64s:

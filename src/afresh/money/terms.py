@@ -1,14 +1,16 @@
-"""The input and the result of a search for the best interval, and the verdict that follows.
+"""The input and the result of a search for the best interval between refreshes, and the verdict that follows.
 
-For n records refreshed together at the cost C(n), with benefit B, stale cost O, update cost C_U per record,
+A correct copy earns the benefit B per time and record, a wrong copy costs O. A refresh of n records together
+costs C(n), and C_U more for each record that has changed. If they are refreshed every u, the net income per
+time is
 
     NI(u) = G·F(u) − S − K/u − U·(1−z(u))/u,    G = n(B+O),  S = nO,  K = C(n),  U = n·C_U
 
-is the net income per time of refreshing at intervals u (Razniewski 2016, Eqs. 6, 12, 13 and 15, where 15 must
-have 1−z(u) instead of z(u)). z(t) is the probability that a copy is still correct t after its refresh, z∞ its
-limit, and F(u) its mean up to u, the freshness. Refreshing is futile if no interval earns more than never
-refreshing, that is, if one refresh cannot earn its own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0
-(§5 "Futile Entities", extended to stale costs, update costs and z∞ > 0).
+(Razniewski 2016, Eqs. 6, 12, 13 and 15, where 15 must have 1−z(u) instead of z(u)). z(t) is the probability
+that a copy is still correct t after its refresh, z∞ its limit, and F(u) its mean from 0 to u, the freshness.
+Refreshing is futile if no interval earns more than never refreshing, that is, if one refresh cannot earn its
+own cost: sup_u [ (B+O)·∫₀ᵘ(z−z∞) − C − C_U·(1−z(u)) ] ≤ 0 (§5 "Futile Entities", extended to stale costs,
+update costs and z∞ > 0).
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ from afresh.values.arrays import Bools, Float64s
 
 @dataclass(frozen=True, slots=True)
 class IncomeTerms:
-    """G, S, K and U of the formula above, one number per item."""
+    """The money terms of each item: the symbols G, S, K and U of this module's docstring.
+
+    ``gain`` G is what a correct copy is worth per time, compared with a wrong one. ``stale`` S is what a
+    wrong copy costs per time. ``check`` K is the cost of a refresh, ``update`` U its additional cost after a
+    change."""
 
     gain: Float64s
     stale: Float64s
@@ -37,15 +43,14 @@ class IncomeTerms:
 
 @dataclass(frozen=True, slots=True)
 class IntervalOptimum:
-    """The best interval of each item.
+    """The best time between refreshes of each item.
 
-    ``interval``  u*, the interval of the highest net income; infinite if none beats never refreshing.
-    ``excess``    NI(u*) minus the income of never refreshing; above 0, or 0 if the interval is infinite.
-    ``freshness`` F(u*), the share of time in which the copy is correct.
-    ``threshold`` the gain G = n(B+O) up to which no interval beats never refreshing.
+    ``interval``  the time between refreshes with the highest net income; infinite if none pays.
+    ``excess``    that net income per time minus the income of never refreshing; 0 if no interval pays.
+    ``freshness`` the share of time in which the copy is correct.
+    ``threshold`` the gain (``IncomeTerms.gain``) up to which no interval pays.
 
-    If NI jumps down at a step of z, its supremum is the limit from the left: ``excess`` is this limit and
-    ``interval`` the last moment before the step.
+    If the income jumps down at a step of the decay function, ``interval`` is the last moment before the step.
     """
 
     interval: Float64s
@@ -57,7 +62,7 @@ class IntervalOptimum:
 def make_optimum(
     interval: Float64s, excess: Float64s, freshness: Float64s, threshold: Float64s, plateau: Float64s | float
 ) -> IntervalOptimum:
-    """Return the optimum; futile items (excess ≤ 0) get an infinite interval and the freshness z(∞).
+    """Return the optimum. Items with an excess ≤ 0 get an infinite interval and the freshness ``plateau``.
 
     >>> one = np.array([1.0])
     >>> make_optimum(one, -one, one, one, 0.25).interval
@@ -73,7 +78,7 @@ def make_optimum(
 
 
 def just_before(time: Float64s) -> Float64s:
-    """Return the last moment before a step at ``time``; it stays before it if divided by the step's width.
+    """Return the last moment before a step at ``time``; divided by the step's length, it is still before it.
 
     >>> bool(just_before(np.array(3.0)) < 3.0), int(np.floor(just_before(np.array(0.3)) / 0.1))
     (True, 2)
@@ -82,7 +87,7 @@ def just_before(time: Float64s) -> Float64s:
 
 
 class RefreshVerdict(IntEnum):
-    """The reason why an item is refreshed or not: the first that applies."""
+    """Why an item is refreshed (PAYS) or not (all others); ``VERDICT_TEXTS`` explains them."""
 
     PAYS = 0
     STATIC = 1
@@ -102,7 +107,8 @@ VERDICT_TEXTS = {
 
 
 def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np.int8]:
-    """Return each item's verdict as a small integer; ``threshold`` is the gain from which refreshing pays.
+    """Return the ``RefreshVerdict`` of each item: the first that applies.
+    ``threshold`` is the gain up to which refreshing does not pay.
 
     >>> gain, threshold = np.array([3.0, 1.0, 0.0, 1.0, 1.0]), np.array([1.0, np.inf, 1.0, 2.0, 0.0])
     >>> [RefreshVerdict(v).name for v in verdicts(gain == 3, gain, threshold)]
@@ -115,7 +121,8 @@ def verdicts(pays: Bools, gain: Float64s, threshold: Float64s) -> npt.NDArray[np
 
 
 def describe_verdict(verdict: RefreshVerdict, break_even: float, ratio: float) -> str:
-    """Return the reason for one item as text, with the benefit above which refreshing pays.
+    """Return the verdict on one item as text, with the benefit above which refreshing pays (``break_even``).
+    ``ratio`` is that benefit divided by the cost.
 
     >>> describe_verdict(RefreshVerdict.PAYS, 0.457, 0.457)
     'pays: one refresh earns more than it costs; pays above a benefit of 0.457, 0.457 times the cost'

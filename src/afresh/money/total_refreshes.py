@@ -1,4 +1,4 @@
-"""The total number of refreshes per time that earns the most (Razniewski 2016, §2)."""
+"""Compute the total number of refreshes per time that earns the most (Razniewski 2016, §2)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def best_total_refreshes(
     count: ArrayLike = 1,
     **options: Unpack[IncomeOptions],
 ) -> float:
-    """Return Σ count/u*, the refreshes per time of all items if each is refreshed at its best interval u*.
-
-    Razniewski 2016, §2: 3.8 refreshes in ten years for the addresses of Dr. Smith and Dr. Jones.
+    """Return the refreshes per time of all items together if each is refreshed at its best interval.
+    ``count`` is the number of items of each kind. Razniewski 2016, §2: 3.8 refreshes in ten years for the
+    addresses of Dr. Smith and Dr. Jones.
 
     >>> round(10 * best_total_refreshes([1 / 10, 1 / 20], 1.0, 1.0, decay="linear"), 1)
     3.8

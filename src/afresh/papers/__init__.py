@@ -1,1 +1,1 @@
-"""Tables and figures of papers, recomputed and compared with the printed ones."""
+"""The tables and figures of four papers, recomputed and compared with the printed ones."""

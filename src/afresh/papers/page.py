@@ -1,4 +1,4 @@
-"""Renders reports as one HTML page (template ``page.html``), with figures as SVG in the page's colours.
+"""Render reports as one HTML page (template ``page.html``), with figures as SVG in the page's colours.
 
 The page has no script, loads no other file, and is readable on light and dark screens and on paper.
 """
@@ -22,7 +22,7 @@ _NAME = re.compile(r"(\bid=\"|xlink:href=\"#|url\(#)")
 
 
 def html_page(reports: Sequence[Report], draw: Callable[[PaperFigure, str], str]) -> str:
-    """Return the whole page; ``draw(figure, prefix)`` returns a figure as an ``<svg>`` element.
+    """Return the HTML page of the reports; ``draw(figure, prefix)`` returns a figure as an ``<svg>`` element.
 
     >>> page = html_page([Report("x", "X, On copies, 1999", (), ())], lambda figure, prefix: "<svg></svg>")
     >>> page.startswith("<!doctype html>"), "X, On copies, 1999" in page
@@ -44,7 +44,7 @@ def _anchor(report: Report, title: str) -> str:
 
 
 def inline_svg(figure: PaperFigure, prefix: str) -> str:
-    """Return the figure as an ``<svg>`` element whose ids begin with ``prefix``, to be unique in the page.
+    """Return the figure as an ``<svg>`` element whose ids begin with ``prefix``, so that they are unique.
 
     >>> from afresh.plots.panels import Panel, Series
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The papers that can be reproduced, by short name. A new paper is one package and one line here."""
+"""The papers that can be reproduced, by short name. A new paper takes one package and one line here."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ ON_RECORDS = ("yang",)  # papers with a figure that needs real records to search
 def reproduce(
     names: Sequence[str] = (), histories: Sequence[ChangeLog] = (), records: Sequence[SearchRecords] = ()
 ) -> tuple[Report, ...]:
-    """Return the reports of the named papers, in this order, or of all papers if none is named.
-
-    Figures that need real changes are made for each of the ``histories``, and figures that need searchable
-    records for each of the ``records``.
+    """Return the reports of the named papers, in the order of ``names``, or of all papers if none is named.
+    Figures that need recorded changes are made for each of the ``histories``, and figures that need
+    searchable records for each of the ``records``.
 
     >>> reproduce(["choo"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,9 +1,9 @@
 """The report on a reproduced paper: sections that compare printed with recomputed numbers, and figures.
 
-A printed number has the precision of its text: ``1.15`` allows half a unit of the second decimal, ``16e3``
-half a thousand, ``1/36`` is exact, and ``< 1`` is a claim. If a paper is known to be wrong, a ``Correction``
-states the right value and the reason. The recomputed number must equal the right value, so a known reason
-does not excuse any other difference.
+A recomputed number may differ from the printed text by its precision: from ``1.15`` by half a unit of the
+second decimal, from ``16e3`` by half a thousand. ``1/36`` is exact, and ``< 1`` only states a bound. If a
+printed number is known to be wrong, a ``Correction`` states the right number and the reason, and the
+recomputed number must agree with the right number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from afresh.plots.panels import Panel
 
 Column = TypeVar("Column")
 
-# A tie, such as 62.5 for a printed 63, must agree in spite of rounding errors.
+# A number exactly between two roundings, such as 62.5 for a printed 63, agrees in spite of rounding errors.
 _SLACK = 1e-9
 
 
 class CheckVerdict(Enum):
-    """The result of comparing a recomputed number with the printed one."""
+    """The result of comparing a recomputed number with the printed one.
+    AGREES: with the printed number. DIFFERS: it agrees with a known correction. UNEXPLAINED: with neither."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -34,7 +35,7 @@ class CheckVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The right value for a number that the paper prints wrong, with its precision, and the reason."""
+    """The right number, as text, where the paper prints a wrong one, and the reason for the difference."""
 
     value: str
     reason: str
@@ -42,7 +43,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A number as the paper prints it, and as afresh recomputes it.
+    """A number as the paper prints it (text), and as afresh recomputes it.
 
     >>> Check("r for freshness 0.8", "0.46", 0.4642).verdict
     <CheckVerdict.AGREES: 'agrees'>
@@ -68,7 +69,7 @@ class Check:
 
     @property
     def reason(self) -> str:
-        """Why the numbers differ, or the number expected if that is not known; empty if they agree."""
+        """The reason for a known difference, or the number expected otherwise; empty if they agree."""
         if self.verdict is CheckVerdict.DIFFERS and self.correction is not None:
             return self.correction.reason
         if self.verdict is CheckVerdict.AGREES:
@@ -84,7 +85,8 @@ class Check:
 
     @property
     def recomputed_text(self) -> str:
-        """The recomputed number with two more digits than the printed one; a fraction keeps its denominator.
+        """The recomputed number as text, with two more digits than the printed one.
+        A fraction keeps its denominator.
 
         >>> Check("row (b)", "9/36", 0.25).recomputed_text, Check("NI", "16e3", 11350.39).recomputed_text
         ('9/36', '11350')
@@ -104,12 +106,12 @@ class Check:
 def corrected_check(
     name: str, printed: str, recomputed: float, right: str, reason: str, unit: str = ""
 ) -> Check:
-    """Return the check of a number that the paper prints wrong; ``right`` is the corrected value."""
+    """Return the check of a number that the paper prints wrong; ``right`` is the right number."""
     return Check(name, printed, recomputed, unit, Correction(right, reason))
 
 
 def matches(written: str, value: float) -> bool:
-    """Return whether ``value``, rounded to the precision of ``written``, equals ``written``.
+    """Return whether ``value`` agrees with the text ``written``, at the precision of this text.
 
     >>> matches("0.62", 0.6162), matches("0.12", 0.1287), matches("4e2", 406.0), matches("30/72", 30 / 72)
     (True, False, True, True)
@@ -136,9 +138,9 @@ def row_checks(
     unit: str = "",
     corrections: Mapping[Column, Correction] | None = None,
 ) -> tuple[Check, ...]:
-    """Return the checks of one row of a table.
-
-    ``printed`` is the row's cells, separated by spaces; ``{}`` in ``name`` is replaced by the column.
+    """Return the checks of one row of a printed table.
+    ``printed`` are the row's cells, separated by spaces, ``recomputed`` the numbers of afresh. ``{}`` in
+    ``name`` is replaced by the column. ``corrections`` are the known errors, by column.
 
     >>> [c.name for c in row_checks("frequency of e{}", (1, 2), "1.15 1.36", (1.1499, 1.3584))]
     ['frequency of e1', 'frequency of e2']
@@ -156,13 +158,13 @@ def _is_claim(written: str) -> bool:
 
 
 def _exponent(written: str) -> int:
-    """Return the power of ten of the last digit: −2 for 1.15, 3 for 16e3."""
+    """Return the power of ten of the last digit of a number: −2 for 1.15, 3 for 16e3."""
     return int(Decimal(written).as_tuple().exponent)
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A recomputed figure: what the paper's figure shows, what ours shows, and the panels to draw."""
+    """A recomputed figure: what the paper's figure shows, what the recomputed one shows, and its panels."""
 
     name: str
     title: str

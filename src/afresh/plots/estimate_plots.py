@@ -15,7 +15,7 @@ from afresh.values.units import UNIT_NAMES
 
 
 def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps between changes") -> Panel:
-    """Return a panel with observed shares as dots and the model as a line, on a logarithmic axis."""
+    """Return a panel of the gaps between changes: observed shares as dots, a Poisson model as a line."""
     middle = (gaps.edges[1:] + gaps.edges[:-1]) / 2
     seen = gaps.share > 0  # because a logarithmic axis cannot show 0
     model = Series("Poisson model", middle, gaps.expected)
@@ -39,7 +39,8 @@ _POINTS = 400
 
 
 def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[Panel, Panel]:
-    """Return two panels: lifetimes, observed and by the ``most`` best classes; how long a copy is right."""
+    """Return a tuple of two panels: lifetimes, as observed and by the ``most`` best decay functions; and the
+    probability that a copy is right, by the time since its refresh."""
     longest = float(np.asarray(found.empirical.times)[-1])
     time = np.linspace(0, longest, _POINTS)
     steps = np.unique(np.concatenate([np.asarray(found.empirical.times), [0.0, longest]]))
@@ -58,7 +59,7 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
 
 
 def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
-    """Return the figure of ``decay_panels``, with the result as a sentence below them.
+    """Return a plot of the fitted decays (``decay_panels``), with the best fit as a sentence below it.
 
     >>> from afresh.rates.decay_fit import fit_decays
     >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")

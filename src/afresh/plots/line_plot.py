@@ -34,7 +34,7 @@ def line_figure(panels: Sequence[Panel]) -> Figure:
 
 
 def captioned_figure(panels: Sequence[Panel], sentence: str, width: int) -> Figure:
-    """Return a figure with the panels side by side, and below them a sentence, ``width`` characters wide."""
+    """Return a figure with the panels side by side, and a sentence below them, ``width`` characters wide."""
     figure = line_figure(panels)
     with plot_style():
         figure.supxlabel(textwrap.fill(sentence, width), fontsize=9.5, x=0.02, ha="left")

@@ -1,4 +1,4 @@
-"""The contents of a line plot as values, panels of named series, without matplotlib."""
+"""The contents of a line plot, as panels of named series; this module does not need matplotlib."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ Mark: TypeAlias = Literal["line", "dashed", "dots", "bars", "area", "rules"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve, set of dots or bars, shaded area down to 0, or set of vertical rules (whose y is not used).
-
-    NaN makes a gap in a curve. A series with the label "" is not in the legend.
-    """
+    """One curve, set of dots or bars, area shaded down to 0, or set of vertical rules (whose y is not used).
+    NaN makes a gap in a curve. A series with the label "" is not in the legend."""
 
     label: str
     x: Floats
@@ -25,7 +23,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes with its series; ``x_names`` are the labels of bars at x = 0, 1, …"""
+    """One plot with x and y axes and its series. ``x_names`` are the labels of bars at x = 0, 1, …"""
 
     title: str
     x_label: str

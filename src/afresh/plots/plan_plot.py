@@ -1,8 +1,7 @@
 """The plot of a plan: the frequency of each item, and the freshness that each budget buys.
 
-The left panel is like Figure 10 of Cho & Garcia-Molina 2000: the best frequency rises with an item's rate and
-then falls to 0, because an item that changes too often cannot be kept fresh. The right panel shows freshness
-by budget.
+The left panel is like Figure 10 of Cho & Garcia-Molina 2000. The best frequency rises with an item's rate and
+then falls to 0: an item that changes too often cannot be kept fresh. The right panel has freshness by budget.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ _LABEL_GAP = 0.052  # the least distance between names at the right end, as a sh
 @dataclass(frozen=True, slots=True)
 class FreshnessOverTime:
     """One policy's freshness over time: ``freshness[j]`` from ``edges[j]`` to ``edges[j+1]`` (Unix seconds).
-
-    ``mean`` is the mean freshness after the warm-up.
-    """
+    ``mean`` is the mean freshness after the warm-up."""
 
     policy: str
     edges: Floats
@@ -35,7 +33,7 @@ class FreshnessOverTime:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessByBudget:
-    """One policy's freshness after the warm-up at each budget, with an interval from ``low`` to ``high``."""
+    """One policy's freshness after the warm-up at each budget; its 90 % interval is ``low`` to ``high``."""
 
     policy: str
     budgets: Floats
@@ -51,7 +49,8 @@ def replay_figure(
     *,
     unit: str = "d",
 ) -> Figure:
-    """Return a figure of freshness by time, with the warm-up shaded, and by budget if any are given.
+    """Return a figure of freshness by time, with the warm-up shaded, and also by budget if ``over_budgets``
+    is given. ``warm_up_end`` is in Unix seconds; ``unit`` is the unit of time of the budgets.
 
     >>> edges = np.array([0.0, 1e6, 2e6, 3e6])
     >>> lines = [FreshnessOverTime("adaptive", edges, np.array([0.9, 0.95, 0.96]), 0.95)]
@@ -139,7 +138,7 @@ def _set_percent_axis(axes: Axes, values: Sequence[Floats]) -> None:
 
 
 def _label_line_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write the name of each line at its right end; move names apart that would overlap."""
+    """Write names of lines at their ends, apart from each other. ``ends`` has tuples (y, name, colour)."""
     low, high = axes.get_ylim()
     height = high - low
     order = sorted(range(len(ends)), key=lambda place: ends[place][0])

@@ -1,8 +1,7 @@
 """The common style of all plots: colours, scales, ticks and figures, and the conversion of figures to bytes.
 
 It uses the classes of matplotlib and not pyplot, so that there is no window and no current figure. The
-colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish. Equal figures give
-equal bytes.
+colours are those of Okabe and Ito (2008), suited to colour-blind people. Equal figures give equal bytes.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def new_figure(panels: int, *, width: float = 5.2, height: float = 4.0) -> tuple
 def annotate(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any
 ) -> None:
-    """Write ``text`` beside the point ``at``, moved by ``offset`` points."""
+    """Write ``text`` at an offset, in points (1/72 inch), from ``at``."""
     axes.annotate(text, at, xytext=offset, textcoords="offset points", **style)
 
 
@@ -143,7 +142,7 @@ def spans_decades(values: Floats) -> bool:
 
 
 def use_log(axes: Axes, side: Side, low: float, high: float) -> None:
-    """Make a side of ``axes`` logarithmic, with ticks at whole decades, labelled as plain numbers."""
+    """Make the x or y axis logarithmic for ``low`` to ``high``, with plain numbers at whole decades."""
     axes.set(**{f"{side}scale": "log"})
     axis = axes.xaxis if side == "x" else axes.yaxis
     decades = np.log10(high) - np.log10(low)

@@ -1,1 +1,1 @@
-"""What to refresh next: policies that choose the items to poll and learn from what the polls find."""
+"""Policies: they choose the items to poll next and learn from what the polls find."""

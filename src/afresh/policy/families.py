@@ -1,11 +1,11 @@
-"""Families: items that are likely to change together, by their names or by given groups.
+"""Families: groups of items that are likely to change together, found from the names of the items.
 
-A mass edit changes the pages of a directory, a release changes the packages of a project. Names tell which
-items belong together: ``docs/tasks/install`` is in the directory ``docs/tasks``, ``GLMakie`` and
-``GLMakieTests`` share their first words, ``ja/docs/tasks`` is ``docs/tasks`` in another top directory. Each
-kind of family is a column of numbers, −1 for none. A family's number is a hash of its name alone, so it is
-the same in another process and when items come and go. Whether families do change together is learned from
-the polls; most do not.
+A mass edit changes the pages of a directory, a release changes the packages of a project. Names suggest which
+items belong together: ``docs/tasks/install`` is in the directory ``docs/tasks``; ``GLMakie`` and
+``GLMakieTests`` have the same first words; ``en/docs/tasks`` and ``ja/docs/tasks`` are the same path in two
+top directories. Each kind of family is one column of an array that holds the number of each item's family,
+or −1 for none. A family's number is a hash of its name alone, so it is the same in another process and after
+items were added or removed. The polls teach whether a family does change together; most do not.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from afresh.values.arrays import Ints
 
-FEWEST_IN_DIRECTORY = 4  # a smaller directory counts as part of the one above
-MOST_WITH_WORDS = 200  # larger groups that share words only share a habit of naming
+FEWEST_IN_DIRECTORY = 4  # a directory with fewer items is merged into its parent directory
+MOST_WITH_WORDS = 200  # if more items share their first words, that is a naming convention, not a family
 LEAST_LETTERS = 3
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^A-Za-z\d]")
 
@@ -29,7 +29,8 @@ Label: TypeAlias = Hashable | None
 
 
 def families_of(names: Sequence[str]) -> Ints:
-    """The families of each item; the columns are first words, directory, same path in another top directory.
+    """Return the families of each item, with a row per name and a column per kind of family.
+    The columns are: same first words, same directory, same path in another top directory.
 
     >>> words, directory, same_path = families_of(["en/a/x", "en/a/y", "de/a/x", "de/b"]).T
     >>> words.max(), bool(directory[0] == directory[1] != directory[2]), bool(same_path[0] == same_path[2])
@@ -43,7 +44,7 @@ def families_of(names: Sequence[str]) -> Ints:
 
 
 def number_labels(labels: Sequence[Label]) -> Ints:
-    """Labels as 48-bit hashes of their texts; −1 for None and for labels that occur once.
+    """Return a 48-bit hash of each label's text, or −1 for None and for labels that occur only once.
 
     >>> number_labels(["b", None, "a", "b"]).tolist()
     [118289355612116, -1, -1, 118289355612116]
@@ -56,7 +57,7 @@ def number_labels(labels: Sequence[Label]) -> Ints:
 
 
 def _words(names: Sequence[str]) -> list[Label]:
-    """The longest run of first words that another name in the same directory shares."""
+    """Return the longest beginning of whole words of each name that 2 to 200 names of its directory share."""
     split = [(name.rpartition("/")[0], _WORDS.findall(name.rpartition("/")[2])) for name in names]
     count: Counter[tuple[str, str]] = Counter()
     for directory, words in split:
@@ -76,7 +77,7 @@ def _prefixes(words: list[str]) -> list[str]:
 
 
 def _directories(names: Sequence[str]) -> list[Label]:
-    """The directory, or the first one above it with enough items."""
+    """Return for each name its directory, or the nearest one above it that has enough items."""
     folders = [name.rpartition("/")[0] for name in names]
     while True:
         count = Counter(folders)

@@ -1,7 +1,8 @@
 """The interface of every policy, its input, and its table of items.
 
-A policy decides which items to poll, but not when; its caller enforces the budget and reads the clock. A
-policy consists of a few arrays, reads no clock, does no I/O, draws no random numbers, and is picklable.
+A policy decides which items to poll, but not when: its caller enforces the budget and reads the clock. A
+policy consists of a few arrays, reads no clock, does no I/O, draws no random numbers, and is picklable. All
+times are numbers in one unit that the caller chooses. The engine uses seconds.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class OpenTime:
-    """The times when polling is allowed: windows ``[opens[j], closes[j])``, in order and without overlap.
-
-    Cho & Garcia-Molina 2000, §3, call them synchronization points.
+    """The periods in which polling is allowed: period j is from ``opens[j]`` until before ``closes[j]``.
+    They are sorted and do not overlap. Cho & Garcia-Molina 2000, §3, call them synchronization points.
 
     >>> nights = OpenTime.of([0.0, 24.0], [6.0, 30.0])
     >>> nights.is_open(3.0), nights.is_open(6.0)
@@ -32,7 +32,7 @@ class OpenTime:
 
     @classmethod
     def of(cls, opens: ArrayLike, closes: ArrayLike) -> OpenTime:
-        """Build from lists of beginnings and ends; raise ``InputError`` for empty or overlapping windows."""
+        """Build from begin and end times; raise ``InputError`` if a period is empty or overlaps another."""
         begin, end = np.asarray(opens, dtype=np.float64), np.asarray(closes, dtype=np.float64)
         if begin.shape != end.shape or begin.ndim != 1 or begin.size == 0:
             raise InputError("windows need as many closing as opening times, one at least")
@@ -46,47 +46,32 @@ class OpenTime:
 
 
 class Policy(Protocol):
-    """Chooses items and learns from polls. Items are numbered from 0; times must never decrease."""
+    """Chooses items to poll and learns from polls. Items are numbered from 0; times must never decrease."""
 
     def next(self, now: float, k: int) -> Ints:
-        """Return k distinct items to poll now, the most urgent first.
-
-        There are fewer if fewer exist or caps forbid more, and none while polling is not allowed.
-        """
+        """Return the numbers of k distinct items to poll at time ``now``, the most urgent first.
+        They are fewer if fewer items exist or caps forbid more, and none while polling is not allowed."""
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from polls of distinct items, at one time ``now`` or at one each, and from their results."""
+        """Learn from one poll of each of these distinct items, at time ``now`` (one for all or one for each).
+        ``changed`` says which polls found a change."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Learn from notices that items changed, one entry per notice, all from one source of notices."""
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, whose copies are made now; return their numbers."""
-
-    def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again; their numbers are not reused."""
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set the weights and costs of these items."""
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set the budget (cost per time of all items together) from now on."""
-
-    def refit(self, now: float) -> None:
-        """Learn again the parameters that all items share, such as the prior, and rank all items anew."""
+        """Learn from notices that items changed. ``items`` has one entry for each notice.
+        ``now`` is the time of the notices, and ``source`` the name of the sitemap, feed, … that sent them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
-    """The input of a policy; every copy is fresh at ``now``.
+    """The input from which a policy is made; the copies of all items are fresh at time ``now``.
 
-    ``budget``     cost per time, for all items together.
-    ``families``   items that are likely to change together: the number of each item's family (−1 for none),
-                   with a row per item and a column per kind of family.
-    ``open_time``  the times when polling is allowed; None for always.
-    ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
-                   beyond the end of ``caps`` have no limit.
-    ``rates``      the true rates, for policies that know them.
+    ``budget``     the cost per unit of time of all polls together.
+    ``families``   the number of each item's family (−1 for none), with a row per item and a column per kind
+                   of family. Items of one family are likely to change together.
+    ``open_time``  the periods in which polling is allowed; None for always.
+    ``caps``       ``caps[h]`` limits the cost per unit of time of the items whose ``cap_group`` is h. Groups
+                   whose number is not below the length of ``caps`` have no limit.
+    ``rates``      the true rate of each item, for the oracle, which knows them.
     ``hour``       the length of an hour in the unit of the times; None if seasons are not learned.
     ``slowest``    the lowest rate to distinguish from 0; None for a thousandth of the mean frequency.
     """
@@ -108,7 +93,7 @@ class PolicyInput:
     def of(
         cls, items: int, budget: float, *, weights: ArrayLike = 1.0, costs: ArrayLike = 1.0, now: float = 0.0
     ) -> PolicyInput:
-        """Return the input for ``items`` items, with one weight and cost for all or one for each.
+        """Return the input for ``items`` items; weight and cost are one number for all or one for each item.
 
         >>> PolicyInput.of(3, 1.5).mean_frequency
         0.5
@@ -127,7 +112,7 @@ class PolicyInput:
 
     @property
     def mean_frequency(self) -> float:
-        """Polls of an item per time if all items were polled equally often."""
+        """The polls of an item per unit of time if all items were polled equally often."""
         return self.budget / (float(self.cost.sum()) or 1.0)
 
 
@@ -145,7 +130,7 @@ def check_costs(cost: Float64s) -> None:
 
 
 def as_poll_arrays(items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> tuple[Ints, Float64s, Bools]:
-    """Return the arguments of ``observe`` as arrays of equal length.
+    """Return the arguments of ``Policy.observe`` as a tuple of three arrays of equal length.
 
     >>> as_poll_arrays([1, 2], 3.0, [True, False])[1].tolist()
     [3.0, 3.0]
@@ -163,7 +148,7 @@ FEW = 200  # values of which sorting all takes no longer than finding the larges
 
 
 def largest(value: Float64s, k: int) -> Ints:
-    """Return the positions of the k largest values, largest first; equal values in order of position.
+    """Return the positions of the k largest values, the largest first; equal values by ascending position.
 
     >>> largest(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
     [1, 3, 2]
@@ -184,11 +169,11 @@ def largest(value: Float64s, k: int) -> Ints:
 
 @dataclass(slots=True)
 class CapAllowances:
-    """The amounts that groups of items with a cap on their cost per time may spend now (token buckets).
-
-    Item i is in ``group[i]``; groups past the end of ``cap`` have no limit. The allowance of a group grows at
-    the rate of its cap, and polls of its items are subtracted. It is at most what grew since the last call,
-    or one poll if that is more, so that idle time is not saved up for a burst.
+    """What each group of items may spend on polls now, within its cap on the cost per time (token buckets).
+    Item i is in group ``group[i]``; groups whose number is not below the length of ``cap`` have no limit. The
+    ``allowance`` of a group grows with time at the speed of its cap, and the costs of its polls are
+    subtracted. It never exceeds what was added since the last call (at time ``at``), or the cost of the
+    group's dearest poll (``largest``) if that is more. So idle time cannot be saved for a burst of polls.
 
     >>> caps = CapAllowances.of(np.array([0, 0, 1]), np.array([0.5]), np.ones(3), 0.0)
     >>> caps.allowed(np.array([0, 1, 2]), 4.0).tolist()       # cap · 4 = 2 polls
@@ -207,13 +192,13 @@ class CapAllowances:
 
     @classmethod
     def of(cls, group: Ints, cap: Float64s, cost: Float64s, now: float) -> CapAllowances:
-        """Return the allowances at ``now``: one poll for every group."""
+        """Return the allowances at time ``now``: every group may pay for its dearest poll."""
         largest = np.zeros(cap.size + 1)
         np.maximum.at(largest, np.minimum(group, cap.size), cost)
         return cls(group, cap, cost, largest[:-1], largest[:-1].copy(), now)
 
     def allowed(self, items: Ints, now: float) -> Bools:
-        """Mark the items that their groups can pay for; earlier items are paid for first."""
+        """Return for each item whether its group can pay for its poll; items early in the array go first."""
         if now > self.at:  # a second call at the same time must not reduce the allowance
             filled = self.cap * (now - self.at)
             self.allowance = np.minimum(self.allowance + filled, np.maximum(filled, self.largest))
@@ -234,17 +219,18 @@ class CapAllowances:
         self.allowance -= np.bincount(group, self.cost[items], minlength=self.cap.size + 1)[:-1]
 
     def grow(self, cost: Float64s) -> None:
-        """Add new items without a limit."""
+        """Add new items, which belong to no group with a limit."""
         self.group = np.concatenate([self.group, np.full(cost.size, self.cap.size)])
         self.cost = np.concatenate([self.cost, cost])
 
 
 ATTEMPTS = 4
-"""How often ``pick`` asks for more candidates if caps refuse some."""
+"""How often ``PolicyItems.pick`` requests candidates, four times as many each time, if caps refuse some."""
 
 
 class PolicyItems:
-    """The weights, costs, last polls and caps of a policy's items, and which of them are not removed.
+    """The weights, costs, times of the last polls and caps of a policy's items.
+    ``alive`` says which items are not removed.
 
     >>> items = PolicyItems(PolicyInput.of(3, 1.0))
     >>> items.remove([1]); items.alive.tolist()
@@ -269,7 +255,7 @@ class PolicyItems:
 
     @property
     def mean_frequency(self) -> float:
-        """Polls of an item per time if all items were polled equally often."""
+        """The polls of an item per unit of time if all items were polled equally often."""
         return self.budget / (self.total_cost or 1.0)
 
     def _count(self) -> None:
@@ -277,7 +263,7 @@ class PolicyItems:
         self.total_cost = float(self.cost[self.alive].sum())
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float) -> Ints:
-        """Add new items, whose copies are made now; return their numbers."""
+        """Add new items, whose copies are made at time ``now``; return their numbers."""
         weight = np.atleast_1d(nonnegative("weight", weights)).astype(np.float64)
         cost = np.broadcast_to(nonnegative("cost", costs).astype(np.float64), weight.shape)
         check_costs(cost)
@@ -319,7 +305,8 @@ class PolicyItems:
         return which
 
     def pick(self, now: float, k: int, most_urgent: Callable[[int], Ints]) -> Ints:
-        """Return up to k items within open time and caps; ``most_urgent(n)`` returns the n most urgent."""
+        """Return up to k items to poll, or none while polling is not allowed.
+        ``most_urgent(n)`` returns the n most urgent items. Those that their caps forbid are left out."""
         if k <= 0 or (self.open_time is not None and not self.open_time.is_open(now)):
             return np.zeros(0, dtype=np.int64)
         if self.caps is None:

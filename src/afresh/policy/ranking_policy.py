@@ -1,4 +1,4 @@
-"""Policies that poll the most urgent or overdue items: base classes, the uniform policy and the oracle."""
+"""Base classes of policies that poll the most urgent or overdue items; the uniform policy and the oracle."""
 
 from __future__ import annotations
 
@@ -11,52 +11,31 @@ from afresh.values.errors import UsageError
 
 
 class RankingPolicy:
-    """Polls the items of the largest ``urgency``; a subclass defines ``urgency`` and ``observe``."""
+    """Polls the items with the largest ``urgency``; a subclass defines ``urgency`` and ``observe``."""
 
     def __init__(self, start: PolicyInput) -> None:
         self.items = PolicyItems(start)
 
     def urgency(self, now: float) -> Float64s:
-        """Return the urgency of every item, including removed ones."""
+        """Return the urgency of every item; the largest is polled first."""
         raise NotImplementedError
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         raise NotImplementedError
 
     def next(self, now: float, k: int) -> Ints:
-        def most_urgent(n: int) -> Ints:
-            urgency = np.where(self.items.alive, self.urgency(now), -np.inf)
-            return largest(urgency, min(n, self.items.alive_count))
-
-        return self.items.pick(now, k, most_urgent)
+        return self.items.pick(now, k, lambda n: largest(self.urgency(now), n))
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
         """Ignore notices."""
 
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        del families
-        return self.items.add(weights, costs, now)
-
-    def remove(self, items: ArrayLike) -> None:
-        self.items.remove(items)
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        self.items.reweigh(items, weights, costs)
-
-    def set_budget(self, budget: float, now: float) -> None:
-        del now
-        self.items.set_budget(budget)
-
-    def refit(self, now: float) -> None:
-        """Do nothing, because this policy learns each item separately and shares nothing between items."""
-
 
 class IntervalPolicy(RankingPolicy):
-    """Gives each item an ``interval`` and polls the most overdue items; a subclass changes the intervals.
+    """Gives each item a polling interval and polls the most overdue items; a subclass changes the intervals.
 
-    Common crawlers work like this: a rule sets each item's interval, and the budget decides how late polls
-    are. At first all items are due one after the other, within the time that a round of all items takes.
-    """
+    Common crawlers work like this: a rule sets each item's polling interval (``interval``) and with it the
+    time of its next poll (``due``), and the budget decides how late polls are. ``round`` is the time in which
+    the budget pays for one poll of every item. The first polls are due one by one within the first round."""
 
     def __init__(self, start: PolicyInput) -> None:
         super().__init__(start)
@@ -66,7 +45,7 @@ class IntervalPolicy(RankingPolicy):
         self.interval: Float64s = np.full(start.items, self.round)
 
     def urgency(self, now: float) -> Float64s:
-        """Return a larger urgency for items that are due earlier."""
+        """Return minus the due time, so that the item which was due first is the most urgent."""
         del now
         return -self.due
 
@@ -77,7 +56,8 @@ class IntervalPolicy(RankingPolicy):
         self.items.last_poll[which] = when
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """Return the due times of items polled at ``now``; ``last_poll`` still holds the poll before."""
+        """Return the next due times of items polled at ``now``.
+        When this is called, ``items.last_poll`` still holds the times of the polls before."""
         raise NotImplementedError
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
@@ -85,23 +65,12 @@ class IntervalPolicy(RankingPolicy):
         del source
         which = self.items.as_numbers(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
+        # One round in the past, so that these items come before those that are overdue without a notice.
         np.minimum.at(self.due, which, when - self.round)
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, with an interval of one round; return their numbers."""
-        numbers = super().add(weights, costs, now, families)
-        self.due = np.concatenate([self.due, np.full(numbers.size, now + self.round)])
-        self.interval = np.concatenate([self.interval, np.full(numbers.size, self.round)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set the cost per time of all items, and with it the time that a round takes."""
-        super().set_budget(budget, now)
-        self.round = 1.0 / self.items.mean_frequency
 
 
 class UniformPolicy(IntervalPolicy):
-    """One interval for all items, in a fixed order (Cho & Garcia-Molina 2000, §4.3); the baseline.
+    """The baseline: polls all items equally often, in a fixed order (Cho & Garcia-Molina 2000, §4.3).
 
     >>> policy = UniformPolicy(PolicyInput.of(3, 1.0))
     >>> policy.next(1.0, 2).tolist()
@@ -111,7 +80,7 @@ class UniformPolicy(IntervalPolicy):
     """
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """Return due times one round after the last ones, whatever the polls found."""
+        """Return due times one round after the previous due times, whatever the polls found."""
         del now, changed
         return self.due[items] + self.round
 
@@ -120,7 +89,7 @@ class UniformPolicy(IntervalPolicy):
 
 
 class Oracle(RankingPolicy):
-    """Knows the true rates of all items and polls by poll value; ignores notices.
+    """Knows the true rates of all items and polls the items with the largest poll values; ignores notices.
 
     >>> from dataclasses import replace
     >>> policy = Oracle(replace(PolicyInput.of(3, 1.0), rates=np.array([0.1, 1.0, 50.0])))
@@ -143,12 +112,6 @@ class Oracle(RankingPolicy):
         return np.asarray(np.where(self.rate > 0, gain, 0.0) * self.items.weight / self.items.cost)
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Store the times of the polls; there is nothing to learn."""
+        """Store the times of the polls. The oracle knows the rates and learns nothing."""
         which, when, _ = as_poll_arrays(items, now, changed)
         self.items.last_poll[which] = when
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, whose rate is taken to be the mean of the others; return their numbers."""
-        numbers = super().add(weights, costs, now, families)
-        self.rate = np.concatenate([self.rate, np.full(numbers.size, self.rate.mean())])
-        return numbers

@@ -1,13 +1,14 @@
-"""The uncertainty of the believed mean freshness of many items, by populations of rates that fit the polls.
+"""The uncertainty of the mean freshness of many items, from distributions of rates that fit the polls.
 
-The uncertainty of single items averages out over many items. What does not average out is the distribution of
-rates over all items, which an engine hardly knows after few polls. So populations π of rates are drawn. Each
-starts from a Dirichlet draw and learns by EM from the polls of all items, with a random weight for each item
-(Rubin's Bayesian bootstrap, 1981). If the polls contain much information, all populations become equal; if
-they contain none, the populations stay as different as they were. Under each population the mean freshness is
-Σ w·Σ_k p·F over the items, with the weight w of an item, its freshness F at rate k and its probability p ∝
-L·π of rate k, where L is the likelihood. An item has one rate and not its mean, so this sum also varies by
-chance, with the variance Σ w²·(Σ_k p·F² − (Σ_k p·F)²).
+The errors of single items average out over many items. The error in the distribution of rates over all items
+does not, and an engine hardly knows that distribution after few polls. So several distributions are drawn.
+Each is a population π: a probability for each rate of a grid. It starts from a Dirichlet draw and is fitted
+by EM to the polls of all items, with a random weight for each item (Rubin's Bayesian bootstrap, 1981). If the
+polls contain much information, all populations become equal. If they contain none, they stay as different as
+they were. Under one population the mean freshness is Σ w·Σ_k p·F over the items. Here w is the item's share
+of the total weight, F its freshness if it has rate k, and p ∝ L·π the probability of rate k, where L is the
+likelihood of the item's polls. An item has one rate and not a mixture, so this sum also varies by chance,
+with the variance Σ w²·(Σ_k p·F² − (Σ_k p·F)²).
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ from afresh.values.arrays import Float64s
 Float32s = npt.NDArray[np.float32]
 DRAWS, STEPS, LEVEL = 32, 25, 0.9
 _CONCENTRATION = 1.0  # sum of the parameters of the Dirichlet distribution that a population starts from
-_FLAT = 1e-3  # share of the flat distribution in the start
-# Items at once. BLAS uses several threads for larger products, which wait for each other on a busy machine.
+_FLAT = 1e-3  # share of the flat distribution that is mixed into each Dirichlet draw
+# Items per matrix product. For larger products BLAS uses threads, which delay each other on a busy machine.
 _ROWS = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatePopulations:
-    """``populations`` (rates × draws), ``evidence`` (items × rates), ``chance`` (a normal draw each)."""
+    """Drawn distributions of rates, and the likelihoods of the items that they were fitted to.
+
+    ``evidence``     the likelihood of each rate (column) given the polls of each item (row).
+    ``populations``  the probability of each rate (row) in each drawn population (column).
+    ``chance``       a standard normal number for each population, for the variance by chance.
+    """
 
     evidence: Float32s
     populations: Float32s
@@ -39,10 +45,8 @@ class RatePopulations:
     def draw(
         cls, evidence: Float64s, rng: np.random.Generator, items_per_row: float = 1.0
     ) -> RatePopulations:
-        """Draw populations; ``evidence`` is the likelihood of each rate up to a factor, with a row per item.
-
-        If the items are a sample, each row represents ``items_per_row`` items.
-        """
+        """Draw populations and fit them to the ``evidence`` (see the class; its rows may have any scale).
+        If the rows are a sample of the items, each row represents ``items_per_row`` items."""
         likelihood, (items, rates) = evidence.astype(np.float32), evidence.shape
         first = rng.dirichlet(np.full(rates, _CONCENTRATION / rates), size=DRAWS)
         found = ((1.0 - _FLAT) * first + _FLAT / rates).T.astype(np.float32)
@@ -54,14 +58,14 @@ class RatePopulations:
         return cls(likelihood, found, rng.standard_normal(DRAWS))
 
     def means(self, fresh: Float64s, share: Float64s) -> Float64s:
-        """Return Σ share·freshness under each population; ``fresh`` is the freshness by item and rate."""
+        """Return the mean freshness under each population, without the variation by chance.
+        ``fresh`` is the freshness of each item (row) at each rate, ``share`` its share of all weights."""
         likely, part = self._sum_rates(self.evidence), self.evidence * fresh.astype(np.float32)
         return np.asarray(share @ (self._sum_rates(part) / likely))
 
     def interval(self, fresh: Float64s, share: Float64s) -> tuple[float, float]:
-        """Return the interval that contains Σ share·freshness under 90 % of the populations.
-
-        ``fresh`` is the freshness by item and rate.
+        """Return a tuple (low, high) between which the mean freshness is in 90 % of the draws.
+        The arguments are those of ``means``; the variation by chance is included.
 
         >>> known = RatePopulations.draw(np.tile([0.0, 1.0, 0.0], (50, 1)), np.random.default_rng(1))
         >>> low, high = known.interval(np.tile([0.9, 0.5, 0.1], (50, 1)), np.full(50, 0.02))
@@ -80,7 +84,7 @@ class RatePopulations:
         return max(float(low), 0.0), min(float(high), 1.0)
 
     def _sum_rates(self, by_rate: Float32s) -> Float32s:
-        """Return the sum over rates under each population, with a row per item."""
+        """Return Σ probability·``by_rate`` over the rates, for each item (row) and population (column)."""
         return np.concatenate([by_rate[some] @ self.populations for some in _blocks(len(by_rate))])
 
 

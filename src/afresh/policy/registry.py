@@ -1,4 +1,4 @@
-"""The table of all policies by name; checks and commands find them here."""
+"""The table of all policies by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLICIES: dict[str, PolicyFactory] = {
 
 
 def make_policy(name: str, start: PolicyInput) -> Policy:
-    """Make the policy of that name.
+    """Make the policy with this name from its input; raise ``UsageError`` if there is no such policy.
 
     >>> make_policy("uniform", PolicyInput.of(2, 1.0)).next(0.0, 1).tolist()
     [0]

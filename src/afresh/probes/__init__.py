@@ -1,1 +1,1 @@
-"""Keyword probes: refreshing many records of a relation with one search."""
+"""Keyword probes: queries that each refresh many of the records that are held (the relation)."""

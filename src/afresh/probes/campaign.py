@@ -1,17 +1,17 @@
-"""One round of refreshing a relation by keyword queries: choose the next request, and learn from its answer.
+"""One round of refreshing records by keyword queries: choose the next request, and learn from its answer.
 
-Without a quota the round follows a plan of whole queries and look-ups that covers all tuples
-(``probes.cover``). With a quota it reads the pages that are expected to return the most value
-(``probes.page_plan``), or the first part of the covering plan if that returns more. A plan is executed page
-by page, in the order of expected gain, and every answer is used at once. A page is not read if all its tuples
-were already returned by other requests, or if look-ups would cost less. Each time half of the remaining
-tuples were returned, the rest is planned again; pages already read then cost nothing, and the totals are
-those reported by the server. Tuples that no query returns are looked up by key.
+The records held are the local relation; a record is called a tuple in names. Without a quota of requests the
+round follows a plan of whole queries and look-ups by key that covers all records (``probes.cover``). With a
+quota it reads the pages that are expected to return the most value (``probes.page_plan``), or the first part
+of the covering plan if that returns more. A plan is executed page by page, largest expected gain first, and
+every answer is used at once. A page is not read if other requests already returned all its records, or if
+look-ups cost less. Each time half of the remaining records were returned, the rest is planned again, with the
+totals that the server reported. Records that no query returns are looked up by key.
 
-If totals are estimates, each reported total improves them, and after a large change the candidate queries are
-searched and planned again. A wrong estimate costs requests, so the loss of queries compared with look-ups is
-limited: if N pages returned M new tuples, N − M never exceeds 5 % of the tuples plus three. So for |L| local
-tuples a round takes at most 1.05·|L| + 3 requests, whatever the server answers.
+A total is the number of results that a query has on the server. If totals are estimates, each reported total
+improves them, and after a large change the candidate queries are searched again. A wrong estimate costs
+requests, so the loss of queries compared with look-ups is limited: if N pages returned M new records, N − M
+never exceeds 5 % of the records plus three. So a round takes at most 1.05·n + 3 requests for n local records.
 
 No server is contacted here: ``next_request`` returns the request, and ``learn`` receives the answer.
 """
@@ -31,16 +31,17 @@ from afresh.probes.page_plan import LookUp, PagePlan, ProbeRequest, ReadPage, pl
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
-_REPLAN = 0.5  # the rest is planned again when this share of the planned tuples is left
+_REPLAN = 0.5  # the rest is planned again when this share of the planned records is left
 _LOST_SHARE, _LOST_FEW = 0.05, 3.0  # most requests that wrong estimates may cost: per tuple, and in addition
 
 
 class Campaign:
-    """The state of one round.
+    """One round of requests that refresh local records (tuples): it chooses each request.
 
-    ``values``  the gain of refreshing each tuple now (w·F); only tuples with a value above 0 are requested.
+    ``candidates`` the queries to choose from.
+    ``values``  what refreshing each record gains now; only records with a value above 0 are requested.
     ``limit``   the most results that the server returns for one query, over all pages.
-    ``quota``   the most requests; None to continue until all tuples are covered.
+    ``quota``   the most requests; None to continue until all records are covered.
     ``learned`` the estimator of the totals, which learns from every reported total; None if they are exact.
 
     >>> from afresh.probes.postings import Postings
@@ -83,7 +84,8 @@ class Campaign:
         self.planned_requests, self.bound = self._plan()
 
     def next_request(self) -> ProbeRequest | None:
-        """Return the planned request of the largest expected gain; None if all is covered or spent."""
+        """Return the planned request with the largest expected gain; None when the round is over.
+        It is over if all wanted records were returned, or the quota is spent."""
         if int(self.wanted.sum()) <= self._threshold or self._has_moved():
             self._plan()
         while self.wanted.any() and (self._quota is None or self.requests < self._quota):
@@ -101,7 +103,7 @@ class Campaign:
         return None
 
     def expected(self, request: ProbeRequest) -> float:
-        """Return the expected value of the wanted tuples that the request would return."""
+        """Return the expected value of the wanted records that the request would return."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
         if self._closed[request.query] or self._to_lose < 1:
@@ -118,10 +120,9 @@ class Campaign:
         *,
         over: bool = False,
     ) -> int:
-        """Learn from an answer (the local tuples ``found``, the reported total); return how many were new.
-
-        ``over`` states that the query has no more results, whatever total was reported.
-        """
+        """Learn from the answer to a request; return how many wanted records it returned for the first time.
+        ``found`` are the local records in the answer, ``total`` is the reported total. ``over`` says that the
+        query has no more results, whatever total was reported."""
         self.requests += 1
         places = np.unique(np.asarray(found, dtype=np.int64))
         new = int(self.wanted[places].sum())
@@ -145,7 +146,7 @@ class Campaign:
         return new
 
     def words(self, request: ReadPage) -> tuple[int, ...]:
-        """Return the keywords of the query of a request just made."""
+        """Return the numbers of the keywords in the query of a request that was just made."""
         return _words(self.candidates.sets[request.query].tolist())
 
     def _wanted_tuples(self, query: int) -> Ints:
@@ -157,11 +158,13 @@ class Campaign:
         return float(request_counts(total, self._page_size)[0]) - float(self._read[query])
 
     def _is_cheaper_than_look_ups(self, query: int) -> bool:
-        """Return whether the query's pages cost less than look-ups; a last page may return one tuple only."""
+        """Return whether the query's unread pages cost less than look-ups, or a quota is set."""
+        # The last page is read even if it returns only one wanted record.
         return self._pages_left(query) < max(len(self._wanted_tuples(query)), 2) or self._quota is not None
 
     def _plan(self) -> tuple[float, float]:
-        """Fill the heap of planned requests; return the number of planned requests and the bound."""
+        """Fill the heap of planned requests; return a tuple (planned requests, bound).
+        Without a quota, no plan needs fewer requests than the bound; with a quota, none gains more value."""
         if self._has_moved():
             self._find_candidates_again()
         pages = request_counts(np.minimum(self._totals, self._most), self._page_size) - self._read
@@ -184,7 +187,7 @@ class Campaign:
         return planned, bound
 
     def _best_pages(self, among: Ints, count: int) -> PagePlan:
-        """Return the plan of ``count`` requests, using only the queries ``among``, which have pages left."""
+        """Return the plan of ``count`` requests with only the queries ``among``, which have pages left."""
         unread = self._totals[among] - self._read[among] * self._page_size
         some = self.candidates.take(among)
         now = Candidates(some.sets, some.tuples, unread)
@@ -196,7 +199,7 @@ class Campaign:
         return replace(plan, steps=tuple(steps))
 
     def _gain_of_beginning(self, cover: Cover, costs: Float64s, left: float) -> float:
-        """Return the gain of the first ``left`` requests of a cover, in order of gain per request."""
+        """Return the value that ``left`` requests of a cover return, best gain per request first."""
         taken = np.zeros(len(self._values), dtype=np.bool_)
         shares = []
         for query in cover.queries.tolist():
@@ -216,7 +219,7 @@ class Campaign:
         return self._learned is not None and self._learned.moved_from(self._found_at)
 
     def _find_candidates_again(self) -> None:
-        """Search the candidate queries with the present estimates; pages already read stay read."""
+        """Search the candidate queries again with the present estimates; pages already read stay read."""
         assert self._learned is not None
         self._found_at = self._learned.scales()
         self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
@@ -237,7 +240,7 @@ def _heap_entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:
 
 
 def local_tuples(keys: Iterable[str], places: dict[str, int]) -> list[int]:
-    """Return the local tuples whose keys are in an answer; ``places`` maps keys to tuples.
+    """Return the positions of the local records whose keys are in an answer; ``places`` maps key to position.
 
     >>> local_tuples(["a", "z"], {"a": 3})
     [3]

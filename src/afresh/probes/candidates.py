@@ -1,10 +1,10 @@
-"""The candidate queries: sets of one to three keywords, with their local results and their expected totals.
+"""Find the candidate queries: sets of one to three keywords, with their local results and expected totals.
 
-A query that costs one request is better than any query with more keywords, and a query that costs as many
-requests as it has local tuples is no better than looking up these tuples. Let p be the page size, and R_S and
-R_L the results of a query on the server and in the local relation. Keywords are combined only if each query
-with one keyword less has more than one page. Queries with ⌈|R_S|/p⌉ ≥ |R_L| are left out. Of queries with
-equal local results only the cheapest is kept. So at least two local tuples contain each set that remains.
+A total is the number of results on the server. A query that costs one request (one page of results) is better
+than any query with more keywords. So keywords are combined only if each query with one keyword less has more
+than one page. A query that costs as many requests as it has local results is no better than looking up these
+records by key. So queries with ⌈total/page size⌉ ≥ local results are left out. Of queries with equal local
+results only the cheapest is kept. At least two local records contain each set of keywords that remains.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from afresh.probes.keyword_index import KeywordIndex
 from afresh.probes.postings import Postings, SortedSet
 from afresh.values.arrays import Bools, Float64s, Ints
 
-MOST_COMBINED = 16  # of each tuple so many keywords are combined, the rarest on the server
-_SEED = 0x5EED  # of the random fingerprints by which equal results are found
+MOST_COMBINED = 16  # the most keywords of one record that are combined: the rarest on the server
+_SEED = 0x5EED  # for the random fingerprints by which equal results are found
 
 
 class ResultTotals(Protocol):
-    """Estimates the number of results on the server of each query, a row of ``sets`` (−1 is no keyword)."""
+    """A function that estimates the number of results on the server of each query.
+    A query is a row of ``sets``, with the numbers of its keywords; −1 stands for no keyword."""
 
     def __call__(self, sets: Ints) -> Float64s: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Queries: their ``sets`` of keywords, local ``tuples``, and expected ``totals`` on the server."""
+    """Queries, one per row: the ``sets`` of their keywords, their local results (positions of records, in
+    ``tuples``), and the expected number of their results on the server (``totals``)."""
 
     sets: Ints
     tuples: Postings
@@ -41,12 +43,12 @@ class Candidates:
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:
-        """Return the queries with the indices ``wanted``, in this order."""
+        """Return the queries at the positions ``wanted``, in this order."""
         return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
 
 
 def request_counts(totals: Float64s, page_size: int) -> Float64s:
-    """Return the requests that each query takes, ⌈total/page_size⌉; at least one, also for an empty answer.
+    """Return the requests that each query takes, ⌈total/page_size⌉, but at least one.
 
     >>> request_counts(np.array([0.0, 10.0, 10.5]), 10)
     array([1., 1., 2.])
@@ -57,16 +59,16 @@ def request_counts(totals: Float64s, page_size: int) -> Float64s:
 def find_candidates(
     relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3
 ) -> Candidates:
-    """Return all queries of up to ``most_keywords`` keywords that can be better than look-ups of tuples."""
+    """Return all queries of up to ``most_keywords`` keywords that can be better than looking up records."""
     singles = np.arange(len(relation.keywords))[:, None]
     expected = totals(singles)
     support = relation.by_keyword.sizes
     parts = [_padded(singles, most_keywords)]
     estimates = [expected]
-    # Keywords with at most one page, or with one local tuple, are not combined with others.
+    # Keywords with at most one page, or with one local record, are not combined with others.
     combinable = (expected > page_size) & (support >= 2)
     rows = relation.by_tuple.keep(combinable)
-    # At most ``MOST_COMBINED`` keywords of each tuple, the rarest on the server.
+    # Keep at most ``MOST_COMBINED`` keywords of each record, the rarest on the server.
     owner = rows.row_ids()
     order = np.lexsort((rows.members, expected[rows.members], owner))
     good = order[np.arange(len(order)) - np.repeat(rows.starts[:-1], rows.sizes) < MOST_COMBINED]
@@ -82,7 +84,8 @@ def find_candidates(
 
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
-    """Return the sets of ``size`` keywords that two tuples share and whose subsets are all in ``broader``."""
+    """Return the sets of ``size`` keywords that at least two records contain and that may be candidates.
+    All subsets of such a set with one keyword less must be in ``broader`` (as codes of ``_set_codes``)."""
     width = len(relation.keywords)
     known = SortedSet(broader)
     found: list[Ints] = [np.empty(0, np.int64)]
@@ -105,6 +108,7 @@ def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) 
 
 
 def _set_codes(sets: Ints, width: int) -> Ints:
+    """Return one integer for each set of keywords, which are numbers below ``width``."""
     codes = np.zeros(len(sets), dtype=np.int64)
     for column in sets.T:
         codes = codes * width + column
@@ -116,6 +120,7 @@ def _padded(sets: Ints, width: int) -> Ints:
 
 
 def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
+    """Return the queries without those that look-ups or a cheaper query with equal results can replace."""
     owner, tuples = relation.matches(sets)
     local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
     cost = request_counts(totals, page_size)
@@ -134,7 +139,7 @@ def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, pag
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactTotals:
-    """Totals counted in the server's own records, if these are available."""
+    """Exact totals of queries, counted in an index of the server's own records."""
 
     index: KeywordIndex
 
@@ -143,15 +148,15 @@ class ExactTotals:
 
 
 class LearningTotals(ResultTotals, Protocol):
-    """Estimates for the queries of ``relation``, which improve with every total that the server reports."""
+    """Estimated totals of queries, which improve with every total that the server reports."""
 
     relation: KeywordIndex
 
     def reported(self, words: tuple[int, ...], total: float) -> None:
-        """Learn the total that the server reported for a query."""
+        """Learn the total that the server reported for the query with these keyword numbers."""
 
     def scales(self) -> Float64s:
-        """Return the logarithms of the factors of all estimates."""
+        """Return the logarithms of the learned factors by which estimates are multiplied."""
 
     def moved_from(self, scales: Float64s) -> bool:
-        """Return whether the estimates have changed much since ``scales()`` returned these values."""
+        """Return whether the estimates have changed much since ``scales()`` returned ``scales``."""

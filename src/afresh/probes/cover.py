@@ -1,15 +1,15 @@
-"""The fewest requests that return all wanted tuples: set covering by Lagrange multipliers.
+"""Find the fewest requests that return all wanted records (tuples): set covering by Lagrange multipliers.
 
-    min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every tuple r,   x, y ∈ {0, 1}
+    min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every record r,   x, y ∈ {0, 1}
 
-Query q takes c_q requests and is used if x_q = 1. If y_r = 1, tuple r is looked up by its key for one
+Query q takes c_q requests and is used if x_q = 1. If y_r = 1, record r is looked up by its key for one
 request, so a cover always exists. If c_q is the number of results of q on the server and there are no
-look-ups, it is the covering program of Yang et al. 2010, §3.3.
+look-ups, this is the covering program of Yang et al. 2010, §3.3.
 
 A greedy choice needs a few per cent more requests, and more if there are more candidate queries. Here
-multipliers u_r, the prices of covering the tuples, are found by subgradient steps (Held & Karp 1971; Caprara,
-Fischetti & Toth 1999). They prove the lower bound Σ u_r + Σ_q min(0, c_q − Σ_{r∈q} u_r) on the requests of
-any plan. The integer program is solved over the queries of lowest reduced cost c_q − Σ u_r.
+multipliers u_r, the prices of covering the records, are found by subgradient steps (Held & Karp 1971;
+Caprara, Fischetti & Toth 1999). They prove that every plan needs at least Σ u_r + Σ_q min(0, c_q − Σ_{r∈q}
+u_r) requests. The integer program is solved over the queries with the lowest reduced cost c_q − Σ_{r∈q} u_r.
 
 The greedy cover is computed lazily. The gain of a query only falls as others are chosen, because coverage is
 submodular, so a gain computed earlier is an upper bound. The best query of a heap is evaluated again, and
@@ -29,22 +29,20 @@ import numpy as np
 from afresh.probes.postings import Postings
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 
-_STEPS = 400  # most subgradient steps; fewer only make the bound weaker
+_STEPS = 400  # the most subgradient steps; fewer steps only make the bound weaker
 _PATIENCE = 10  # steps without a better bound before steps are shortened
 _SHORTER = 0.6
 _NEAR = 1e-6
-_MOST_NODES = 1_000  # after so many nodes the integer program returns the best cover found
-_CORE_SHARE = 0.5  # queries in the integer program, per tuple
+_MOST_NODES = 1_000  # after this many nodes the integer program returns the best cover found
+_CORE_SHARE = 0.5  # queries in the integer program, per record
 _FEWEST_CORE = 2_000
-_MOST_BRANCHED = 50_000  # for more tuples the integer program would take too long
+_MOST_BRANCHED = 50_000  # for more records the integer program would take too long
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """The ``queries`` to read to the end, the tuples to look up by key, and the ``requests`` of both.
-
-    No choice of whole queries and look-ups covers all tuples with fewer than ``bound`` requests.
-    """
+    """The ``queries`` to read to the end, the records to look up by key, and the number of all requests.
+    No choice of whole queries and look-ups covers all records with fewer than ``bound`` requests."""
 
     queries: Ints
     look_ups: Ints
@@ -53,9 +51,11 @@ class Cover:
 
 
 def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool = True) -> Cover:
-    """Return the cheapest cover found of the ``wanted`` tuples by queries (rows of ``tuples``) and look-ups.
+    """Return the cheapest cover of the ``wanted`` records that was found, by queries and look-ups.
 
-    With ``branch`` an integer program is solved as well, which takes longer; use it if the costs are exact.
+    Row q of ``tuples`` holds the records that query q returns; ``costs`` are the requests that each query
+    takes. With ``branch`` an integer program is solved too, which takes longer; use it if the costs are
+    exact.
 
     >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
     >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy needs 3
@@ -81,7 +81,7 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
 
 
 class _CoveringProblem:
-    """A covering problem in which every tuple is wanted and every query is cheaper than look-ups."""
+    """A covering problem in which every record is wanted and every query is cheaper than look-ups."""
 
     def __init__(self, tuples: Postings, costs: Float64s) -> None:
         from scipy.sparse import csr_array
@@ -92,7 +92,7 @@ class _CoveringProblem:
         self._turned = self._matrix.T.tocsr()
 
     def solve(self, *, branch: bool) -> tuple[Ints, float]:
-        """Return the queries of the best cover found, and the bound."""
+        """Return a tuple (queries of the best cover found, lower bound on the requests of any cover)."""
         start = self._greedy(self._cheapest())
         prices, bound = self._prices(self.requests(start))
         if self.requests(start) < bound + 1 - _NEAR:
@@ -106,7 +106,7 @@ class _CoveringProblem:
         return min(found, key=self.requests), bound
 
     def requests(self, solution: Ints) -> float:
-        """Return the requests of these queries and of look-ups for the tuples that they do not cover."""
+        """Return the requests of these queries and of look-ups for the records that they do not cover."""
         covered = np.unique(self.tuples.take(solution).members).size
         return float(self.costs[solution].sum()) + self.tuples.width - covered
 
@@ -114,14 +114,15 @@ class _CoveringProblem:
         return among[greedy_cover(self.tuples.take(among), self.costs[among])]
 
     def _cheapest(self) -> Ints:
-        """Return the queries that have, for some tuple, the least cost per tuple."""
+        """Return the queries that have the least cost per record among all queries for some record."""
         price = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         order = np.lexsort((price, self.tuples.members))
         first = np.diff(self.tuples.members[order], prepend=-1) > 0
         return np.unique(self.tuples.row_ids()[order[first]])
 
     def _prices(self, requests: float) -> tuple[Float64s, float]:
-        """Return multipliers in [0, 1] (a look-up costs 1) and the best bound that they prove."""
+        """Return a tuple (multipliers, bound): the price of each record, and the best bound that they prove.
+        Prices are from 0 to 1, the cost of a look-up. ``requests`` is the cost of the best cover so far."""
         prices = np.ones(self.tuples.width)
         share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         np.minimum.at(prices, self.tuples.members, share)
@@ -164,9 +165,9 @@ class _CoveringProblem:
 
 
 def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
-    """Choose queries greedily, in the order returned, while one gains more than look-ups for its requests.
-
-    ``values`` are the values of the tuples (1 by default); a look-up gains the tuple's value for one request.
+    """Return queries chosen greedily, in the order of choice, while one gains more than as many look-ups.
+    Row q of ``tuples`` holds the records that query q returns. ``values`` are the values of the records (1 by
+    default). A look-up gains the value of one record for one request.
 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])
@@ -195,7 +196,7 @@ def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) 
 
 
 def _gain_of_look_ups(left: Float64s, cost: float) -> float:
-    """Return the gain of as many look-ups as the query costs requests, of its most valuable tuples."""
+    """Return the total value of the ``cost`` most valuable records, ``left`` being the value of each."""
     count = int(cost)
     if count >= len(left):
         return float(left.sum())

@@ -1,8 +1,8 @@
-"""How much a record has changed: δ(r_L, r_S) between the local record r_L and the server's record r_S.
+"""Measure how much a record has changed between the local copy and the server.
 
 A price that changed by a cent and a price that halved are both changes, but not the same loss. Each content
-field has a dissimilarity of its values a and b: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|),
-``unequal`` 0 or 1, or a function of two texts.
+field has a measure of how much its texts a and b differ: ``absolute`` |a−b|, ``relative`` |a−b|/max(|a|,|b|),
+``unequal`` 0 or 1, or a function of the user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Dissimilarity: TypeAlias = Callable[[str, str], float]
 
 
 def absolute(old: str, new: str) -> float:
-    """Return |a − b|.
+    """Return |old − new| of two numbers given as text.
 
     >>> absolute("10", "12.5")
     2.5
@@ -26,7 +26,7 @@ def absolute(old: str, new: str) -> float:
 
 
 def relative(old: str, new: str) -> float:
-    """Return |a − b|/max(|a|, |b|); 0 if both are 0.
+    """Return |old − new|/max(|old|, |new|) of two numbers given as text; 0 if both are 0.
 
     >>> relative("10", "8"), relative("0", "0")
     (0.2, 0.0)
@@ -55,7 +55,8 @@ DISSIMILARITIES: Mapping[str, Dissimilarity] = {
 def record_change(
     old: Mapping[str, str], new: Mapping[str, str], fields: Mapping[str, Dissimilarity]
 ) -> float:
-    """Return the sum of the dissimilarities of ``fields``; a field that only one record has counts as 1.
+    """Return how much a record changed: the sum of the dissimilarities of its ``fields``.
+    A field that only one of the two versions has counts as 1.
 
     >>> record_change({"price": "10", "stock": "3"}, {"price": "9"}, {"price": absolute, "stock": unequal})
     2.0

@@ -4,12 +4,13 @@ Each step chooses the query
 
     q = argmax Σ_{uncovered r ∈ R_L(q)} w(r)·F(r;t) / |R_S(q)|
 
-among the k keywords that are most frequent in the tuples not yet covered, and their pairs (§5.3). R_L(q) and
-R_S(q) are the results of q in the local relation and on the server, w(r) is the weight of tuple r, and F(r;t)
-its expected change in the time t since its refresh. The steps end when the quota of queries is reached or
-every tuple that has a keyword is covered. Method 1 reads all ⌈|R_S|/p⌉ result pages of p tuples and covers
-R_L(q). Method 2 reads the first page and is expected to cover the share min(1, p/|R_S|) of R_L(q), though the
-algorithm then counts all of R_L(q) as covered. Of equal queries the one with the more frequent keywords wins.
+among the k keywords that are most frequent in the records (tuples) not yet covered, and the pairs of these
+keywords (§5.3). R_L(q) and R_S(q) are the results of q in the local relation and on the server, w(r) is the
+weight of record r, and F(r;t) its expected change in the time t since its refresh. The algorithm ends when
+the quota of queries is reached or every record that has a keyword is covered. Method 1 reads all ⌈|R_S|/p⌉
+pages of p results and covers R_L(q). Method 2 reads only the first page, which is expected to return the
+share min(1, p/|R_S|) of R_L(q), but counts all of R_L(q) as covered. Of equally good queries the one with the
+more frequent keywords is chosen.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ METHODS = (1, 2)
 class Probe:
     """A chosen query.
 
-    ``tuples`` are its local results, ``new`` those not covered by earlier queries, ``total`` its results on
-    the server, ``requests`` its pages, ``expected`` the expected number of local tuples in these.
-    """
+    ``tuples`` are the local records that it matches, ``new`` those that earlier queries do not cover.
+    ``total`` is the number of its results on the server, ``requests`` the number of pages to read, and
+    ``expected`` the expected number of local records on these pages."""
 
     keywords: tuple[int, ...]
     tuples: Ints
@@ -52,9 +53,9 @@ def greedy_probes(
     quota: int | None = None,
     values: Floats | None = None,
 ) -> tuple[Probe, ...]:
-    """Choose queries by Algorithm 2 of Yang et al. 2010, and return them in the order chosen.
-
-    ``values`` are w(r)·F(r;t) of the tuples, ``pool`` is k, the number of keywords to combine in each step.
+    """Return the queries that Algorithm 2 of Yang et al. 2010 chooses, in the order of choice.
+    ``values`` are the values w·F of refreshing the local records (1 by default), ``pool`` is the number of
+    keywords to combine in each step, ``method`` is 1 (read all result pages) or 2 (read the first page).
 
     >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> titles = {"title": ["web crawl", "web search", "deep web"]}
@@ -73,7 +74,7 @@ def greedy_probes(
         held = relation.by_tuple.take(np.flatnonzero(uncovered)).members
         counts = np.bincount(held, minlength=len(relation.keywords))
         words = np.argsort(-counts, kind="stable")[:pool]
-        words = words[counts[words] > 0]  # the keywords contained in most uncovered tuples
+        words = words[counts[words] > 0]  # the keywords that most uncovered records contain
         keywords, total = _most_efficient(relation, words, worth, uncovered, known)
         members = relation.matches(np.array([keywords]))[1]
         new = members[uncovered[members]]
@@ -87,7 +88,8 @@ def greedy_probes(
 def _most_efficient(
     relation: KeywordIndex, words: Ints, worth: Float64s, uncovered: Bools, known: _TotalsCache
 ) -> tuple[tuple[int, ...], float]:
-    """Return the single keyword or pair of the largest efficiency, and its total on the server."""
+    """Return a tuple (keywords, total) of the keyword, or pair of ``words``, with the largest efficiency.
+    The efficiency is the value of the uncovered results, divided by the total of results on the server."""
     holds = np.zeros((len(words), relation.tuples))
     for place, word in enumerate(words.tolist()):
         holds[place, relation.by_keyword.row(word)] = 1.0

@@ -1,9 +1,9 @@
-"""The keywords of tuples: how texts are split into keywords, and which tuples contain which keyword.
+"""The keywords of records (tuples): split texts into keywords, and index which records contain which keyword.
 
-A tuple is a set of keywords (Yang et al. 2010, §3). A title is split into words, without stop words; a list
-of authors is split by its separator into whole names. Case and surrounding space are ignored, as search boxes
-do. Every query consists of keywords of the local relation (§3.3, constraint 1), so another corpus (the
-server's records, or those of a proxy) is indexed by the local vocabulary only.
+A record is a set of keywords (Yang et al. 2010, §3). A title is split into words, without stop words; a list
+of authors is split by its separator into whole names. Upper case and surrounding space are ignored, as search
+boxes do. Every query consists of keywords of the local relation (§3.3, constraint 1), so other records (the
+server's, or those of a similar collection) are indexed by the local keywords only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class WordSplitter:
-    """Splits a text into its distinct words, in lower case and in order, without ``stop_words``.
+    """A function that splits a text into its distinct words, in lower case, without ``stop_words``.
 
     >>> WordSplitter()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
     ['anatomy', 'large', 'scale', 'hypertextual', 'web', 'search', 'engine']
@@ -49,7 +49,7 @@ class WordSplitter:
 
 @dataclass(frozen=True, slots=True)
 class ValueSplitter:
-    """Splits a text into the distinct values between separators, in lower case, with single spaces.
+    """A function that splits a text at separators into distinct parts, in lower case, with single spaces.
 
     >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
     ['junghoo cho', 'hector garcia-molina']
@@ -64,14 +64,14 @@ class ValueSplitter:
 
 @dataclass(frozen=True, slots=True)
 class KeywordAttribute:
-    """A column of texts, and how its texts are split into keywords."""
+    """The name of a column of texts, and the function that splits its texts into keywords."""
 
     name: str
     split: WordSplitter | ValueSplitter
 
 
 def parse_keywords(text: str) -> KeywordAttribute:
-    """Parse ``name:SEP`` (split the column by SEP into whole values) or ``name`` (split it into words).
+    """Parse ``name:SEP`` (split the texts of the column at SEP) or ``name`` (split them into words).
 
     >>> parse_keywords("authors:;"), parse_keywords("title").name
     (KeywordAttribute(name='authors', split=ValueSplitter(separator=';')), 'title')
@@ -103,7 +103,7 @@ class Keyword:
 
 @dataclass(frozen=True, eq=False)  # no slots, because ``cached_property`` stores its value in the instance
 class KeywordIndex:
-    """The keywords of each tuple (``by_tuple``) and the tuples of each keyword (``by_keyword``)."""
+    """The keywords of each record (``by_tuple``), and the records with each keyword (``by_keyword``)."""
 
     keywords: tuple[Keyword, ...]
     by_tuple: Postings
@@ -118,10 +118,9 @@ class KeywordIndex:
         return SortedSet(_codes(self.by_tuple.row_ids(), self.by_tuple.members, self.by_tuple.width))
 
     def counts(self, sets: Ints) -> Ints:
-        """Return how many tuples contain all keywords of each row of ``sets``; −1 stands for no keyword.
-
-        Each tuple in the shortest posting list of a set is checked for the other keywords, so the work is the
-        sum of the lengths of the shortest lists, whatever the size of the corpus.
+        """Return how many records contain all keywords of each row of ``sets``; −1 stands for no keyword.
+        Each record with the rarest keyword of a set is checked for the other keywords. So the work does not
+        depend on the number of all records.
 
         >>> title = KeywordAttribute("title", str.split)
         >>> index = index_relation({"title": ["web crawl", "web search", "web crawl"]}, [title])
@@ -131,7 +130,8 @@ class KeywordIndex:
         return np.bincount(self.matches(sets)[0], minlength=len(sets))
 
     def matches(self, sets: Ints) -> tuple[Ints, Ints]:
-        """Return all pairs of a set and a tuple that contains all its keywords, as two arrays."""
+        """Return two arrays (rows, records): record ``records[i]`` has all keywords of row ``rows[i]`` of
+        ``sets``, in which −1 stands for no keyword."""
         sizes = np.where(sets >= 0, self.by_keyword.sizes[sets], np.iinfo(np.int64).max)
         shortest = np.take_along_axis(sets, sizes.argmin(axis=1)[:, None], axis=1)[:, 0]
         found_sets, found_tuples = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -152,9 +152,8 @@ class KeywordIndex:
 def index_relation(
     texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
 ) -> KeywordIndex:
-    """Index the local relation; its keywords are numbered in the order in which they first occur.
-
-    With ``scoped`` the server can search for a keyword in one attribute; otherwise it searches in all.
+    """Return the index of the local records; keywords are numbered in the sequence of their first occurrence.
+    With ``scoped`` the server can search for a keyword in one column; otherwise it searches in all columns.
 
     >>> title = KeywordAttribute("title", str.split)
     >>> index = index_relation({"title": ["web crawl", "web"]}, [title])
@@ -170,7 +169,7 @@ def index_relation(
 def index_corpus(
     relation: KeywordIndex, texts: Texts, attributes: Sequence[KeywordAttribute], *, scoped: bool = True
 ) -> KeywordIndex:
-    """Index the tuples of another corpus by the keywords of ``relation``; its other words are ignored."""
+    """Return the index of other records by the keywords of ``relation``; their other words are ignored."""
     vocabulary = {(word.attribute, word.text): place for place, word in enumerate(relation.keywords)}
     rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=False)
     return _index(relation.keywords, rows)
@@ -184,6 +183,7 @@ def _rows(
     scoped: bool,
     grow: bool,
 ) -> list[list[int]]:
+    """Return the keyword numbers of each record; ``grow`` adds new keywords to ``vocabulary``."""
     lengths = {len(texts[attribute.name]) for attribute in attributes}
     if len(lengths) != 1:
         raise InputError(f"keyword columns of {sorted(lengths)} rows: give at least one, all of one length")
@@ -205,10 +205,11 @@ def _index(keywords: tuple[Keyword, ...], rows: Sequence[Sequence[int]]) -> Keyw
 
 
 def _codes(tuples: Ints, keywords: Ints, width: int) -> Ints:
+    """Return one integer for each pair of a record and a keyword, a number below ``width``."""
     return tuples * width + keywords
 
 
-_PART = 1 << 22  # list entries processed at once, about a hundred megabytes
+_PART = 1 << 22  # entries of posting lists that are processed at once, about a hundred megabytes
 
 
 def _parts(sizes: Ints) -> list[slice]:

@@ -1,10 +1,11 @@
-"""The plan of a given number of requests: result pages of queries and look-ups, chosen greedily one by one.
+"""Plan a given number of requests: result pages of queries and look-ups by key, chosen greedily one by one.
 
-After j pages of p tuples each, a query q with |R_S(q)| results on the server has returned each of its tuples
-with probability π_q = min(1, j·p/|R_S(q)|). The expected value of a set of pages and look-ups is
-Σ_r v_r (1 − Π_q (1 − π_q)), where v_r is the value of tuple r. It is submodular, and every step costs one
-request, so the greedy choice reaches at least 1 − 1/e of the best value. A gain computed earlier is an upper
-bound of the gain now, so most queries need not be evaluated again (CELF, Leskovec et al. 2007).
+After j pages of p results each, a query q with n results on the server has returned each of its records with
+probability π_q = min(1, j·p/n). The expected value of a set of pages and look-ups is Σ_r v_r (1 − Π_q (1 −
+π_q)), where v_r is the value of record r and the product is over the queries that match it. This is
+submodular, and every step costs one request, so the greedy choice reaches at least 1 − 1/e of the best value.
+A gain computed earlier is an upper bound of the gain now, so most queries need not be evaluated again (CELF,
+Leskovec et al. 2007).
 
 ``PagePlan.bound`` shows how good the plan is: for any set of steps, the value of the best plan of N requests
 is at most the value of the set plus the N largest further gains (Nemhauser, Wolsey & Fisher 1978).
@@ -25,7 +26,7 @@ from afresh.values.arrays import Float64s, Floats
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A request for page ``number`` (from 1) of the candidate query with the index ``query``."""
+    """A request for page ``number`` (from 1) of the candidate query at the position ``query``."""
 
     query: int
     number: int
@@ -33,7 +34,7 @@ class ReadPage:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """A request for one local tuple by its key; ``tuple`` is its index."""
+    """A request for one local record by its key; ``tuple`` is the position of the record."""
 
     tuple: int
 
@@ -43,7 +44,8 @@ ProbeRequest: TypeAlias = ReadPage | LookUp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PagePlan:
-    """The requests in the order chosen, the expected gain of each, and an upper bound for any plan's gain."""
+    """The requests (``steps``) in the order of choice, the expected gain of each, and an upper bound: no plan
+    of as many requests is expected to gain more than ``bound``."""
 
     steps: tuple[ProbeRequest, ...]
     gains: Float64s
@@ -53,7 +55,8 @@ class PagePlan:
 def plan_pages(
     candidates: Candidates, page_size: int, values: Floats, quota: int, *, limit: int | None = None
 ) -> PagePlan:
-    """Return the greedy plan of at most ``quota`` requests; ``values`` are the values of the tuples.
+    """Return the greedy plan of at most ``quota`` requests; ``values`` are the values of the records.
+    ``limit`` is the most results that the server returns for one query, over all pages.
 
     >>> from afresh.probes.postings import Postings
     >>> two = Candidates(np.array([[0], [1]]), Postings.of_rows([[0, 1, 2], [2, 3]], 4), np.array([3.0, 4.0]))
@@ -85,7 +88,7 @@ def plan_pages(
 
 
 class _State:
-    """The pages read so far; kind 0 is the next page of query ``number``, kind 1 the look-up of a tuple."""
+    """The pages read so far. Kind 0 is the next page of query ``number``, kind 1 the look-up of a record."""
 
     def __init__(self, candidates: Candidates, page_size: int, values: Float64s, limit: int | None) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
@@ -93,7 +96,7 @@ class _State:
         self._totals = np.maximum(candidates.totals, 1.0)
         self._pages = request_counts(np.minimum(candidates.totals, most), page_size)
         self._read = np.zeros(len(candidates))
-        self._left = values.copy()  # value times the probability that the tuple was not returned yet
+        self._left = values.copy()  # value times the probability that the record was not returned yet
 
     def page_gains(self) -> Float64s:
         unread = self._totals - self._read * self._page_size
@@ -117,9 +120,7 @@ class _State:
 
     def bound(self, quota: int) -> float:
         """Return an upper bound on the gain of ``quota`` further requests: the sum of the largest gains now.
-
-        Every unread page of a query counts with the gain of the next one, because later pages gain no more.
-        """
+        Every unread page of a query counts like the next page, because later pages gain no more."""
         gains = np.concatenate((self.page_gains(), self._left))
         times = np.concatenate((self._pages - self._read, np.ones(len(self._left))))
         order = np.argsort(-gains, kind="stable")

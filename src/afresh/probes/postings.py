@@ -1,6 +1,7 @@
-"""Posting lists (the tuples that contain a keyword, or the reverse) in one array, and fast membership tests.
+"""Posting lists in one array, and fast membership tests.
 
-List i is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
+A posting list holds the numbers of the records that contain a keyword, or of the keywords of a record. List i
+is ``members[starts[i]:starts[i+1]]`` (compressed sparse rows), in ascending order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """Ascending lists (rows) of numbers from 0 to ``width`` − 1.
+    """Lists of ascending numbers (members) from 0 to ``width`` − 1. A list is called a row.
 
     >>> tuples = Postings.of_rows([[0, 2], [], [2]], width=3)
     >>> tuples.row(0), tuples.sizes, tuples.transposed().row(2)
@@ -28,7 +29,7 @@ class Postings:
 
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[int]], width: int) -> Postings:
-        """Build from one list per row, each in ascending order."""
+        """Return the postings of these lists, each of which is in ascending order."""
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(row) for row in rows], out=starts[1:])
         members = np.fromiter((member for row in rows for member in row), np.int64, int(starts[-1]))
@@ -36,7 +37,7 @@ class Postings:
 
     @classmethod
     def of_pairs(cls, rows: Ints, members: Ints, height: int, width: int) -> Postings:
-        """Build from distinct (row, member) pairs in any order."""
+        """Return the postings in which row ``rows[i]`` contains ``members[i]``; all pairs differ."""
         order = np.lexsort((members, rows))
         starts = np.zeros(height + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=height), out=starts[1:])
@@ -56,11 +57,11 @@ class Postings:
         return self.members[self.starts[index] : self.starts[index + 1]]
 
     def row_ids(self) -> Ints:
-        """Return the row of each member."""
+        """Return the number of the row of each member, in the sequence of ``members``."""
         return np.repeat(np.arange(self.height), self.sizes)
 
     def transposed(self) -> Postings:
-        """Return, for each number, the rows that contain it."""
+        """Return, for each number from 0 to ``width`` − 1, the list of the rows that contain it."""
         return Postings.of_pairs(self.members, self.row_ids(), self.width, self.height)
 
     def take(self, rows: Ints) -> Postings:
@@ -75,12 +76,12 @@ class Postings:
         return Postings(starts, self.members[places], self.width)
 
     def keep(self, wanted: Bools) -> Postings:
-        """Return the same rows with only those members that are ``wanted`` (one flag per number)."""
+        """Return the same rows with only those members m for which ``wanted[m]`` is true."""
         good = wanted[self.members]
         return Postings.of_pairs(self.row_ids()[good], self.members[good], self.height, self.width)
 
     def sums(self, values: Float64s) -> Float64s:
-        """Return the sum of ``values`` (one per number) over the members of each row; 0 for empty rows.
+        """Return the sum of ``values[m]`` over the members m of each row; 0 for empty rows.
 
         >>> Postings.of_rows([[0, 1], []], width=2).sums(np.array([1.0, 2.5]))
         array([3.5, 0. ])
@@ -95,9 +96,8 @@ _ROOM_BITS = 4  # the table has 16 entries per member, so one test in 16 is fals
 
 
 class SortedSet:
-    """A membership test for many numbers at once in an ascending array.
-
-    A hash table rejects most numbers that are not members; bisection checks the rest.
+    """A function that tests which of many numbers occur in an ascending array.
+    A hash table rejects most numbers that do not occur in it; bisection checks the rest.
 
     >>> SortedSet(np.array([2, 3, 5]))(np.array([1, 2, 5]))
     array([False,  True,  True])

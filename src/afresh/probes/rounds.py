@@ -1,9 +1,9 @@
-"""Run rounds of requests against a search server, and record what each was expected to return and returned.
+"""Run rounds of requests against a search server, and note what each request was expected to return and did.
 
-A server answers a query for tuples with all of some keywords with their total number and one page of at most
-``page_size`` tuples; over all pages of a query it returns at most ``limit`` tuples (K in Yang et al. 2010).
-It answers a look-up by key with one tuple or none. The contents of pages count, not the totals that the
-server reports: a query ends with a page without new tuples, or with its thousandth page.
+The server answers a query, a set of keywords, with the total number of records that contain all of them and
+one page of at most ``page_size`` records. Over all pages of a query it returns at most ``limit`` records (K
+in Yang et al. 2010). It answers a look-up by key with one record or none. A query ends with a page without
+new records, or with its thousandth page, whatever total the server reported.
 """
 
 from __future__ import annotations
@@ -25,35 +25,33 @@ from afresh.values.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """One page: the total number of matching tuples (None if not reported), and the keys on the page."""
+    """One page of results: the keys of its records, and the total of all results (None if not reported)."""
 
     total: int | None
     keys: tuple[str, ...]
 
 
 class ServerStoppedError(Exception):
-    """The server stops answering; its answers so far stay valid."""
+    """The server does not answer any more; its earlier answers stay valid."""
 
 
 class ProbeServer(Protocol):
     """A search server that answers one request at a time.
-
-    Keywords are given as their numbers in the local relation. A ``ServerStoppedError`` ends the round.
-    """
+    Keywords are given as numbers of the local ``KeywordIndex``. A ``ServerStoppedError`` ends the round."""
 
     page_size: int
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
-        """Return page ``number``, from 1, of the tuples that contain all ``keywords``."""
+        """Return page ``number``, from 1, of the records that contain all ``keywords``."""
         ...
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """Return a page with the tuple of this key, or an empty page."""
+        """Return a page with the record of this key, or an empty page."""
         ...
 
 
 class IndexServer:
-    """A simulated server over records in memory, which returns results in the order of the records.
+    """A simulated server with records in memory; results have the same sequence as the records.
 
     >>> from afresh.probes.keyword_index import index_relation, parse_keywords
     >>> index = index_relation({"title": ["web crawl", "web", "web"]}, [parse_keywords("title")])
@@ -85,16 +83,16 @@ class IndexServer:
         return ProbeAnswer(int(key in self._known), (key,) if key in self._known else ())
 
 
-_MOST_PAGES = 1000  # read of one query
+_MOST_PAGES = 1000  # the most pages that are read of one query
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
     """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``.
 
-    ``total`` is None if the server reported none. ``new`` is the number of wanted tuples returned. ``cut``
-    states that the query ended before its reported total. ``doubled`` are keys that occurred twice.
-    """
+    ``total`` is None if the server reported none. ``expected`` is what the request was expected to return,
+    ``new`` the number of wanted records that it returned. ``cut`` says that the query ended before its
+    reported total. ``doubled`` are keys that occurred twice on the page."""
 
     keywords: tuple[int, ...]
     key: str
@@ -112,10 +110,8 @@ def run_campaign(
     keys: Sequence[str],
     on_step: Callable[[int], None] = lambda _: None,
 ) -> tuple[ProbeStep, ...]:
-    """Make requests until the campaign is done; ``keys`` are the keys of the local tuples.
-
-    ``on_step`` is called after each request with the number of tuples still wanted.
-    """
+    """Make requests until the campaign is done, and return them; ``keys`` are the keys of the local records.
+    ``on_step`` is called after each request with the number of records still wanted."""
     places = {key: place for place, key in enumerate(keys)}
     steps: list[ProbeStep] = []
     seen = _SeenKeys(server.page_size)
@@ -143,7 +139,8 @@ def run_campaign(
 def run_probes(
     probes: Sequence[Probe], server: ProbeServer, keys: Sequence[str], *, pages: int | None = None
 ) -> tuple[ProbeStep, ...]:
-    """Read the result pages of each of the ``probes``: all (Method 1), or the first ``pages`` (Method 2)."""
+    """Read the result pages of each of the ``probes``, all or only the first ``pages``; return the requests.
+    ``keys`` are the keys of the local records."""
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
     steps: list[ProbeStep] = []
@@ -166,16 +163,18 @@ def run_probes(
 
 
 class _SeenKeys:
+    """The keys that each query has returned so far."""
+
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._keys: dict[tuple[int, ...], set[str]] = {}
 
     def promised(self, answer: ProbeAnswer) -> int:
-        """Return the number of pages that follows from the reported total."""
+        """Return the number of pages that the query has according to the reported total."""
         return max(1, -(-(answer.total or 0) // self._page_size))
 
     def ends(self, keywords: tuple[int, ...], number: int, answer: ProbeAnswer) -> bool:
-        """Return whether this page ends its query; its keys are added to those seen."""
+        """Add the keys of a page to those seen; return whether the query ends with this page."""
         seen = self._keys.setdefault(keywords, set())
         nothing_new = seen.issuperset(answer.keys)
         seen.update(answer.keys)

@@ -1,1 +1,1 @@
-"""Estimating how often items change: from polls to rates, with priors, intervals, forgetting and seasons."""
+"""Estimates how often items change: from polls to rates, with priors, confidence intervals and seasons."""

@@ -1,11 +1,11 @@
-"""Change points: sharp changes in a history of estimated rates, and the periods between them.
+"""Change points: sharp changes in a sequence of estimates of one item's rate, and the periods between them.
 
-The estimate λ̂_i is a sharp change if |λ̂_i − λ̂_{i−1}| > k·mean(λ̂), with k between 0.1 and 0.3. The time
-between two sharp changes is one period T_λ. Estimate the rate early in a period, and use the estimate for the
-rest of it (Zhang et al. 2007, §3, step 3).
+There is a sharp change at estimate i if |λ̂_i − λ̂_{i−1}| > k·mean(λ̂), with k between 0.1 and 0.3. The time
+between two sharp changes is one period T_λ. The rate should be estimated early in a period, and the estimate
+used for the rest of it (Zhang et al. 2007, §3, step 3).
 
-Estimates from few polls jump by far more than 30 % by chance. If standard errors are given, only jumps of
-more than twice their own standard error count, so that noise does not create periods.
+Estimates from few polls differ by far more than 30 % by chance. If standard errors are given, only
+differences of more than twice their own standard error count, so that chance does not create periods.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ChangePoints:
-    """Where a history of rates changed sharply.
+    """The sharp changes in a sequence of estimated rates.
 
-    ``marks``   positions of the sharp changes in the history.
-    ``periods`` T_λ, the times between one mark and the next.
-    ``period``  median of ``periods``, the time for which an estimate is valid; ∞ with fewer than two marks.
-    ``rate``    mean of the estimates since the last mark, which is the rate to use now.
+    ``marks``   positions of the sharp changes in the sequence.
+    ``periods`` T_λ, the times between one sharp change and the next.
+    ``period``  median of ``periods``, the time for which an estimate is valid; ∞ if ``periods`` is empty.
+    ``rate``    mean of the estimates since the last sharp change, which is the rate to use now.
     ``until``   expected end of the present period, when the rate should be estimated again.
     """
 
@@ -40,9 +40,9 @@ class ChangePoints:
 def change_points(
     times: ArrayLike, rates: ArrayLike, k: float = 0.2, *, errors: ArrayLike = 0.0
 ) -> ChangePoints:
-    """Find the sharp changes in the estimates ``rates``, made at the increasing ``times``.
-
-    ``errors`` are the standard errors of the estimates, one for all or one for each. Zhang et al. use 0.
+    """Find the sharp changes in the estimates ``rates``, which were made at the increasing ``times``.
+    ``k`` is the least sharp change as a share of the mean rate. ``errors`` are the standard errors of the
+    estimates, one for all or one for each. Zhang et al. use 0.
 
     >>> found = change_points([0, 1, 2, 3, 4, 5], [1.0, 1.1, 3.0, 3.1, 1.0, 1.0])
     >>> found.marks.tolist(), found.period, found.rate, found.until

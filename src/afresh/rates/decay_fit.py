@@ -1,13 +1,14 @@
-"""Fit decay functions to lifetimes, some of which had not ended when last observed.
+"""Fits decay functions to lifetimes, some of which had not ended when last observed.
 
-Every class of ``model.decay`` is fitted by maximum likelihood: Σ_ended ln f(t) + Σ_not ended ln S(t), with
-the density f and the survival S of a lifetime. The class with the smallest AIC = 2·parameters − 2·ln L is
-chosen (Razniewski 2016, §8.1 and §9 ask for class and rate). Fits are compared with the Kaplan–Meier curve:
-``relative_error`` is the area between a fit and this curve, as a share of the area below the curve.
+Every class of ``model.decay`` is fitted by maximising the log-likelihood ln L = Σ_ended ln f(t) +
+Σ_not ended ln S(t). f is the density of a lifetime and S(t) the probability that it is longer than t. The one
+with the smallest AIC = 2·parameters − 2·ln L is chosen (Razniewski 2016, §8.1 and §9, asks for class and
+rate). Fits are compared with the Kaplan–Meier curve: ``relative_error`` is the area between a fit and this
+curve, as a share of the area below the curve.
 
-S counts from the start of a lifetime. A copy that is refreshed at any time within a lifetime is still correct
-t later with probability z(t) = (1/m)∫_t^∞ S, where m is the mean lifetime (``since_refresh``). z equals S
-only if a refresh restarts the lifetime, or if lifetimes are exponential.
+S counts from the start of a lifetime. But a copy that is refreshed at any time within a lifetime is still
+correct at t after the refresh with probability z(t) = (1/m)∫_t^∞ S, where m is the mean lifetime
+(``since_refresh``). z equals S only if a refresh restarts the lifetime, or if lifetimes are exponential.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _KNOTS = 2001
 
 @dataclass(frozen=True, slots=True)
 class DecayFit:
-    """One fitted class: S as ``decay``, and as ``spec`` and ``rate``, the arguments of plans and money.
-
-    ``aic`` is infinite if the class cannot produce these lifetimes; ``why`` then states the reason.
-    """
+    """One fitted class of decay functions.
+    ``decay`` is the fitted probability that a lifetime is longer than t. ``spec`` and ``rate`` are the
+    arguments of ``decay_from`` for it. ``aic`` is infinite if the class cannot produce these lifetimes, and
+    ``why`` then states the reason."""
 
     name: str
     spec: str
@@ -45,25 +46,25 @@ class DecayFit:
 
     @property
     def aic(self) -> float:
-        """2·parameters − 2·ln L; smaller is better."""
+        """Akaike's criterion, 2·parameters − 2·log-likelihood; smaller is better."""
         return 2 * self.parameters - 2 * self.log_likelihood
 
     @property
     def words(self) -> str:
-        """Class and parameters, as text for people."""
+        """The class and its parameters as a text."""
         _, _, shape = self.spec.partition(":")
         of_shape = f" of shape {float(shape):.3g}" if shape else ""
         return f"{self.name}{of_shape} at rate {self.rate:.3g}"
 
     @property
     def decay(self) -> Decay:
-        """S, the survival of a lifetime; it is a copy's decay only if a refresh restarts the lifetime."""
+        """The fitted decay of a lifetime; it is that of a copy only if a refresh restarts the lifetime."""
         return decay_from(self.spec, self.rate)
 
     def since_refresh(self) -> Decay:
-        """Return z(t) = (1/m)∫_t^∞ S, the decay of a copy that is refreshed at any time of a lifetime.
-
-        It is exact for the exponential and Lomax, and otherwise approximated by 2000 linear pieces.
+        """Return the decay of a copy that is refreshed at any time of a lifetime: z(t) = (1/m)∫_t^∞ S, where
+        S is the decay of a lifetime and m the mean lifetime.
+        It is exact for the exponential and Lomax classes, and otherwise approximated by 2000 linear pieces.
 
         >>> fit = DecayFit("lomax", "lomax:3.0", 1.5, 2, -10.0, 0.01)
         >>> round(float(fit.decay.survival(2.0)), 3), round(float(fit.since_refresh().survival(2.0)), 3)
@@ -87,11 +88,9 @@ class DecayFit:
 
 @dataclass(frozen=True, slots=True)
 class DecayFits:
-    """All fits, in the order of their AIC, and the observed curves.
-
-    ``empirical`` is the Kaplan–Meier curve S of the lifetimes, ``since_refresh`` the z that follows from it.
-    Use them if no class fits well.
-    """
+    """All fits, the one with the smallest AIC first, and the observed curves.
+    ``empirical`` is the Kaplan–Meier curve of the lifetimes, ``since_refresh`` the decay of a copy that
+    follows from it. Use these two if no class fits well. ``lifetimes`` and ``ended`` are numbers."""
 
     fits: tuple[DecayFit, ...]
     empirical: Empirical
@@ -112,14 +111,14 @@ class DecayFits:
 
 
 def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFits:
-    """Fit every class to lifetimes; those not ``ended`` were still running when last observed.
+    """Fit every class to lifetimes; those that are not ``ended`` had not ended when last observed.
 
     >>> lifetimes = Exponential(0.26).sample(np.random.default_rng(1), 789)
     >>> found = fit_decays(lifetimes)
     >>> found.best.name, round(found.best.rate, 2)
     ('exponential', 0.26)
     """
-    times, survival = kaplan_meier(lifetimes, ended)  # checks both
+    times, survival = kaplan_meier(lifetimes, ended)  # this also checks the arguments
     seen = np.asarray(lifetimes, dtype=np.float64)
     over = np.ones(seen.shape, np.bool_) if ended is None else np.asarray(ended, dtype=np.bool_)
     empirical = Empirical(times, survival)
@@ -144,7 +143,7 @@ class _Lifetimes(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A fit in units of the mean lifetime; ``shape`` is None for classes without one."""
+    """A fit in units of the mean lifetime; ``shape`` is None for classes without a shape parameter."""
 
     rate: float
     log_likelihood: float
@@ -152,10 +151,8 @@ class _Found(NamedTuple):
 
 
 def _linear(data: _Lifetimes) -> _Found:
-    """Fit lifetimes uniform on (0, 1/λ): maximise the concave ln L = d·ln λ + Σ_not ended ln(1−λt).
-
-    d is the number of lifetimes that ended, and λ ≤ 1/(longest of them).
-    """
+    """Fit lifetimes that are uniform on (0, 1/λ): maximise the concave ln L = d·ln λ + Σ_not ended ln(1−λt).
+    d is the number of lifetimes that ended, and λ is at most 1/(the longest lifetime that ended)."""
     going = data.t[~data.over]
     most = 1 / float(data.t[data.over].max())
 
@@ -170,7 +167,8 @@ def _linear(data: _Lifetimes) -> _Found:
 
 
 def _weibull(data: _Lifetimes) -> _Found:
-    """Fit λᵏ = d/Σtᵏ with the k that solves 1/k − Σ tᵏ·ln t/Σ tᵏ = −mean_ended ln t (the left side falls)."""
+    """Fit S(t) = e^{−(λt)ᵏ}: k solves 1/k − Σ tᵏ·ln t/Σ tᵏ = −mean_ended ln t, then λᵏ = d/Σtᵏ.
+    d is the number of lifetimes that ended. The left side of the equation decreases in k."""
     longest = float(data.t.max())
     logs = np.log(data.t / longest)
     mean_log = float(logs[data.over].mean())
@@ -190,7 +188,8 @@ def _weibull(data: _Lifetimes) -> _Found:
 
 
 def _lomax(data: _Lifetimes) -> _Found:
-    """Fit a = d/Σln(1+t/b); with this a the likelihood depends on b alone, which is searched."""
+    """Fit S(t) = (1+t/b)^{−a}: a = d/Σln(1+t/b), with d the number of lifetimes that ended.
+    With this a the likelihood depends on b alone, and its maximum is searched."""
 
     def at_scale(scale: float) -> _Found:
         grown = np.log1p(data.t / scale)
@@ -221,10 +220,9 @@ def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit
 
 
 def _geometric(seen: Float64s, over: Bools) -> DecayFit:
-    """Fit p = ended lifetimes / steps, only if all lifetimes end on whole steps of 1.
-
-    Its probabilities per step are compared with densities per time, as if times were known to one step.
-    """
+    """Fit the probability of an end per step: ended lifetimes/steps. All lifetimes must end on whole steps.
+    A step is one unit of time. The probabilities per step are compared with the densities per unit of time of
+    the other classes, as if times were known to one step."""
     steps = np.where(over, np.round(seen), np.floor(seen))
     ends, tries = int(over.sum()), float(steps.sum())
     off = np.abs(seen - steps)[over] > 1e-9 * np.maximum(seen[over], 1.0)

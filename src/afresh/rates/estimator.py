@@ -1,21 +1,20 @@
 """The protocol of an estimator, the table of all estimators, and functions that estimate rates with them.
 
-``estimate`` estimates the rate of one item, ``estimate_many`` those of many at once. A new estimator is one
-line in the table. ``find_regime`` looks in a sample of a log for an hour-of-week season and for drift. Either
-is used only if it predicts clearly better (``season``, ``forgetting``). A season turns clock time into
-operational time, in which drift is then searched for.
+``estimate`` estimates the rate of one item, ``estimate_many`` those of many items at once. ``find_regime``
+searches the polls for an hour-of-week season and for drift. Each of the two is used only if it predicts
+clearly better (``season``, ``forgetting``). If there is a season, drift is searched for in operational time.
 
-``planning_rate`` returns the rate to plan with, which is not the posterior mean. With few polls the mean is
-dominated by the high rates that the item might have. A plan made with it drops the item, and its freshness
-may be 30 percentage points below that of refreshing all items equally often. What matters is the probability
-that the copy is still correct at the next refresh, after a time t. It corresponds to the rate
-−ln E[e^{−λt}]/t, which for a Gamma(a, b) posterior is (a/t)·ln(1+t/b). The posterior is taken to be the Gamma
-distribution with the given mean whose lower quantile is the given ``low``.
+``planning_rate`` returns the rate λ to plan with, which is not the posterior mean. After few polls the mean
+is dominated by the high rates that the item might have. A plan with the mean drops the item, and the plan's
+freshness may be 30 percentage points below that of refreshing all items equally often. What matters is the
+probability that the copy is still correct after a time t, at the next refresh. The rate with this probability
+is −ln E[e^{−λt}]/t, which for a Gamma(a, b) posterior is (a/t)·ln(1+t/b). The posterior is taken to be the
+Gamma distribution with the given mean (``rate``) and the given lower quantile (``low``).
 
-After three polls even that posterior is not reliable, because its prior was learned from as few polls: an
-item without a change gets a far lower rate than those that have changed, and the plan hardly refreshes it. So
-rates are shrunk towards each other: after n polls by the share 3/n/(1+0.8a) of the way, in ln λ, to the mean
-of all. Equal rates give the uniform plan, so the plan stays near it while little is known.
+After three polls even that posterior is not reliable, because its prior was learned from equally few polls:
+an item without a change gets a far lower rate than items that have changed, and the plan hardly refreshes it.
+So each ln λ is moved towards the mean ln λ of all items, after n polls by the share 3/n/(1+0.8a) of the
+distance. Equal rates give the uniform plan, so the plan stays near the uniform plan while little is known.
 """
 
 from __future__ import annotations
@@ -49,12 +48,11 @@ State = TypeVar("State")
 
 class Estimator(Protocol[State]):
     """Learns the rates of many items from their polls.
-
-    A state is a frozen, picklable value of arrays with a row per item: a few floats each, or the polls
-    themselves if the method has no shorter summary. Items without polls get the mean and interval of the
-    prior. No method returns NaN; a rate is 0 or ∞ only if a formula gives it (see each file). Forgetting and
-    planning rates are not part of the protocol, because they need a posterior (``POSTERIOR_METHODS``).
-    """
+    A state is a frozen, picklable value of arrays with a row per item: a few floats for each item, or all its
+    polls if the estimator has no shorter summary. Items without polls get the mean and the credible interval
+    of the prior. No method returns NaN. A rate is 0 or ∞ only if the estimator's formula gives it (see each
+    file). Forgetting and planning rates are not part of the protocol, because they need a posterior
+    (``POSTERIOR_METHODS``)."""
 
     @property
     def name(self) -> str:
@@ -70,7 +68,8 @@ class Estimator(Protocol[State]):
         """Return the estimated rate of every item."""
 
     def interval(self, state: State, level: float) -> tuple[Float64s, Float64s]:
-        """Return both ends of the interval at ``level`` for every item; the upper end may be ∞."""
+        """Return a tuple (low, high) of arrays: the interval that contains each item's rate with probability
+        ``level``, a confidence or credible interval depending on the estimator. ``high`` may be ∞."""
 
 
 ESTIMATORS: Mapping[str, Estimator[Any]] = {
@@ -93,7 +92,7 @@ POSTERIOR_METHODS = tuple(e.name for e in ESTIMATORS.values() if isinstance(e, G
 
 
 DEFAULT_METHOD = "grid"  # it has the smallest measured errors; see docs/estimators.md
-ITEMS_AT_ONCE = 4096  # for the grid posterior: the log-likelihoods of so many items stay in the cache
+ITEMS_AT_ONCE = 4096  # for the grid posterior: the log-likelihoods of this many items fit in the cache
 
 
 def estimate(
@@ -109,11 +108,11 @@ def estimate(
     horizon: float = math.inf,
 ) -> RateEstimate:
     """Estimate how often one item changes, from the times of its polls and whether each found a change.
-
-    The first poll only starts the clock. ``modified`` (time of the last modification) and ``count`` (changes
-    since the last poll) come from the source, NaN if unknown; ``reached`` is false if a poll failed.
-    ``prior`` is (a, b), which means a changes in a time b; by default half a change in half a mean interval.
-    After a time ``horizon`` a poll has 1/e of its weight.
+    The first poll is only the start of the first interval. ``modified`` (time of the last modification) and
+    ``count`` (changes since the last poll) come from the source and have an entry for each poll, NaN if
+    unknown. ``reached`` is false if a poll failed. ``prior`` is a tuple (a, b), which means a changes in a
+    time b; the default is half a change in half a mean polling interval. With a finite ``horizon``, polls of
+    this age have 1/e of the weight of new ones. ``level`` is the probability of the interval [low, high].
 
     >>> found = estimate([0, 1, 2, 3, 4], [False, True, False, False, True])
     >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2), found.polls, found.changes
@@ -151,11 +150,11 @@ def estimate_many(
     now: float | None = None,
 ) -> RateEstimates:
     """Estimate how often each of many items changes; the arrays have one entry per poll, in any order.
-
-    ``item_index`` numbers the items from 0. An item with fewer than two polls gets the prior, which is
-    learned from the other items (of its group, if ``groups`` gives a group number from 0 for each item).
-    ``rate`` is the posterior mean or, if the mean ``interval`` between the refreshes of a plan is given, the
-    rate to plan with (``planning_rate``). The other arguments are those of ``estimate``.
+    ``item_index`` is the number of the polled item, from 0. An item with fewer than two polls gets the prior,
+    which is learned from the other items (of its group, if ``groups`` gives a group number from 0 for each
+    item). The ``rate`` of the result is the posterior mean. If ``interval``, the mean time between the
+    refreshes of an item in a plan, is given, it is the rate to plan with instead (``planning_rate``). Polls
+    after ``now`` are refused. The other arguments are those of ``estimate``.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
     >>> found.polls.tolist(), bool(found.rate[1] < found.rate[2] < found.rate[0])
@@ -182,10 +181,9 @@ def estimate_polls(
     interval: float | None = None,
     horizon: float = math.inf,
 ) -> RateEstimates:
-    """Estimate rates and intervals of all items; by default each group's prior is learned from the polls.
-
-    ``method`` is an estimator or the name of one in ``ESTIMATORS``.
-    """
+    """Estimate the rates of all items as ``estimate_many`` does, from polls that are already a table.
+    ``method`` is an estimator or the name of one in ``ESTIMATORS``. If ``prior`` is None, the prior of each
+    group is learned from the polls."""
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
     if not horizon > 0:
@@ -215,7 +213,9 @@ def estimate_polls(
 
 
 def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
-    """Replace the rates by those to plan with at a mean ``interval``; ``level`` is that of low and high."""
+    """Return the estimates with ``rate`` replaced by the rate to plan with (``planning_rate``).
+    ``interval`` is the mean time between the refreshes of an item in the plan. ``level`` is the probability
+    of the intervals [low, high] of ``found``."""
     if not 0 < interval < math.inf:
         raise InputError(f"interval is {interval}: must be a time above 0")
     if found.method not in POSTERIOR_METHODS:
@@ -228,11 +228,9 @@ def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.
 def _by_grid(
     polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Estimate rates and intervals with the grid posterior.
-
-    The prior is learned from a sample of the items. Then all items are processed in parts on two threads, so
-    that memory holds only the log-likelihoods of two parts.
-    """
+    """Return a tuple (rate, low, high) of arrays, estimated with the grid posterior.
+    If ``prior`` is None, it is learned from a sample of the items. Then all items are processed in parts on
+    two threads, so that memory holds the log-likelihoods of only two parts."""
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
         belief, kind = _learn_priors(estimator, polls, groups)
@@ -251,7 +249,8 @@ def _by_grid(
 
 
 def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
-    """Return a state with priors learned from a sample of the items, and the index of each item's prior."""
+    """Return a tuple (state, kind): a state with priors learned from a sample of the items, and for each item
+    the index of its prior in this state."""
     sample = gamma_prior.sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
@@ -271,7 +270,7 @@ def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | Non
     return learned, of_group[groups]
 
 
-POLLS_ENOUGH = 100_000  # suffice to decide whether there is a season or drift
+POLLS_ENOUGH = 100_000  # this many polls suffice to decide whether there is a season or drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +285,6 @@ def find_regime(
     polls: PollTable, *, hour: float, horizon: float | None = None, season: bool | None = None
 ) -> Regime:
     """Return the season and the horizon of forgetting that the polls support.
-
     ``hour`` is the length of an hour in the unit of the polls' times. A ``horizon`` that is given is used
     unchanged (∞ for no forgetting). ``season`` True or False forces or excludes a season.
 
@@ -298,27 +296,26 @@ def find_regime(
     flat = Season(np.ones(HOURS), hour)
     if polls.size == 0 or (season is False and horizon is not None):
         return Regime(flat, math.inf if horizon is None else horizon)
-    every = max(1, -(-polls.size // POLLS_ENOUGH))  # every k-th item suffices to decide
+    every = max(1, -(-polls.size // POLLS_ENOUGH))  # only every k-th item is used
     part = polls.of_items(np.arange(polls.items) % every == 0)
     prior = fit_gamma(part)
     found = flat
     if season is not False:
-        # Not with the Gamma filter, because one Gamma prior is wrong for some items if poll intervals differ.
+        # The Gamma filter is not used: one Gamma prior is wrong for some items if polling intervals differ.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.apply_to(part) if found.is_supported else part
     return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
 
 
-_FEW = 3.0  # after so many polls a learned prior is not yet reliable
+_FEW = 3.0  # after this many polls a learned prior is not yet reliable
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # with a shape of 1e4 a rate is known to 1 %
 
 
 def planning_rate(
     rate: ArrayLike, low: ArrayLike, polls: ArrayLike, interval: float, level: float = 0.9
 ) -> Float64s:
-    """Return the rates to use in a plan whose refreshes are an ``interval`` apart on average.
-
-    ``low`` is the lower end of an interval that contains the rate with probability ``level``; ``polls`` is
+    """Return the rates to use in a plan in which refreshes of an item are ``interval`` apart on average.
+    ``low`` is the lower end of the interval that contains the rate with probability ``level``. ``polls`` is
     the number of polls of each item.
 
     >>> planning_rate([1.0, 1.0], [0.05, 0.9], [3, 300], interval=20.0).round(2)
@@ -328,7 +325,8 @@ def planning_rate(
 
 
 def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float) -> Float64s:
-    """Return the ``planning_rate`` of Gamma distributions given by mean and ``shape`` (∞ for an exact rate).
+    """Return what ``planning_rate`` returns, for Gamma posteriors with mean ``rate`` and this ``shape``.
+    A shape of ∞ means that the rate is known exactly.
 
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
     array([0.36, 1.  , 0.  ])
@@ -343,7 +341,8 @@ def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval
 
 
 def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float64s:
-    """Return the rate at which a copy survives half an ``interval`` as probably as under the Gamma of rates.
+    """Return the rate at which a copy stays right for half an ``interval`` with the same probability as under
+    the Gamma distribution of rates with mean ``rate`` and this ``shape``.
 
     >>> surviving_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
     array([0.24, 1.  ])
@@ -355,9 +354,9 @@ def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float6
 
 
 def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:
-    """Return the shape a of the Gamma distribution of mean ``rate`` whose lower quantile is ``low``.
-
-    The shape is ∞ where ``low`` equals the rate, and never below 0.1, the value for a ``low`` of 0.
+    """Return the shape a of the Gamma distribution with mean ``rate`` and lower quantile ``low``.
+    ``low`` is the quantile of probability (1 − level)/2. The shape is ∞ if ``low`` equals the rate, and never
+    below 0.1, which is the result for a ``low`` of 0.
 
     >>> posterior_shape([1.0, 1.0, 1.0], [0.0, 0.05129, 1.0]).round(2).tolist()
     [0.1, 1.0, inf]

@@ -1,18 +1,18 @@
 """Forgetting: give old polls less weight, because the rates of items drift over time.
 
-After a time t the belief Gamma(a, b) has returned towards the prior Gamma(a₀, b₀): a ← a₀+(a−a₀)e^{−t/H}, and
-b in the same way. H is the horizon. On a grid of rates, the log-likelihood of a poll of age t is multiplied
-by e^{−t/H}. The estimated rates are then those at the time of the latest poll of any item.
+In a time t the belief Gamma(a, b) about a rate returns towards the prior Gamma(a₀, b₀):
+a ← a₀+(a−a₀)e^{−t/H}, and b in the same way. H is the horizon. On a grid of rates, the log-likelihood of a
+poll of age t is multiplied by e^{−t/H}. The estimated rates are then those at the time of the latest poll.
 
-Prediction decides whether to forget, and over which horizon. Before each poll the Gamma filter states the
-probability of a change; its score is the logarithm of the probability that it gave to the result of the poll.
-Forgetting is used only if both of these hold by ``MARGIN`` standard errors over the items:
+Whether to forget, and with which horizon, is decided by how well polls are predicted. Before each poll the
+Gamma filter gives the probability of a change. Its score is the logarithm of the probability that it gave to
+the result of the poll. Forgetting is used only if both of these hold by ``MARGIN`` standard errors:
 
 - It predicts better than not forgetting.
-- Its gain is larger for the polls in their true order than for the same polls in a shuffled order. If rates
-  are steady, the order does not matter and this difference is 0 on average, even if the prior is wrong. The
-  comparison is needed because forgetting also gains where all items are alike: it returns to the prior, which
-  is then a good prediction. But that gain is the same in any order.
+- Its gain is larger for the polls in their true sequence than for the same polls in a shuffled sequence. If
+  rates are steady, the sequence does not matter and this difference is 0 on average, even if the prior is
+  wrong. The comparison is needed because forgetting also gains if all items are alike: it returns to the
+  prior, which is then a good prediction. But that gain is the same in any sequence.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from afresh.values.arrays import Bools, Float64s, Ints
 MARGIN = 3.0  # the best of several horizons is tested, so chance alone reached 2.5 in 1 of 30 steady logs
 HALVINGS = 7
 POLLS_ENOUGH = 100_000  # suffice to decide; if there are more, only every k-th item is used
-LATEST = 400  # only so many of the latest polls of an item are used
+LATEST = 400  # only this many of the latest polls of an item are used
 FEWEST = 4  # items needed to decide, and polls needed of an item
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The horizon to use (∞ for no forgetting), and the gain in log score per poll of the best horizon."""
+    """The ``horizon`` to use (∞ for no forgetting), and the best horizon's ``gain`` in log score per poll."""
 
     horizon: float
     gain: float
@@ -52,7 +52,8 @@ class Drift:
 def fade(
     shape: Float64s, rate: Float64s, prior: GammaPrior, elapsed: Float64s, horizon: float | Float64s
 ) -> tuple[Float64s, Float64s]:
-    """Return shape a and rate b of a Gamma(a, b) belief after a time ``elapsed`` without polls.
+    """Return a tuple (shape, rate) of the Gamma belief after a time ``elapsed`` without polls.
+    The belief was Gamma(``shape``, ``rate``) and returns towards the prior within the horizon.
 
     >>> a, b = fade(np.array([5.0]), np.array([9.0]), GammaPrior.of(1.0, 1.0), np.array([np.log(2)]), 1.0)
     >>> a.round(12).tolist(), b.round(12).tolist()
@@ -64,7 +65,6 @@ def fade(
 
 def poll_ages(polls: PollTable) -> Float64s:
     """Return the age of each poll: the time from it to the latest poll of all items.
-
     If the times of the polls are unknown, the age is counted to the latest poll of the same item.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
@@ -81,7 +81,7 @@ def poll_ages(polls: PollTable) -> Float64s:
 
 
 def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
-    """Return the polls with the weight e^{−age/H} each, for a horizon H.
+    """Return the polls with the weights e^{−age/H}, where H is the horizon.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
@@ -91,9 +91,9 @@ def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
 
 
 def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:
-    """Return Σ ln P(result of a poll | the polls before it), with a row per horizon and a column per item.
-
-    For a poll that finds no change after a time t, ln P = −a·ln(1+t/b).
+    """Return the log score of the Gamma filter, with a row per horizon and a column per item.
+    It is Σ ln P over the item's polls, P being the probability of the poll's result given the polls before.
+    For a poll that finds no change after a time t, ln P = −a·ln(1+t/b) with the belief Gamma(a, b).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls, prior = polls_from_intervals(1.0, False), GammaPrior.of(1.0, 1.0)
@@ -109,7 +109,7 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
         own = GammaPrior(rows.shape[item], rows.rate[item])
         a, b = fade(shape[:, item], rate[:, item], own, t, over)
         quiet = a * np.log1p(t / b)
-        # ln(1−e^{−quiet}). np.where evaluates both cases, so the unused one must not reach ln 0.
+        # ln(1−e^{−quiet}). np.where evaluates both of its arguments, so the unused one must not reach ln 0.
         seen = np.log(-np.expm1(-np.maximum(quiet, np.finfo(float).tiny)))
         score[:, item] += np.where(found, seen, -quiet)
         b[:, ~found] += t[~found]
@@ -119,7 +119,8 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
 
 
 def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
-    """Return the horizon that predicts best, from 1/2 to 1/128 of the longest history, or none.
+    """Return the horizon that predicts best, or ∞ if forgetting is not supported.
+    Horizons from 1/2 to 1/128 of the longest history of an item are compared.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
@@ -148,7 +149,7 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
 
 
 def _informative_items(polls: PollTable) -> Bools:
-    """Mark the items with at least ``FEWEST`` polls and a change; every k-th of them if there are many."""
+    """Mark the items with at least ``FEWEST`` polls and one change; every k-th of them if there are many."""
     number = polls.polls_per_item()
     informative = np.asarray((number >= FEWEST) & (polls.changes_per_item() > 0))
     every = -(-int(np.minimum(number[informative], LATEST).sum()) // POLLS_ENOUGH)
@@ -156,11 +157,13 @@ def _informative_items(polls: PollTable) -> Bools:
 
 
 def _shuffle_order(polls: PollTable) -> PollTable:
-    """Put each item's polls in another, reproducible order: by the fractional part of rank · golden ratio."""
+    """Put each item's polls in another, reproducible sequence: sorted by the fractional part of
+    (position of the poll) · golden ratio."""
     order: Ints = np.lexsort(((rank_within(run_starts(polls.item)) * GOLDEN) % 1.0, polls.item))
     return PollTable(polls.item, polls.elapsed[order], polls.changed[order], polls.items)
 
 
 def _standard_errors(gains: Float64s) -> float:
+    """Return the total gain over all items, in units of its standard error."""
     error = float(gains.std(ddof=1)) * math.sqrt(gains.size)
     return float(gains.sum()) / max(error, 1e-300)

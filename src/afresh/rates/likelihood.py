@@ -2,16 +2,16 @@
 
 There are three kinds of evidence, from the weakest to the strongest:
 
-- One bit. A poll that finds no change shows that there was none in the interval t; a poll that finds a change
-  shows only that there was at least one.
-- The modification time stated by the source. With x = min(time since modification, t), the poll shows one
-  change, then none for a time x. This is exact, and as informative as several polls if the rate is high.
+- One bit. A poll that finds no change shows that there was none in the time t since the previous poll. A poll
+  that finds a change shows only that there was at least one.
+- The modification time (stamp) stated by the source. With x = min(time since modification, t), the poll shows
+  one change, then none for a time x. This is exact, and as informative as several polls if the rate is high.
   Wrong stamps are already removed (see ``poll_table``).
-- A count. A version number, a counter, a log or a feed states how many changes there were in the interval.
+- A count. A version number, a counter, a log or a feed states how many changes there were in the time t.
 
-A poll without a stamp or count is used as one bit. To the log-likelihood an unchanged poll adds −λt,
-k counted events add k·ln λ − λt, a credible stamp adds ln λ − λx, and a change known only as a bit adds
-ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last term can be computed by
+A poll without a stamp or count is used as one bit. To the log-likelihood of a rate λ, a poll without a change
+adds −λt, k counted changes add k·ln λ − λt, a credible stamp adds ln λ − λx, and a change known only as a bit
+adds ln(1−e^{−λt}). The grid has a fixed number of points per octave, so that the last term can be computed by
 doubling: 1−e^{−2λt} = (1−e^{−λt})·(2−(1−e^{−λt})). This needs no exponential per point and loses no digits.
 """
 
@@ -30,7 +30,8 @@ from afresh.values.arrays import Bools, Float64s
 
 @dataclass(frozen=True, slots=True)
 class PollEvidence:
-    """The evidence of each poll: ``events`` in a time ``exposure``, or (``bit``) at least one change."""
+    """The evidence of each poll: the number of changes ``events`` in a time ``exposure``.
+    If ``bit`` is true, the poll shows only that there was at least one change."""
 
     events: Float64s
     exposure: Float64s
@@ -38,12 +39,12 @@ class PollEvidence:
 
 
 def bit_evidence(polls: PollTable) -> PollEvidence:
-    """Return one bit per poll: no event in the interval, or at least one."""
+    """Return one bit per poll: no change since the previous poll, or at least one."""
     return PollEvidence(np.zeros(polls.size), np.where(polls.changed, 0.0, polls.elapsed), polls.changed)
 
 
 def stamp_evidence(polls: PollTable) -> PollEvidence:
-    """Return one event and the time since it for polls with a credible stamp, one bit for the others."""
+    """Return one change and the time since it for polls with a credible stamp, one bit for the others."""
     if polls.since is None:
         return bit_evidence(polls)
     known = ~np.isnan(polls.since)
@@ -54,7 +55,7 @@ def stamp_evidence(polls: PollTable) -> PollEvidence:
 
 
 def count_evidence(polls: PollTable) -> PollEvidence:
-    """Return the counted events in the interval for polls with a count, one bit for the others."""
+    """Return the counted changes since the previous poll for polls with a count, one bit for the others."""
     if polls.count is None:
         return bit_evidence(polls)
     known = ~np.isnan(polls.count)
@@ -65,8 +66,7 @@ def count_evidence(polls: PollTable) -> PollEvidence:
 def best_evidence(polls: PollTable) -> PollEvidence:
     """Return the strongest evidence of each poll: a count, else a credible stamp, else the bit.
 
-    Events and exposure are already multiplied by the weight of the poll. The caller must weight the bits.
-    """
+    ``events`` and ``exposure`` are already multiplied by the weight of the poll. Bits are not."""
     found = stamp_evidence(polls)
     if polls.count is not None:
         counted, known = count_evidence(polls), ~np.isnan(polls.count)
@@ -88,9 +88,8 @@ CHUNK = 1 << 14  # polls at a time, so that the arrays being doubled stay in the
 
 def rate_grid(polls: PollTable) -> Float64s:
     """Return log-spaced rates over the range that the polls can resolve: 3, 2 or 1 per octave, at most 48.
-
-    The lowest rate means a fiftieth of a change in the longest history, which cannot be told from a static
-    item. The highest is eight times the highest estimate of any item from its own polls.
+    At the lowest rate a fiftieth of a change is expected in the longest history of an item; a lower rate
+    cannot be told from 0. The highest is eight times the highest estimate of any item from its own polls.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> grid = rate_grid(polls_from_intervals([1.0] * 10, [True] * 10, item=[0] * 10))
@@ -106,19 +105,19 @@ def rate_grid(polls: PollTable) -> Float64s:
 
 
 def _single_estimates(polls: PollTable) -> Float64s:
-    """Return a rough rate of every item from its own polls: the larger of those by bits and by events."""
+    """Return a rough rate of every item from its own polls: the larger of estimates by bits and by events."""
     evidence = best_evidence(polls)
     events = np.bincount(polls.item, evidence.events, minlength=polls.items)
     exposure = np.bincount(polls.item, evidence.exposure, minlength=polls.items)
     found = np.bincount(polls.item[polls.changed], minlength=polls.items)
     number = np.maximum(polls.polls_per_item(), 1)
     interval = np.where(found > 0, polls.time_per_item(), np.inf) / number
-    # A sixteenth of an interval keeps the rate finite if all events have exposure 0 (modified at the poll).
+    # A sixteenth of a polling interval is added to keep the rate finite if the exposure of all events is 0.
     return np.maximum(log_ratio(found, number, 0.5) / interval, events / (exposure + interval / 16.0))
 
 
 def points_per_octave(rates: Float64s) -> int:
-    """Return how many points of the grid lie in an octave."""
+    """Return how many points of the grid are in an octave, a factor of 2."""
     return round(1.0 / math.log2(float(rates[1] / rates[0])))
 
 
@@ -154,10 +153,9 @@ def log_likelihood(polls: PollTable, rates: Float64s) -> Float64s:
 
 
 def _bit_log_likelihood(runs: Segments, rates: Float64s, weight: Float64s | None) -> Float64s:
-    """Return Σ w·ln(1−e^{−λt}) of each run, with the weights w and a row per rate λ.
-
-    Without weights it is computed as the logarithm of the product, if no product underflows.
-    """
+    """Return Σ w·ln(1−e^{−λt}) over the times t of each run (column) at each rate λ (row).
+    w are the weights of the polls. Without weights the sum is computed as the logarithm of the product, if no
+    product underflows, because that needs one logarithm per run instead of one per poll."""
     per_octave = points_per_octave(rates)
     sums = np.empty((rates.size, runs.starts.size))
     least = -np.expm1(-float(rates[0]) * float(runs.values.min()))
@@ -179,7 +177,8 @@ def scale_to_maximum(table: Float64s) -> Float64s:
 
 
 def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tuple[Float64s, Float64s]:
-    """Return the table at ``per_octave`` or more rates per octave, by cubics in ln λ, and these rates.
+    """Return a tuple (table, rates): the table interpolated at ``per_octave`` or more rates per octave.
+    ``table`` has a column per rate of the grid. The interpolation is by cubics in ln λ.
 
     >>> grid = np.exp2(np.arange(-3.0, 3.0))
     >>> table, rates = interpolate_table(2 * np.log(grid)[None] - 0.5 * np.log(grid)[None] ** 3, grid, 8)
@@ -190,7 +189,8 @@ def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tupl
     fine = np.empty((len(table), (points - 1) * times + 1))
     fine[:, ::times] = table
     for part in range(1, times):
-        # An inner cell lies in the middle of the four points of its cubic, the first and last at its side.
+        # The cubic of an inner cell uses two points on each side; that of the first and the last cell uses
+        # the four points at the end of the grid.
         between = fine[:, part::times]
         between[:, 0] = table[:, :4] @ _lagrange(part / times)
         between[:, -1] = table[:, -4:] @ _lagrange(2.0 + part / times)
@@ -203,5 +203,5 @@ def interpolate_table(table: Float64s, rates: Float64s, per_octave: int) -> tupl
 
 
 def _lagrange(x: float) -> Float64s:
-    """Return the weights that values at 0, 1, 2 and 3 have in their interpolating cubic at ``x``."""
+    """Return the weights of the values at 0, 1, 2 and 3 in the value at ``x`` of the cubic through them."""
     return np.array([math.prod((x - j) / (k - j) for j in range(4) if j != k) for k in range(4)])

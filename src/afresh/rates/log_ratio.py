@@ -1,21 +1,21 @@
-"""Estimate rates from counts of changes: by regular polls of one item, or by cohorts of items checked twice.
+"""Estimates rates from counts: of changes found by regular polls of one item, or of changed items in cohorts.
 
-If X of n regular polls found a change, the log family estimates r̂ = −ln((n−X+a)/(n+a)) changes per poll
+If X of n regular polls found a change, the log family estimates r̂ = −ln((n−X+a)/(n+a)) changes per polling
 interval, because a poll finds a change with probability 1−e^{−r}. The constant a keeps r̂ finite if every poll
 finds a change, and removes most of the bias (Cho & Garcia-Molina use a = 0.5, Zhang a = 0.4).
 
-If k items of a cohort of n had changed after a time t, then λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example 1 and
-§8.2). From several cohorts of a group, with different times, λ̂ is the rate at which the expected number of
-changes equals the number observed:
+A cohort is a set of items of one group that are all polled after the same time t. If k of its n items had
+changed, then λ̂ = −ln(1−k/n)/t (Razniewski 2016, Example 1 and §8.2). From several cohorts j of a group, with
+different times, λ̂ is the rate at which the expected number of changed items equals the observed number:
 
     Σ_j n_j·(1−e^{−λt_j}) = p·N,   p = K/N,  N = Σ n_j,  K = Σ k_j.
 
 If all items changed (K = N), that rate is infinite; if none did, it is 0. Neither can be used in a plan, so p
 is computed as if half an item more had been observed with the opposite result: N/(N+½) or ½/(N+½). For one
-cohort the first is the log family with a = 0.5, ln(2n+1)/t; the second is close to 1/(2nt). The bounds are
-Clopper–Pearson bounds on p, put into the same equation. They are exact if all times t_j are equal. Otherwise
-they are too wide rather than too narrow, because a sum of events of unequal probabilities has a smaller
-variance than the binomial (Hoeffding 1956).
+cohort the first gives ln(2n+1)/t, the log family with a = 0.5; the second gives about 1/(2nt). The confidence
+bounds are Clopper–Pearson bounds on p, put into the same equation. They are exact if all times t_j are equal.
+Otherwise they are too wide rather than too narrow, because a sum of events of unequal probabilities has a
+smaller variance than the binomial (Hoeffding 1956).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from afresh.values.errors import InputError
 
 
 def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Float64s:
-    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval, for X changes in n polls.
+    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per polling interval, if X of n polls found a change.
 
     >>> log_ratio(np.array([0.0, 7.0]), np.array([7.0, 7.0]), 0.4).round(4).tolist()
     [0.0, 2.9178]
@@ -43,9 +43,9 @@ def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Flo
 
 
 def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
-    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per poll interval; at f polls per time the rate is λ̂ = r̂·f.
-
-    If every poll found a change, r̂ is finite, except with a = 0, the maximum-likelihood estimate.
+    """Return r̂ = −ln((n−X+a)/(n+a)), the changes per polling interval, after checking the arguments.
+    X (``changes``) of n (``polls``) found a change. At f polls per unit of time the rate is λ̂ = r̂·f. If every
+    poll found a change, r̂ is finite, except with a = 0, the maximum-likelihood estimate.
 
     >>> round(ratio_estimate(7, 7, a=0.4), 2), ratio_estimate(7, 7, a=0)
     (2.92, inf)
@@ -58,10 +58,9 @@ def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
 
 
 def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
-    """Return Clopper–Pearson bounds on r = −ln(1−p), which contain the true r with probability ≥ ``level``.
-
-    p is the probability that a poll finds a change. The lower bound is 0 if no poll found a change, the upper
-    one is infinite if every poll did.
+    """Return a tuple (low, high) of Clopper–Pearson bounds on r, the changes per polling interval.
+    They contain the true r = −ln(1−p) with probability ≥ ``level``, where p is the probability that a poll
+    finds a change. ``low`` is 0 if no poll found a change, ``high`` is infinite if every poll did.
 
     >>> low, high = ratio_interval(7, 7)
     >>> round(low, 3), high
@@ -91,7 +90,8 @@ def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
 def change_probability_interval(
     changes: Float64s, polls: Float64s, level: float
 ) -> tuple[Float64s, Float64s]:
-    """Return the Clopper–Pearson interval, at ``level``, of the probability that a poll finds a change.
+    """Return the Clopper–Pearson confidence interval of the probability that a poll finds a change.
+    It is a tuple (low, high) of arrays. ``level`` is the probability that it contains the true value.
 
     >>> low, high = change_probability_interval(np.array([0.0]), np.array([3.0]), 0.9)
     >>> low.tolist(), bool(np.isclose(high[0], 1 - 0.05 ** (1 / 3)))
@@ -119,10 +119,9 @@ def check_level(level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CohortRates:
-    """The estimated rate of every group with its bounds, in the order in which the groups first appear.
-
-    ``one_sided`` marks groups in which all items or none changed; half an item is added to estimate these.
-    """
+    """The estimated rate of every group with its confidence bounds, in the order of the groups' first rows.
+    ``n`` and ``changed`` are the items of each group and how many of them had changed. ``one_sided`` marks
+    groups in which all items or none changed; half an item is added to estimate these."""
 
     groups: tuple[Hashable, ...]
     rate: Float64s
@@ -137,6 +136,7 @@ def cohort_rates(
     group: Sequence[Any], elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, level: float = 0.9
 ) -> CohortRates:
     """Estimate the rates of groups from cohorts: ``changed`` of ``n`` items had changed after ``elapsed``.
+    All arguments have one entry per cohort; ``group`` is the group that the cohort belongs to.
 
     Razniewski 2016, Table 3: of 10 students, 8 academic researchers, 13 industrial researchers and
     19 professors, 10, 5, 3 and 2 respectively had moved five years later.
@@ -162,10 +162,9 @@ def cohort_rates(
 
 
 def _solve_rates(r: Float64s, span: Float64s, share: Float64s, first: npt.NDArray[np.intp]) -> Float64s:
-    """Return the λ of each group that solves Σ share_j·e^{−λt_j} = e^{−r}; share_j is n_j/N, span_j is t_j.
-
-    The root lies between r/t_max and r/t_min. r = 0 and r = ∞ are returned unchanged.
-    """
+    """Return the rate λ of each group that solves Σ share_j·e^{−λt_j} = e^{−r} over its cohorts j.
+    ``share`` is the cohort's share of the group's items, ``span`` its time t_j. The cohorts of a group start
+    at ``first``. The root is between r/t_max and r/t_min. r = 0 and r = ∞ are returned unchanged."""
     if r.size == 0:
         return r
     solvable = (r > 0) & np.isfinite(r)

@@ -1,11 +1,12 @@
 """A test of the Poisson model: are the gaps between changes exponentially distributed?
 
-Lilliefors' statistic D is the largest distance between the distribution of n gaps and the exponential
-distribution with the same mean. Its p value uses Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose
-distribution hardly depends on n. The dispersion is variance/mean² of the gaps: 1 for Poisson changes, more
-for bursts, less for regular changes. Cho & Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps.
+A gap is the time between two consecutive changes of an item. Lilliefors' statistic D is the largest distance
+between the distribution of n gaps and the exponential distribution with the same mean. Its p value uses
+Stephens' form D* = (D − 0.2/n)(√n + 0.26 + 0.5/√n), whose distribution hardly depends on n. The dispersion is
+variance/mean² of the gaps: 1 for Poisson changes, more for bursts, less for regular changes. Cho &
+Garcia-Molina 2000, §6.2 and Fig. 11, show the histogram of gaps.
 
-Polls see gaps only as multiples of the poll interval. So judge only items that change much less often.
+Polls show gaps only as multiples of the polling interval. So only items that change rarely can be tested.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
 from afresh.values.errors import InputError
 
-# P(D* > _D) = _P, simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and 200. The simulations agree within
-# 0.02, and below p = 0.3 within 0.01.
+# The probability that D* is above _D is _P. It was simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and
+# 200. The simulations agree within 0.02, and below p = 0.3 within 0.01.
 _P = (0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.15, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 _D = (0.366, 0.434, 0.478, 0.563, 0.683, 0.831, 0.921, 0.986, 1.088, 1.182, 1.292, 1.371, 1.532, 1.748)
 
@@ -31,7 +32,8 @@ COARSE = 20  # polls per change: with 20, true Poisson items are rejected 7 time
 
 @dataclass(frozen=True, slots=True)
 class PoissonChecks:
-    """The check of each item with at least ``least`` gaps; ``few`` counts the other items that changed."""
+    """The results of the test for each item with at least ``least`` gaps: D (``statistic``), p value and
+    dispersion. ``few`` is the number of other items that changed."""
 
     item: Ints
     gaps: Ints
@@ -60,9 +62,8 @@ class PoissonChecks:
 
 
 def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> PoissonChecks:
-    """Check every item that has at least ``least`` gaps between its changes.
-
-    ``item`` and ``times`` have one entry per change, in any order; changes of an item at one instant are one.
+    """Test every item that has at least ``least`` gaps between its changes.
+    ``item`` and ``times`` have one entry per change, in any order; changes of an item at one time count once.
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence
@@ -83,11 +84,9 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
 
 
 def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
-    """Return item and time of the changes that are known precisely enough for the check.
-
-    These are the changes of items polled at least ``COARSE`` times as often as they change, and of items
-    whose every change has a credible stamp. With fewer polls even perfect Poisson changes look regular.
-    """
+    """Return a tuple (item, time) of arrays: the changes whose times are known precisely enough for the test.
+    These are the changes of items with at least ``COARSE`` polls per change, and of items of which every
+    change has a credible stamp. With fewer polls even perfect Poisson changes look regular."""
     if polls.end is None:
         raise InputError("polls without times cannot be judged")
     changes = np.bincount(polls.item[polls.changed], minlength=polls.items)
@@ -102,7 +101,8 @@ def changes_to_judge(polls: PollTable) -> tuple[Ints, Float64s]:
 
 
 def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
-    """Return the item of each gap between two consecutive changes and the gap, sorted by item.
+    """Return a tuple (item, gap) of arrays with an entry for each gap between two changes, sorted by item.
+    ``item`` and ``times`` have one entry per change, in any order.
 
     >>> gaps_of([0, 1, 0, 1, 0], [5.0, 1.0, 2.0, 3.0, 5.0])
     (array([0, 1]), array([3., 2.]))
@@ -123,10 +123,10 @@ def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
 def gaps_near(
     item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
 ) -> Float64s:
-    """Return the gaps of items whose mean gap is ``interval`` ± ``tolerance`` (a share), as in Cho's Fig. 11.
-
-    Only items with at least ``least`` gaps are used, because n gaps with a given mean vary less than
-    exponential ones, by (n−1)/(n+1) in variance. That suffices for a picture; use ``check_items`` for a test.
+    """Return the gaps of items whose mean gap is near ``interval``, as in Cho's Fig. 11.
+    ``tolerance`` is the allowed deviation as a share of ``interval``. Only items with at least ``least`` gaps
+    are used, because n gaps with a given mean vary less than exponential ones: their variance is smaller by
+    the factor (n−1)/(n+1). That suffices for a picture; use ``check_items`` for a test.
 
     >>> gaps_near([0, 0, 0, 1, 1], [0.0, 9.0, 20.0, 0.0, 3.0], interval=10.0, least=2).tolist()
     [9.0, 11.0]
@@ -142,7 +142,8 @@ def gaps_near(
 
 @dataclass(frozen=True, slots=True)
 class GapHistogram:
-    """The share of gaps in each bin [a, b), and that expected for a mean gap m: e^{−a/m} − e^{−b/m}."""
+    """The share of gaps in each bin from a to b (two successive ``edges``), and the share ``expected`` if the
+    gaps are exponential with mean m: e^{−a/m} − e^{−b/m}."""
 
     edges: Float64s
     share: Float64s
@@ -150,9 +151,9 @@ class GapHistogram:
 
 
 def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None) -> GapHistogram:
-    """Return the shares of gaps in ``bins`` bins from 0, by default so wide that 1/1000 is expected beyond.
-
-    A share is that of all gaps, including those beyond the last bin.
+    """Return the shares of gaps in ``bins`` bins of equal ``width``, of which the first begins at 0.
+    By default the bins are so wide that 1/1000 of all gaps is expected beyond the last one. Shares are shares
+    of all gaps, including those beyond the last bin.
 
     >>> found = gap_histogram([1.0, 1.0, 2.0, 4.0], bins=2, width=2.0)
     >>> found.share.tolist(), found.expected.round(3).tolist()
@@ -175,7 +176,8 @@ def gap_histogram(gaps: ArrayLike, bins: int = 30, *, width: float | None = None
 def _by_segment(
     gaps: Float64s, owner: Ints, first: npt.NDArray[np.intp] | Ints
 ) -> tuple[Float64s, Float64s, Float64s, Float64s]:
-    """Return mean, Lilliefors' D, p value and dispersion of each owner's gaps, which start at ``first``."""
+    """Return a tuple (mean, D, p value, dispersion) of arrays with an entry for each item.
+    ``owner`` is the item of each gap; the gaps of an item start at its entry of ``first``."""
     if gaps.size == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
     counts = np.diff(first, append=gaps.size)

@@ -1,17 +1,18 @@
 """Polls of many items as checked arrays: what each poll found, and what the source reported with it.
 
-Each poll of an item ends an interval of length ``elapsed`` since the poll before it. It contains
+Each poll of an item ends an interval: the time ``elapsed`` since its previous poll. A poll gives
 
 - always one bit: whether the content differs from the copy (``changed``);
-- perhaps the time since the last modification, as the source states it and if credible (``since``);
+- perhaps the time since the last modification, if the source states it and it is credible (``since``);
 - perhaps the number of changes in the interval (``count``), from a counter, a log or a feed.
 
 A poll that failed (unreachable) gives no information and is left out. The next interval starts at the last
-successful poll, because the copy is of that time. The first poll of an item only starts the clock.
+successful poll, because the copy is of that time. The first poll of an item only starts its first interval.
 
-Some servers send wrong Last-Modified times. A stamp is wrong if it is in the future, is the moment of the
-poll ("always now"), claims no modification although the content changed ("older than the copy"), or claims
-one although it did not. Wrong stamps are not used; if over a tenth of an item's stamps are wrong, none is.
+A modification time from the source, such as Last-Modified, is called a stamp here. Some servers send wrong
+stamps. A stamp is wrong if it is in the future, is the time of the poll ("always now"), says that there was
+no modification although the content changed ("older than the copy"), or says that there was one although the
+content did not change. Wrong stamps are not used; if over a tenth of an item's stamps are wrong, none is.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 WRONG_STAMPS_TOLERATED = 0.1  # share of an item's stamps
 SHORTEST, LONGEST = 1e-150, 1e150  # the square of an interval must neither underflow nor overflow
-MOST_CHANGES = 1e12  # in one interval; a larger number is taken for a mistake
+MOST_CHANGES = 1e12  # in one interval; a larger number is regarded as a mistake
 _COUNT = f"a whole number of changes from 0 to {MOST_CHANGES:g}"
-NOW = 1e-4  # a stamp within this share of the interval before the poll is the poll's time, not a modification
+NOW = 1e-4  # a stamp less than this share of the interval before the poll is taken for the time of the poll
 
 
 @dataclass(frozen=True, slots=True)
 class PollTable:
     """Polls of ``items`` items as flat arrays, sorted by item and, within an item, by time.
 
-    ``item``     row of the item, 0 … items−1, never falling.
+    ``item``     number of the polled item, 0 … items−1, in ascending order.
     ``elapsed``  time since the previous poll of the item, > 0 (``SHORTEST`` to ``LONGEST``).
     ``changed``  whether the content differed from the copy.
     ``since``    time from the last modification to the poll, NaN if not credibly known; None if all unknown.
-    ``count``    changes in the interval, NaN if not known; None if all unknown.
+    ``count``    changes since the previous poll, NaN if not known; None if all unknown.
     ``end``      time of the poll; None if not needed (only seasons and forgetting need it).
     ``weight``   weight of the poll, 0 to 1; None means 1 for all (only forgetting sets it).
 
@@ -85,18 +86,18 @@ class PollTable:
         return int(self.item.size)
 
     def polls_per_item(self) -> Ints:
-        """Return n, the number of polls, of every item."""
+        """Return the number of polls of every item."""
         return np.bincount(self.item, minlength=self.items)
 
     def changes_per_item(self) -> Ints:
-        """Return X of every item: the changes where they were counted, else the polls that found a change."""
+        """Return the changes of every item: its counted changes plus its polls with a change but no count."""
         if self.count is None:
             return np.bincount(self.item[self.changed], minlength=self.items)
         counted = np.where(np.isnan(self.count), self.changed, self.count)
         return np.bincount(self.item, counted, minlength=self.items).astype(np.int64)
 
     def time_per_item(self) -> Float64s:
-        """Return Σt, the sum of the intervals, of every item."""
+        """Return the time over which every item was polled: the sum of its ``elapsed``."""
         return np.asarray(np.bincount(self.item, self.elapsed, minlength=self.items), dtype=np.float64)
 
     def of_items(self, chosen: Bools) -> PollTable:
@@ -106,7 +107,7 @@ class PollTable:
         return self._take(keep, rows[self.item[keep]], int(np.count_nonzero(chosen)))
 
     def between(self, first: int, end: int) -> PollTable:
-        """Return only the polls of items ``first`` to ``end`` − 1, renumbered from 0, without copying arrays.
+        """Return the polls of the items ``first`` to ``end`` − 1, renumbered from 0. Most arrays are views.
 
         >>> polls_from_intervals(np.ones(3), [0, 1, 0], item=[0, 1, 2]).between(1, 3).changed.tolist()
         [True, False]
@@ -129,7 +130,8 @@ def polls_from_intervals(
     since: ArrayLike | None = None,
     count: ArrayLike | None = None,
 ) -> PollTable:
-    """Return the polls that ended these intervals: one poll of each item, or of the sorted rows ``item``.
+    """Return the table of polls with these times since the previous poll (``elapsed``).
+    ``item`` are the numbers of the polled items, in ascending order; by default each item has one poll.
 
     >>> polls_from_intervals(2.0, True).size
     1
@@ -152,11 +154,11 @@ def polls_from_times(
     reached: ArrayLike | None = None,
     now: float | None = None,
 ) -> PollTable:
-    """Return the intervals between polls that were recorded by their times, in any order.
-
-    Polls of an item at the same instant count as one. The first poll of each item is left out, because no
-    interval ends there. ``modified`` are modification times stated by the source, ``count`` the changes since
-    the last poll (NaN if unknown); ``reached`` is false if the poll failed. A poll after ``now`` is refused.
+    """Return the table of polls that were made at these ``times``; the arrays may be in any order.
+    Polls of an item at the same time count as one. The first poll of each item is left out, because no
+    interval ends there. ``modified`` are the modification times stated by the source, ``count`` the changes
+    since the previous poll (NaN if unknown). ``reached`` is false if a poll failed. Polls after ``now`` raise
+    ``InputError``.
 
     >>> polls_from_times([0, 0, 0], [10.0, 0.0, 4.0], [True, False, False]).elapsed.tolist()
     [4.0, 6.0]
@@ -184,7 +186,8 @@ def polls_from_times(
 def credible_since(
     item: Ints, end: Float64s, elapsed: Float64s, changed: Bools, modified: Float64s, items: int
 ) -> Float64s:
-    """Return the time since the last modification of each poll, NaN where the stamp is not credible.
+    """Return the time from the last modification to each poll; NaN if the stamp is unknown or not credible.
+    ``end`` is the time of each poll, ``modified`` its stamp. A stamp is judged as the file's docstring says.
 
     >>> row = np.zeros(2, dtype=np.int64)
     >>> credible_since(row, np.array([5.0, 9.0]), np.array([5.0, 4.0]), np.array([True, True]),
@@ -203,7 +206,7 @@ def credible_since(
 
 @dataclass(frozen=True, slots=True)
 class _RecordedPolls:
-    """Polls as they were recorded, before they become intervals."""
+    """Polls with their times, as they were recorded, before they become a ``PollTable``."""
 
     item: Ints
     time: Float64s
@@ -240,7 +243,7 @@ class _RecordedPolls:
         return _RecordedPolls(self.item[which], self.time[which], self.changed[which], *optional)
 
     def sort(self) -> _RecordedPolls:
-        """Return the polls sorted by item and time; items whose polls are already in order cost no sort."""
+        """Return the polls sorted by item and time. Only items whose polls are not in order are sorted."""
         if bool(np.all(self.is_in_order())):
             return self
         polls = self.sorted_by_item()
@@ -255,11 +258,9 @@ class _RecordedPolls:
         return polls.take(order)
 
     def sorted_by_item(self) -> _RecordedPolls:
-        """Return the polls sorted by item; the polls of an item stay in their order.
-
-        NumPy's plain sort of integers is several times faster than its stable sort, so the position of each
-        poll becomes the low bits of the number that is sorted.
-        """
+        """Return the polls sorted by item; the polls of an item keep their sequence.
+        NumPy's plain sort of integers is several times faster than its stable sort. So the numbers that are
+        sorted consist of the item in the high bits and the position of the poll in the low bits."""
         bits = max(self.item.size - 1, 1).bit_length()
         if int(self.item.max(initial=0)) >> (63 - bits):
             return self.take(np.argsort(self.item, kind="stable"))
@@ -271,12 +272,12 @@ class _RecordedPolls:
         return replace(self.take(order), item=keys)
 
     def is_in_order(self) -> Bools:
-        """Mark, from the second poll on, each that is of a later item or not before the preceding poll."""
+        """Return for each poll from the second on whether it follows its predecessor by item and time."""
         later, same = self.item[1:] > self.item[:-1], self.item[1:] == self.item[:-1]
         return np.asarray(later | (same & (self.time[1:] >= self.time[:-1])))
 
     def merge_same_instants(self) -> _RecordedPolls:
-        """Merge polls of an item at the same instant into one, which found a change if any of them did."""
+        """Merge polls of an item at the same time into one, which found a change if any of them did."""
         first = np.ones(self.item.size, dtype=bool)
         first[1:] = (self.item[1:] != self.item[:-1]) | (self.time[1:] != self.time[:-1])
         if bool(np.all(first)):
@@ -292,7 +293,7 @@ class _RecordedPolls:
 
 
 def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
-    """Return ``given`` as integers of 0 or more, such as rows of items or of groups.
+    """Return ``given`` as integers of 0 or more, such as numbers of items; raise ``InputError`` if it is not.
 
     >>> as_whole_numbers("item", [0, 2]).tolist()
     [0, 2]
@@ -306,7 +307,7 @@ def as_whole_numbers(name: str, given: ArrayLike) -> Ints:
 
 
 def as_flags(name: str, given: ArrayLike) -> Bools:
-    """Return ``given`` as booleans; numbers must be 0 or 1, and other values are refused as ambiguous.
+    """Return ``given`` as booleans; raise ``InputError`` unless all are booleans or the numbers 0 and 1.
 
     >>> as_flags("changed", [1, 0]).tolist()
     [True, False]

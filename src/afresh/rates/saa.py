@@ -1,18 +1,18 @@
 """SAA, the self-adaptive algorithm of Zhang, Tang, Yang & Li 2007, §3: it also chooses when to poll.
 
-It starts from a guess λ₀ of the rate and polls with the frequency f = λ₀. After every round of seven polls,
-of which X of n found a change, the estimate r̂ = −ln((n−X+0.4)/(n+0.4)) decides the next step:
+It starts from a guess λ₀ of the rate and polls with the frequency f = λ₀. After every round of n = 7 polls,
+of which X found a change, the changes per polling interval r̂ = −ln((n−X+0.4)/(n+0.4)) decide the next step:
 
     r̂ < 0.5         polls are too frequent: f ← f/3, the seven polls are merged into three, four are added
-    0.5 ≤ r̂ ≤ 0.9   done; r̂ is computed again with 0.7 instead of 0.4, which suits this range
+    0.5 ≤ r̂ ≤ 0.9   done; r̂ is computed again with 0.7 instead of 0.4, which is better in this range
     0.9 < r̂ ≤ 2     done
     r̂ > 2           polls are too rare: f ← 2f and seven new polls; if f may not grow, eight more, once
 
-The estimated rate is λ̂ = r̂·f. After 7 doublings or 5 divisions SAA stops and reports "at least" or "at most",
-because an item that never changes would be polled for ever. Unlike the paper's, the ranges are disjoint.
+The estimated rate is λ̂ = r̂·f. After 7 doublings or 5 divisions by 3, SAA stops and reports "at least" or "at
+most", because an item that never changes would be polled for ever. In the paper the ranges of r̂ overlap.
 
-On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, 0.75 from 3 (f₀
-is the first frequency). By the paper's rules (``paper=True``) it is 1.06–1.13 below 0.5, the same above.
+On simulated Poisson pages the mean of λ̂/λ is 1.02–1.11 for λ/f₀ from 0.01 to 0.5, 0.95 at 1, and 0.75 from 3
+on; f₀ is the first frequency. By the paper's rules (``paper=True``) it is 1.06–1.13 up to 0.5, else the same.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ADDED_WHEN_SLOWER = 4
 ADDED_WHEN_STUCK = 8
 DOUBLINGS = 7
 DIVISIONS = 5
-MERGED = ((0, 1), (1, 4), (4, 7))  # first and end index of the old polls merged into each of the three
+MERGED = ((0, 1), (1, 4), (4, 7))  # for each of the three merged polls: first and end index of the old polls
 
 
 class Move(Enum):
-    """The step that SAA, the self-adaptive algorithm, takes after a round: stop, or change the frequency."""
+    """The step that SAA, the self-adaptive algorithm, takes after a round: stop, or go on polling."""
 
     STOP_LOW = "estimated, a = 0.7"
     STOP = "estimated"
@@ -49,7 +49,7 @@ class Move(Enum):
 
 
 class RoundOrigin(Enum):
-    """The step before the present round of polls; only the paper's own rules depend on it."""
+    """How the present round of polls began; only the paper's own rules depend on it."""
 
     START = "start"
     FASTER = "after a doubling or more polls"
@@ -58,7 +58,8 @@ class RoundOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A finished round of polls, as input of ``next_move``; ``growable`` says if the frequency may double."""
+    """A finished round of polls, as the argument of ``next_move``.
+    ``changes`` of the ``polls`` found a change. ``growable`` says whether the frequency may double."""
 
     polls: int
     changes: int
@@ -71,7 +72,6 @@ class Round:
 
 def next_move(done: Round) -> Move:
     """Return the step that follows a finished round, by our rules or (``paper``) by the paper's own.
-
     The paper stops after a doubling as soon as r̂ < 2, and after a division as soon as r̂ > 0.5. It does not
     check the other ranges, uses a = 0.4 in both cases, and does not limit the doublings and divisions.
 
@@ -101,7 +101,8 @@ def _faster(done: Round) -> Move:
 
 
 def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
-    """Return r̂ of the last round, with a = 0.7 or 0.4 as ``move`` requires; no change counts as half of one.
+    """Return r̂ = −ln((n−X+a)/(n+a)) of the last round, with X ``changes`` in n ``polls``.
+    a is 0.7 if ``move`` is ``STOP_LOW``, else 0.4. If it is ``AT_MOST``, no change counts as half a change.
 
     >>> round(final_ratio(Move.STOP_LOW, 7, 4), 3), round(final_ratio(Move.AT_MOST, 7, 0), 3)
     (0.733, 0.07)
@@ -113,10 +114,9 @@ def final_ratio(move: Move, polls: ArrayLike, changes: ArrayLike) -> Any:
 @dataclass(frozen=True, slots=True)
 class SelfAdaptive:
     """The state of SAA for one item: poll at ``next_poll()`` and call ``observe`` until it is ``done``.
-
     The state is frozen: ``observe`` returns the next state, so that states can be stored and replayed. Times
     and ``frequency`` use the same unit of time. ``changed`` contains the result of each poll of the present
-    round, ``late`` its delay. A round with delays is estimated with its true mean interval.
+    round, ``late`` its delay. A round with delays is estimated with its true mean polling interval.
 
     >>> saa = SelfAdaptive.start(guess=1.0)
     >>> for bit in (1, 0, 1, 1, 0, 1, 1):
@@ -142,7 +142,8 @@ class SelfAdaptive:
     def start(
         cls, guess: float, *, at: float = 0.0, fastest: float = math.inf, paper: bool = False
     ) -> SelfAdaptive:
-        """Return the state after a first poll at ``at``; ``fastest`` is the highest frequency allowed."""
+        """Return the state after a first poll at time ``at``. ``guess`` is the guess λ₀ of the rate,
+        ``fastest`` the highest allowed frequency; ``paper`` chooses the paper's own rules."""
         if not (0 < guess < math.inf and fastest > 0 and math.isfinite(at)):
             raise InputError(
                 f"guess {guess}, fastest {fastest}, at {at}: give rates above 0 and a finite time"
@@ -162,19 +163,20 @@ class SelfAdaptive:
 
     @property
     def interval(self) -> float:
-        """The true mean interval of the polls of this round: 1/f, plus their mean delay."""
+        """The true mean polling interval of this round: 1/f, plus the mean delay of its polls."""
         return 1 / self.frequency + (sum(self.late) / len(self.late) if self.late else 0.0)
 
     @property
     def rate(self) -> float:
-        """λ̂ from the present round, above 0 and finite; the frequency if the round has no poll yet."""
+        """The rate estimated from this round, above 0 and finite; the frequency if it has no poll yet."""
         if not self.changed:
             return self.frequency
         move = self.end or Move.AT_MOST
         return float(final_ratio(move, len(self.changed), sum(self.changed)) / self.interval)
 
     def bounds(self, level: float = 0.9) -> tuple[float, float]:
-        """Return Clopper–Pearson bounds on the rate; (0, inf) if the present round has no poll yet."""
+        """Return a tuple (low, high) of Clopper–Pearson bounds on the rate, at confidence ``level``; (0, inf)
+        if the present round has no poll yet."""
         if not self.changed:
             return 0.0, math.inf
         low, high = ratio_interval(len(self.changed), sum(self.changed), level)
@@ -213,10 +215,9 @@ def _after_round(state: SelfAdaptive) -> SelfAdaptive:
 
 
 def _divide_frequency(state: SelfAdaptive) -> SelfAdaptive:
-    """Divide the frequency by 3: polls 1, 4 and 7 remain, changed if one of the polls merged into them was.
-
-    The first of the three covers only one old interval, but SAA counts it as three, like the others.
-    """
+    """Divide the frequency by 3: polls 1, 4 and 7 remain. A remaining poll counts as changed if it or one of
+    the polls merged into it found a change. Poll 1 covers only one old polling interval, but SAA counts it as
+    three, like the others."""
     kept = tuple(any(state.changed[lo:hi]) for lo, hi in MERGED)
     late = tuple(sum(state.late[lo:hi]) for lo, hi in MERGED)
     slower = replace(state, frequency=state.frequency / 3, changed=kept, late=late)

@@ -1,17 +1,18 @@
-"""Seasons: one hour-of-week profile s of mean 1 for all items, which turns clock time t into Λ(t) = ∫₀ᵗ s.
+"""Seasons: one hour-of-week profile s with mean 1 for all items, which turns clock time t into Λ(t) = ∫₀ᵗ s.
 
-In this operational time Λ a busy hour is long and a quiet hour is short. Changes are Poisson again, so every
-estimator works on Λ(times). The profile is fitted by EM over the intervals in which changes were found. Given
-the rate λ and at least one change, an interval of operational length Λ has λΛ/(1−e^{−λΛ}) expected changes,
-which are distributed over its hours in proportion to the profile. The new profile is expected changes divided
-by expected exposure, after adding ``PSEUDO`` changes of a flat profile per hour.
+In this operational time Λ a busy hour is long and a quiet hour is short. Changes are a Poisson process again,
+so every estimator can use operational times. The profile is fitted by EM to the intervals between polls in
+which changes were found. Given the rate λ and at least one change, an interval of operational length Λ has
+λΛ/(1−e^{−λΛ}) expected changes, which are distributed over its hours in proportion to the profile. The new
+profile is expected changes divided by expected exposure (rate · time), after ``PSEUDO`` changes of a flat
+profile are added to each hour.
 
-The profile is used only if it predicts better than a flat one. It is fitted on the even weeks and scored on
-the odd ones, and the other way round. Together the log score must rise by ``MARGIN`` standard errors over the
-items. Weeks and not items are held out, because an event that hits all items once is not a season. For the
-score, the profile is scaled so that each item is expected to change as often as with the flat profile. So it
-gains only by predicting when changes happen, and not by correcting the rates of items that are polled only at
-certain hours. Otherwise the flat profile is returned.
+The profile is used only if it predicts better than a flat one; otherwise the flat profile is returned. It is
+fitted to the even weeks and scored on the odd weeks, and the other way round. The log score of both together
+must rise by ``MARGIN`` standard errors over the items. Weeks and not items are left out, because an event
+that changes all items once is not a season. For the score, the profile is scaled so that each item is
+expected to change as often as with the flat profile. So it gains only by predicting when changes happen, and
+not by correcting the rates of items that are polled only at certain hours.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ _NO_CLOCK = "a season needs the times of the polls, not only the intervals"
 @dataclass(frozen=True, slots=True)
 class Season:
     """The relative rate in each hour of the week (``profile``, of mean 1); hour 0 begins at time 0.
-
     With Unix times hour 0 is Thursday, 00:00 UTC. ``hour`` is the length of an hour in the unit of the times.
     ``gain`` is the mean gain in log-likelihood per poll over a flat profile, in weeks left out of the fit.
 
@@ -57,7 +57,7 @@ class Season:
 
     @property
     def strength(self) -> float:
-        """Standard deviation of the profile around its mean of 1.
+        """The standard deviation of the profile around its mean of 1.
 
         >>> Season(np.repeat([0.5, 1.5], 84), 1.0).strength
         0.5
@@ -91,10 +91,8 @@ class Season:
 
 def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always: bool = False) -> Season:
     """Return the hour-of-week profile of these polls, or the flat profile if it does not predict better.
-
     ``rates`` are the items' estimated rates in clock time; ``polls`` must have their ``end``. With ``always``
-    the profile is returned even if it does not predict better.
-    """
+    the profile is returned even if it does not predict better."""
     if polls.end is None:
         raise InputError(_NO_CLOCK)
     intervals = _Intervals.of(polls, polls.end, rates, hour)
@@ -116,7 +114,8 @@ def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always:
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """Begin and end of each interval in hours, its item's changes per hour, and whether it had a change."""
+    """The intervals between polls: begin and end in hours, the item's changes per hour, and whether the poll
+    at the end found a change."""
 
     begin: Float64s
     end: Float64s
@@ -136,16 +135,14 @@ class _Intervals:
         return _Intervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
 
     def expected(self, profile: Float64s) -> Float64s:
-        """Return λΛ, the expected changes of each interval."""
+        """Return the expected changes in each interval under this profile: rate · operational length."""
         season = Season(profile, 1.0)
         length = season.operational(self.end) - season.operational(self.begin)
         return self.rate * np.maximum(length, 1e-12 * (self.end - self.begin))
 
     def gain(self, profile: Float64s, item: Ints) -> Float64s:
-        """Return the gain in log score of each poll over a flat profile.
-
-        ``profile`` is scaled so that the expected changes of each item are those of the flat profile.
-        """
+        """Return how much the log score of each poll is higher with this profile than with a flat one.
+        ``profile`` is scaled so that each ``item`` has the same expected changes as with the flat profile."""
         with_profile, flat = self.expected(profile), self.rate * (self.end - self.begin)
         scale = np.bincount(item, flat) / np.maximum(np.bincount(item, with_profile), 1e-300)
         with_profile = with_profile * scale[item]
@@ -153,7 +150,7 @@ class _Intervals:
         return np.where(self.changed, found, flat - with_profile)
 
     def exposure(self, weight: Float64s) -> Float64s:
-        """Return Σ weight·time of the intervals in each hour of the week."""
+        """Return Σ weight·time over the intervals, for the time that they have in each hour of the week."""
         return _spent(self.end, weight) - _spent(self.begin, weight)
 
 

@@ -1,4 +1,4 @@
-"""Sums over the polls of each item, and one root per item, computed for all items at once."""
+"""Runs of values, one run per item: computes the sums of all runs at once, and one root per run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from afresh.values.arrays import Bools, Float64s, Ints
 
-TOLERANCE = 1e-13  # of ln λ
+TOLERANCE = 1e-13  # width of the bracket of ln λ at which a search ends
 LAST_STEP = 3e-8  # Newton's method squares the error, so after such a step only rounding errors are left
-GROUPED = 4096  # rows in a range of ``whole_groups``
+GROUPED = 4096  # about how many rows a range of ``whole_groups`` has
 MOST_STEPS = 200  # bisection of the widest bracket of doubles needs fewer
 
 
@@ -25,7 +25,7 @@ class Segments:
 
     @classmethod
     def of(cls, item: Ints, values: Float64s) -> tuple[Segments, Ints]:
-        """Return the runs of equal ``item``, which must be sorted, and the item of every run."""
+        """Return a tuple (segments, items): the runs of equal ``item`` (sorted) and the item of each run."""
         starts = np.flatnonzero(run_starts(item))
         return cls(values, starts), item[starts]
 
@@ -34,14 +34,14 @@ class Segments:
         return np.diff(np.append(self.starts, self.values.size))
 
     def spread(self, per_run: Float64s) -> Float64s:
-        """Repeat the number of each run for all values of the run."""
+        """Return an array as long as ``values``, with the entry of each run repeated for all its values."""
         return np.repeat(per_run, self.lengths())
 
     def sums(self, values: Float64s) -> Float64s:
         return np.add.reduceat(values, self.starts)
 
     def range(self) -> tuple[Float64s, Float64s]:
-        """Return the least and the greatest value of each run."""
+        """Return a tuple of two arrays: the smallest and the largest value of each run."""
         return np.minimum.reduceat(self.values, self.starts), np.maximum.reduceat(self.values, self.starts)
 
     def of_runs(self, chosen: Bools) -> Segments:
@@ -50,8 +50,8 @@ class Segments:
         return Segments(self.values[np.repeat(chosen, lengths)], starts)
 
 
-def run_starts(item: Ints) -> Bools:
-    """Mark the first value of each run of equal values in ``item``, which must be sorted.
+def run_starts(item: Ints | Float64s) -> Bools:
+    """Mark the first value of each run of equal values in ``item``.
 
     >>> run_starts(np.array([2, 2, 5])).tolist()
     [True, False, True]
@@ -62,7 +62,8 @@ def run_starts(item: Ints) -> Bools:
 
 
 def whole_groups(starts: Ints, rows: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, end) of groups with about ``GROUPED`` rows; groups begin at rows ``starts``."""
+    """Yield ranges of groups as tuples (first, end), each with about ``GROUPED`` rows and one group at least.
+    ``starts`` is the first row of each group, ``rows`` the number of rows of all groups."""
     ends, begin = np.append(starts[1:], rows), 0
     while begin < starts.size:
         end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + GROUPED, side="right")))
@@ -81,7 +82,7 @@ def rank_within(first: Bools) -> Ints:
 
 
 def rounds(rank: Ints) -> Iterator[Ints]:
-    """Yield the indices of the values of rank 0, then of rank 1, and so on: at most one per run each time.
+    """Yield the indices of all values of rank 0, then of rank 1, and so on: the k-th values of all runs.
 
     >>> [these.tolist() for these in rounds(np.array([0, 1, 2, 0, 1]))]
     [[0, 3], [1, 4], [2]]
@@ -95,7 +96,8 @@ def rounds(rank: Ints) -> Iterator[Ints]:
         begin = end
 
 
-# Called with runs, their indices and a rate λ for each; returns a decreasing function of ln λ and its slope.
+# A function that falls as ln λ grows. It is called with runs, their indices and a rate λ for each run, and
+# returns a tuple of its value and its slope in ln λ for each run.
 Falling: TypeAlias = Callable[[Segments, Ints, Float64s], tuple[Float64s, Float64s]]
 
 
@@ -103,11 +105,9 @@ def find_roots(
     segments: Segments, falling: Falling, low: Float64s, high: Float64s, start: Float64s
 ) -> Float64s:
     """Return for every run the rate in [low, high] at which ``falling`` is 0, by Newton steps in ln λ.
-
     Newton steps, kept within a bracket, are faster than a search without slopes: the maximum likelihood of
-    20 000 items with 20 polls each took 77 ms, with ``scipy.optimize.elementwise.find_root`` 360 ms.
-
-    Runs whose step or bracket has become small enough are left out of later passes.
+    20 000 items with 20 polls each took 77 ms, with ``scipy.optimize.elementwise.find_root`` 360 ms. Runs
+    whose step or bracket has become small enough are left out of later steps. ``start`` is the first guess.
     """
     found = np.empty(low.size)
     runs = np.arange(low.size)

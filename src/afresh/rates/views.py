@@ -1,15 +1,15 @@
-"""Views over base items: a view changes when one of its bases does, so its rate is the sum of their rates.
+"""The rates of views: a view changes when one of its base items does, so its rate is the sum of their rates.
 
 Independent Poisson changes add up: λ_view = Σ λ_base over the distinct bases (Zhang et al. 2007, §4 and Fig.
 3). A view may depend on other views to any depth. A base that is reached along several paths counts once, so
 rates cannot simply be added along the graph. Sets of bases are bit masks, one block of bases at a time. Only
 the views above the block are visited, each after the views that it depends on, without recursion.
 
-The variances of the bases' rates add up as well. The interval of a view is that of the Gamma distribution
-with this mean and variance. The variance of a base is the larger of two values, because posteriors are skewed
-and either value alone is too small for some items: the one that follows from an interval of 2z standard
-deviations (z the normal quantile of the level), and that of the Gamma distribution with the same mean and
-lower end. If all bases of a view may be static (their lower ends are 0), so may the view.
+The variances of the bases' rates add up as well. The credible interval of a view is that of the Gamma
+distribution with the resulting mean and variance. The variance of a base is the larger of two values, because
+posteriors are skewed and each value alone is too small for some items. One assumes that the credible interval
+is 2z standard deviations wide (z is the normal quantile of its level). The other is the variance of the Gamma
+distribution with the same mean and lower end. If the lower ends of all bases are 0, so is that of the view.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from afresh.values.arrays import Float64s, nonnegative
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.results import RateEstimates
 
-_BLOCK = 4096  # bases in a mask of 512 bytes: few passes, and a mask for each of 1e5 views in 50 MB
+_BLOCK = 4096  # bases per mask of 512 bytes: few passes, and the masks of 1e5 views take 50 MB
 
 
 @dataclass(frozen=True, slots=True)
 class ViewGraph:
-    """Views and the items and views that they depend on; built by ``ViewGraph.of``.
-
+    """Views, and the items and views that they depend on; built by ``ViewGraph.of``.
     ``views`` and ``bases`` are names in order of first appearance. Nodes are numbered: first the bases, then
-    the views, each after the views that it depends on. ``parts`` lists the nodes directly below each view in
-    this numbering, ``above`` the nodes directly above each node, ``place`` the position of each in ``views``.
-    """
+    the views, each after the views that it depends on. For the views in this numbering, ``parts`` lists the
+    nodes that each depends on directly, and ``place`` is the position of each in ``views``. ``above`` lists
+    for every node the views that depend on it directly."""
 
     views: tuple[str, ...]
     bases: tuple[str, ...]
@@ -46,7 +45,7 @@ class ViewGraph:
 
     @classmethod
     def of(cls, view: Iterable[str], base: Iterable[str]) -> ViewGraph:
-        """Return the graph of the pairs (view, base); a base that is itself a view stands for its own bases.
+        """Return the graph of the dependencies: ``view[j]`` depends on ``base[j]``, an item or another view.
 
         >>> graph = ViewGraph.of(["V1", "V1", "V2", "V2"], ["R", "S", "V1", "S"])
         >>> graph.views, graph.bases
@@ -71,7 +70,8 @@ class ViewGraph:
         return cls(tuple(parts_of), bases, parts, tuple(map(tuple, above)), place)
 
     def rates(self, base_rates: Mapping[str, float]) -> Float64s:
-        """Return the rate of each view, in the order of ``views``; rates given for views are ignored.
+        """Return the rate of each view, in the order of ``views``, from the rates of the bases by name.
+        If ``base_rates`` contains rates of views, they are ignored.
 
         >>> ViewGraph.of(["V1", "V1", "V2", "V2"], ["R", "S", "V1", "S"]).rates({"R": 1, "S": 2}).tolist()
         [3.0, 3.0]
@@ -113,7 +113,9 @@ class ViewGraph:
 def with_views(
     names: Sequence[str], found: RateEstimates, view: Sequence[str], base: Sequence[str], level: float = 0.9
 ) -> tuple[tuple[str, ...], RateEstimates]:
-    """Return the names of the views, and the estimates with a row for each view after those of the items.
+    """Return a tuple (views, estimates): the names of the views, and ``found`` with a row more for each view.
+    ``names`` are the items of ``found``. ``view[j]`` depends on ``base[j]``. ``level`` is the probability of
+    the intervals [low, high].
 
     >>> ends = np.array([0.5, 1.0])
     >>> bases = RateEstimates(ends, ends / 2, ends * 2, np.array([4, 4]), np.array([2, 3]), "grid")

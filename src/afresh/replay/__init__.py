@@ -1,1 +1,1 @@
-"""The loop on a recorded or simulated history: worlds, runs, scores."""
+"""Runs policies on a recorded or simulated history of changes, and scores what they achieved."""

@@ -1,8 +1,8 @@
-"""A true history: every change of every item between a start and an end. Every copy is fresh at the start."""
+"""A history: every true change of every item between a start and an end. Every copy is fresh at the start."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,16 +11,15 @@ from afresh.values.errors import InputError
 from afresh.values.units import unit_seconds
 
 UNSEEN_CHANGES = 0.2
-"""Changes per window assumed for an item that has none: it may change although it was not seen to."""
+"""Changes that are assumed of an item without any change in the history: its true rate may be above 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeHistory:
-    """Item i changes at ``time[first[i]:first[i + 1]]``, sorted; the window is (``start``, ``end``].
-
-    ``value``, where known, is what each change changes an item to, and ``initial`` what it is at the start.
-    Times are in units of ``unit_s`` seconds.
-    """
+    """All changes of all items in the period after ``start`` up to and including ``end``.
+    Item i changes at the sorted times ``time[first[i]:first[i + 1]]``. Times are in units of ``unit_s``
+    seconds. ``value`` is the item's content (a number) after each change, ``initial`` that at the start; None
+    if not known."""
 
     first: Ints
     time: Float64s
@@ -47,7 +46,8 @@ class ChangeHistory:
         initial: ArrayLike | None = None,
         unit: str = "s",
     ) -> ChangeHistory:
-        """From pairs of item (numbered from 0) and time in any order; ``values`` go with the times.
+        """Build from ``item`` (numbered from 0) and ``time`` of each change, in any order of the changes.
+        ``values`` holds the content after each change; ``weights``, ``costs`` and ``initial`` are per item.
 
         >>> history = ChangeHistory.of(2, [1, 0, 1], [5.0, 3.0, 2.0], 0.0, 10.0)
         >>> history.time.tolist(), history.rates().tolist()
@@ -71,7 +71,7 @@ class ChangeHistory:
 
     @property
     def items(self) -> int:
-        """How many items there are, including those that never change."""
+        """The number of items, including those that never change."""
         return self.first.size - 1
 
     @property
@@ -92,39 +92,22 @@ class ChangeHistory:
         """The item of each entry of ``time``."""
         return np.repeat(np.arange(self.items), np.diff(self.first))
 
-    def reordered(self, order: Ints) -> ChangeHistory:
-        """The same history with its items in another order: item ``order[j]`` becomes item j.
-
-        >>> history = ChangeHistory.of(3, [0, 2], [5.0, 3.0], 0.0, 10.0, weights=[1.0, 2.0, 3.0])
-        >>> other = history.reordered(np.array([2, 0, 1]))
-        >>> other.change_item.tolist(), other.time.tolist(), other.weight.tolist()
-        ([0, 1], [3.0, 5.0], [3.0, 1.0, 2.0])
-        """
-        count = np.diff(self.first)[order]
-        first = np.concatenate([[0], np.cumsum(count)])
-        old = np.repeat(self.first[order] - first[:-1], count) + np.arange(self.time.size)
-        return replace(
-            self,
-            first=first,
-            time=self.time[old],
-            weight=self.weight[order],
-            cost=self.cost[order],
-            value=None if self.value is None else self.value[old],
-            initial=None if self.initial is None else self.initial[order],
-        )
+    @property
+    def item_weight(self) -> Float64s:
+        """The weight of each item in means over the items: ones if all weights are 0."""
+        return self.weight if self.weight.sum() > 0 else np.ones(self.items)
 
     def rates(self, if_none: float = 0.0) -> Float64s:
-        """Mean rate of each item over the window; items without a change count as ``if_none`` changes."""
+        """Return each item's mean rate over the history; items without a change get ``if_none`` changes."""
         changes = np.diff(self.first).astype(np.float64)
         return np.asarray(np.where(changes > 0, changes, if_none) / self.length)
 
 
 class HistoryPoller:
-    """Answers polls: has an item changed since the poll before?
-
-    The rank of a change among all changes by time is a whole number, and so is the rank of a moment. One
-    sorted column of item × ranks + rank then answers every poll exactly, with two binary searches and no
-    loop.
+    """Answers polls of a history: has an item changed since its previous poll?
+    Every change has a rank: its position among the changes of all items by time. The number
+    item · (number of ranks) + rank is sorted by item and time. So two binary searches answer a poll exactly:
+    one for the rank of the poll's time, one for the place among the changes of its item.
 
     >>> watch = HistoryPoller(ChangeHistory.of(2, [0, 0, 1], [2.0, 5.0, 4.0], 0.0, 10.0))
     >>> [watch.poll(np.array([0, 1]), np.array([now, now])).tolist() for now in (2.0, 4.5, 9.0)]
@@ -141,7 +124,8 @@ class HistoryPoller:
         self.place: Ints = history.first[:-1].copy()
 
     def poll(self, items: Ints, now: Float64s) -> Bools:
-        """Whether each of these distinct items has changed by ``now``; a change at that moment is seen."""
+        """Return whether each of these distinct items has changed since its previous poll.
+        A change at exactly the time of the poll, ``now``, is found."""
         passed = np.searchsorted(self.times, now, side="right")
         place = np.searchsorted(self.keys, items * self.ranks + passed)
         changed = place > self.place[items]
@@ -150,7 +134,7 @@ class HistoryPoller:
 
 
 def _per_item(name: str, given: ArrayLike | None, items: int) -> Float64s:
-    """One entry per item, 1 where none is given."""
+    """Return ``given`` as an array with one entry per item, or ones if it is None."""
     found = nonnegative(name, np.ones(items) if given is None else given).astype(np.float64)
     if found.shape != (items,):
         raise InputError(f"there are {found.size} {name}s: one is needed for each of the {items} items")

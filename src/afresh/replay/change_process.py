@@ -1,13 +1,14 @@
 """How often the items of a simulated world change, and how the changes of one item follow each other.
 
-Rates are drawn from a Gamma, a power law or Cho's mix. The logarithm of a drifting rate is an
-Ornstein–Uhlenbeck process of standard deviation σ, whose autocorrelation falls by 1/e in a horizon H. The
-rate is constant over steps of H/4 (longer where that would be more than 4096 steps), and its mean over time
-is the item's own rate.
+The rates of items are drawn from a Gamma distribution, a power law or Cho's mix. A rate may drift over time:
+its logarithm is then an Ornstein–Uhlenbeck process with standard deviation σ, whose autocorrelation falls to
+1/e after a horizon H. The rate is constant over steps of H/4 (longer if there would be more than 4096 steps),
+and its mean over time is the item's own rate.
 
-Gaps of mean 1 are Gamma(k)/k: k = 1 is Poisson, k > 1 more regular (k → ∞ a clock), k < 1 bursty. The process
-is stationary: it starts at a random moment of its life. Longer gaps are more likely to hold this moment, so
-the first gap is Gamma(k+1)/k, and the moment is uniform within it.
+The times between the changes of an item (gaps) have the distribution Gamma(k)/k, with mean 1 in units of
+1/rate: k = 1 is a Poisson process, k > 1 is more regular (k → ∞ a clock), k < 1 is bursty. The process is
+stationary: it starts at a random moment. A longer gap is more likely to contain this moment, so the length
+of the first gap is Gamma(k+1)/k, and the moment is uniform within it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from numpy.random import Generator
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import UsageError
 
-# Cho & Garcia-Molina 2000, Table 6: a page of each class changes every so many days.
+# Cho & Garcia-Molina 2000, Table 6: the share of each class of pages, and the days between its changes.
 CHO_SHARES = (0.23, 0.15, 0.16, 0.16, 0.30)
 CHO_INTERVALS_D = (1.0, 7.0, 30.0, 120.0, 365.0)
 
 
 def gamma_rates(items: int, rng: Generator, *, mean: float, cv: float) -> Float64s:
-    """Gamma distributed rates; ``cv`` is their standard deviation over their mean, δ of Cho's Table 3.
+    """Draw rates from a Gamma distribution; ``cv`` is standard deviation/mean, δ in Cho's Table 3.
 
     >>> rates = gamma_rates(100_000, np.random.default_rng(1), mean=0.2, cv=1.5)
     >>> round(float(rates.mean()), 2), round(float(rates.std() / rates.mean()), 1)
@@ -40,7 +41,7 @@ def gamma_rates(items: int, rng: Generator, *, mean: float, cv: float) -> Float6
 
 
 def power_law_rates(items: int, rng: Generator, *, low: float, high: float, exponent: float) -> Float64s:
-    """Rates of density ∝ λ^−exponent from ``low`` to ``high``; exponent 1 is even on a logarithmic scale.
+    """Draw rates λ with density ∝ λ^−exponent from ``low`` to ``high``; exponent 1 is uniform in ln λ.
 
     >>> rates = power_law_rates(100_000, np.random.default_rng(1), low=0.01, high=1.0, exponent=1.0)
     >>> round(float(np.exp(np.log(rates).mean())), 2), bool(rates.min() >= 0.01), bool(rates.max() <= 1)
@@ -50,14 +51,15 @@ def power_law_rates(items: int, rng: Generator, *, low: float, high: float, expo
     _check_rate("high", high, high >= low)
     share = rng.random(items)
     width, power = np.log(high / low), 1 - exponent
-    # The distribution inverted: ln(λ/low) = ln(1+share·(e^{power·width}−1))/power, share·width at power 0.
+    # The inverse of the distribution function: ln(λ/low) = ln(1+share·(e^{power·width}−1))/power, and
+    # share·width if power is 0.
     if abs(power * width) < 1e-8:
         return np.asarray(np.minimum(low * np.exp(share * width), high))
     return np.asarray(np.clip(low * np.exp(np.log1p(share * np.expm1(power * width)) / power), low, high))
 
 
 def cho_rates(items: int, rng: Generator) -> Float64s:
-    """Changes per day of web pages as Cho's Table 6 has them: every 1, 7, 30, 120 or 365 days.
+    """Draw rates of web pages per day from Cho's Table 6: a change every 1, 7, 30, 120 or 365 days.
 
     >>> rates = cho_rates(100_000, np.random.default_rng(1))
     >>> round(float(np.mean(rates == 1.0)), 2)
@@ -78,7 +80,8 @@ _MOST_STEPS = 4096
 
 @dataclass(frozen=True, slots=True)
 class RateDrift:
-    """How rates drift: standard deviation of their logarithm, and horizon in seconds."""
+    """How rates drift: ``sd`` is the standard deviation of the logarithm of a rate, and ``horizon_s`` the
+    seconds after which its autocorrelation is 1/e."""
 
     sd: float
     horizon_s: float
@@ -90,11 +93,11 @@ class RateDrift:
             raise UsageError(f"drift: horizon is {self.horizon_s:g} s: must be above 0")
 
     def steps(self, span_s: float) -> int:
-        """How many steps of constant rate a span is cut into."""
+        """Return the number of steps of constant rate into which ``span_s`` seconds are divided."""
         return int(min(max(np.ceil(_STEPS_PER_HORIZON * span_s / self.horizon_s), 1), _MOST_STEPS))
 
     def factors(self, items: int, span_s: float, rng: Generator) -> Float64s:
-        """What each item's rate is multiplied by in each step: items × steps, of mean 1.
+        """Return the factor of each item's rate (row) in each step (column); the factors have mean 1.
 
         >>> factors = RateDrift(0.5, 10.0).factors(100_000, 25.0, np.random.default_rng(1))
         >>> factors.shape, round(float(factors.mean()), 2), round(float(np.log(factors).std()), 2)
@@ -110,10 +113,9 @@ class RateDrift:
 
 
 def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float64s:
-    """The share of the span after which the process ``owner`` has covered ``amount``.
-
-    ``reached[owner, j]`` is the amount covered at the start of step j (one column more than steps). Each row
-    is searched by bisection; within a step the amount grows linearly.
+    """Return the share of the time span after which each process ``owner`` has reached ``amount``.
+    ``reached`` has a row per process and one column more than there are steps: ``reached[i, j]`` is what
+    process i has reached at the start of step j. Within a step it grows linearly.
 
     >>> time_of_progress(np.array([1.0, 3.0]), np.array([0, 0]), np.array([[0.0, 2.0, 4.0]])).tolist()
     [0.25, 0.75]
@@ -132,7 +134,8 @@ def time_of_progress(amount: Float64s, owner: Ints, reached: Float64s) -> Float6
 
 
 def renewal_events(lengths: Float64s, shape: float, rng: Generator) -> tuple[Ints, Float64s]:
-    """Owner and position of every event in [0, lengths[owner]) of processes of rate 1, one for each length.
+    """Draw the events of processes of rate 1 with gaps Gamma(shape)/shape, one process for each length.
+    Return a tuple (owner, place) of arrays: the process of each event, and its place in [0, lengths[owner]).
 
     >>> owner, place = renewal_events(np.array([0.0, 1e5]), 4.0, np.random.default_rng(1))
     >>> gaps = np.diff(place)
@@ -154,12 +157,13 @@ def renewal_events(lengths: Float64s, shape: float, rng: Generator) -> tuple[Int
         reached[owner[last]] = place[last]
         active = active[reached[active] < lengths[active]]
     owner, place = np.concatenate(owners), np.concatenate(places)
-    order = np.argsort(owner, kind="stable")  # each round continued where the one before had ended
+    order = np.argsort(owner, kind="stable")  # places ascend, because each pass continued the one before
     return owner[order], place[order]
 
 
 def _next_events(begin: Float64s, end: Float64s, shape: float, rng: Generator) -> tuple[Ints, Float64s]:
-    """The next events of each process, probably as many as it needs to pass its end."""
+    """Draw the next events of each process, probably enough to pass its end.
+    Return a tuple (segment, place): the number of the process and the place of each event."""
     expected = end - begin
     counts = np.ceil(expected + 2 * np.sqrt(expected / shape) + 1).astype(np.int64)
     segment = np.repeat(np.arange(counts.size), counts)

@@ -1,9 +1,9 @@
-"""Policies compared on one history under one budget, and the share of the possible gain that each captures.
+"""Compares policies on one history under one budget, by the share of the possible gain that each captures.
 
-The reference is the oracle, which knows each item's mean rate over the whole window; an item that never
-changes counts as ``UNSEEN_CHANGES`` changes. *Captured* = (F − F_uniform)/(F_oracle − F_uniform), several
-runs together as the ratio of sums. More than 100 % is possible: the oracle knows no seasons, no drift and no
-shocks.
+The reference is the oracle, which knows each item's mean rate over the whole history. For an item that never
+changes, ``UNSEEN_CHANGES`` changes are assumed. With F the freshness of a policy,
+captured = (F − F_uniform)/(F_oracle − F_uniform); for several runs it is the ratio of the sums. More than
+100 % is possible, because the oracle does not know seasons, drift and shocks.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ REFERENCES = ("uniform", "oracle")
 
 @dataclass(frozen=True, slots=True)
 class PeriodScores:
-    """Scores over a period of time, and two comparisons with uniform polling by the objective's measure.
-
-    ``captured`` is the share of the oracle's gain; ``uniform_needs`` how many times the requests uniform
-    polling would need for the same (``uniform_needs.add_uniform_needs``), NaN where that is not known.
-    """
+    """The scores of a policy over a period of time, and two comparisons with uniform polling.
+    The comparisons use the measure of the objective. ``captured`` is the share of the oracle's gain.
+    ``uniform_needs`` is the factor by which the budget must be multiplied so that uniform polling reaches the
+    same score (see ``uniform_needs.add_uniform_needs``), or NaN if it is not known."""
 
     scores: Scores
     captured: float
@@ -47,7 +46,8 @@ class PeriodScores:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """One policy under one budget: its visits, and its scores over the whole window and after the warm-up."""
+    """The run of one policy under one budget: its polls (``visits``) and its scores.
+    ``whole`` are the scores over the whole history, ``after`` those after the warm-up."""
 
     policy: str
     budget: float
@@ -67,10 +67,10 @@ def replay(
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[ReplayResult]:
-    """Run these policies, and the references, from ``start``, within its open time and caps.
-
-    The rates of ``start`` are filled in from the history, and its hour, unless None, is converted to the
-    history's unit. ``progress`` is told which share of all runs is done.
+    """Run these policies, uniform polling and the oracle from ``start``; return a result for each policy.
+    The rates of ``start`` are replaced by those of the history, and its hour, unless None, by an hour in the
+    history's unit. ``warm_up`` is a share of the history. ``batch`` is the number of items that a policy
+    chooses at a time (None: ``batch_for``). ``progress`` is called with the share of all runs that is done.
 
     >>> rng = np.random.default_rng(1)
     >>> item, time = rng.integers(0, 20, 120) // 4, rng.uniform(0.0, 300.0, 120)
@@ -99,7 +99,7 @@ def replay(
             progress=None if progress is None else partial(_tell, progress, done, len(names)),
         )
         visits[name] = run
-        # The same resampled items for all, so that their intervals can be compared.
+        # The same seed for all: they resample the same items, so their confidence intervals are comparable.
         found[name] = [
             score_visits(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
         ]
@@ -117,7 +117,9 @@ def _tell(progress: Callable[[float], None], done: int, runs: int, share: float)
 
 
 def captured(cells: Iterable[tuple[float, float, float]]) -> float:
-    """Σ(own − uniform)/Σ(oracle − uniform) over cells (own, uniform, oracle); NaN if nothing can be gained.
+    """Return the share of the oracle's gain over uniform polling that a policy reaches, over several runs.
+    It is Σ(own − uniform)/Σ(oracle − uniform) over the tuples of scores (own, uniform, oracle) in ``cells``,
+    or NaN if the denominator is 0.
 
     >>> captured([(0.8, 0.7, 0.9), (0.6, 0.6, 0.6)])
     0.5

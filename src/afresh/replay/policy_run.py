@@ -1,4 +1,4 @@
-"""One policy on one history: polls spread evenly over open time, within exactly the budget; and notices."""
+"""Runs one policy on one history, with polls spread evenly over the allowed time, exactly at the budget."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from afresh.replay.change_history import ChangeHistory, HistoryPoller
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import UsageError
 
-# Decisions while every item is polled once; the oracle is to be as good as one poll at a time.
+# How often a policy chooses items in one round of all items. The oracle chooses more often, because as the
+# reference it should be as good as with one poll at a time.
 BATCHES_PER_ROUND, ORACLE_BATCHES = 300, 1000
 LARGEST_BATCH = 333
 
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Poll j was of ``item[j]`` at ``time[j]`` and found a change or not; in order of time."""
+    """The polls of a run, sorted by time: of ``item[j]`` at ``time[j]``; ``changed[j]`` is the result."""
 
     item: Ints
     time: Float64s
@@ -29,7 +30,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class NoticeLog:
-    """Notices of change: item and time, in order of time."""
+    """The item and the time of each notice, sorted by time."""
 
     item: Ints
     time: Float64s
@@ -45,11 +46,12 @@ def run_policy(
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Visits:
-    """Every poll that ``policy`` makes; ``budget`` is cost per time, and windows do not reduce it.
+    """Run ``policy`` on ``history`` and return its polls.
 
-    A poll is made when the cost of all polls up to it has been earned: nothing is spent in advance, and
-    nothing is saved up. ``batch`` items are decided on at a time. ``progress`` is told the share that is
-    done.
+    ``budget`` is cost per unit of time; if polling is not always allowed, all of it is spent in the allowed
+    time. The budget accrues evenly, and a poll is made as soon as it is paid for: nothing is spent in advance
+    and nothing is saved. The policy chooses ``batch`` items at a time. ``progress`` is called with the share
+    of the run that is done.
 
     >>> from afresh.policy.policy import PolicyInput
     >>> from afresh.policy.ranking_policy import UniformPolicy
@@ -68,7 +70,7 @@ def run_policy(
             policy.notice(notices.item[given:upto], notices.time[given:upto])
             given = upto
         items = policy.next(now, size)
-        if items.size == 0:  # caps forbid any: the time of one poll passes
+        if items.size == 0:  # caps forbid all polls now, so wait for the time of one poll
             spent += float(history.cost.min())
             continue
         costs = spent + np.cumsum(history.cost[items])
@@ -88,7 +90,7 @@ def run_policy(
 
 
 def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:
-    """How many items are decided on at a time: so few that it is as good as one by one.
+    """Return how many items a policy chooses at a time: few enough to be as good as one by one.
 
     >>> batch_for(200), batch_for(3_000), batch_for(1_000_000)
     (1, 10, 333)
@@ -96,13 +98,13 @@ def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:
     return int(np.clip(items // batches_per_round, 1, LARGEST_BATCH))
 
 
-ROUNDING = 1e-12  # of the open time: what is earned at the very close of a window is spent before it closes
+ROUNDING = 1e-12  # relative: a poll that is paid for exactly when polling ends is still made then
 
 
 class BudgetClock:
-    """Converts cost spent into moments: cost accrues evenly in open time, and polls are made once paid for.
-
-    With windows the whole budget of ``length`` is spent in less time.
+    """Converts total cost into the time at which it is paid for. The budget accrues evenly in allowed time.
+    ``open_time`` are the periods in which polling is allowed. If they are shorter than ``length``, the length
+    of the history, the whole budget · length is still spent in them.
 
     >>> clock = BudgetClock(OpenTime.of([0.0, 24.0], [6.0, 30.0]), budget=0.5, length=48.0)
     >>> clock.moments(np.array([1.0, 12.0, 13.0, 24.0])).tolist()    # half an hour each
@@ -119,7 +121,7 @@ class BudgetClock:
         self.per_cost = self.total / (budget * length)  # open time that earns a cost of 1
 
     def now(self, spent: float) -> float | None:
-        """When the next poll may be decided on after spending so much; None when the time is over."""
+        """Return the time at which the next poll may be chosen after ``spent`` was spent; None at the end."""
         elapsed = spent * self.per_cost
         if elapsed >= self.total:
             return None
@@ -127,7 +129,8 @@ class BudgetClock:
         return float(self.open_time.opens[at]) + (elapsed - self.starts[at])
 
     def moments(self, spent: Float64s) -> Float64s:
-        """When each cost has been earned, the close of a window included; infinite if never."""
+        """Return the time at which each total cost ``spent`` is paid for; infinite if never.
+        The end of a period in which polling is allowed counts as part of it."""
         elapsed = spent * self.per_cost
         least = elapsed * (1.0 - ROUNDING)
         at = np.searchsorted(self.before[1:], least, side="left")
@@ -137,7 +140,7 @@ class BudgetClock:
         return np.where(never, np.inf, np.minimum(inside, self.open_time.closes[at]))
 
     def share(self, spent: float) -> float:
-        """The share of the open time that is over."""
+        """Return the share of the allowed time that is over after ``spent`` was spent."""
         return min(spent * self.per_cost / self.total, 1.0)
 
 
@@ -152,7 +155,8 @@ def make_notices(
     recall: float,
     false: float,
 ) -> tuple[Ints, Float64s]:
-    """Item and time of every notice, sorted by time.
+    """Draw notices of changes; return a tuple (item, time) of arrays with an entry per notice, by time.
+    ``recall`` is the probability that a change is announced, ``false`` the share of notices that are false.
 
     >>> item, time = make_notices(np.array([3, 4]), np.array([1.0, 2.0]), 9, 0.0, 5.0,
     ...                           np.random.default_rng(1), recall=1.0, false=0.0)

@@ -1,15 +1,16 @@
-"""What the visits of a policy achieved, exactly: when copies are stale, and time averages by item weight.
+"""Scores what the polls of a policy achieved: when copies were stale, and averages over time and items.
 
     freshness   share of the time in which a copy equals its original
-    age         time since the first change that a copy lacks; 0 while fresh
-    missed      changes that a copy lacks
-    lag         Σ (t − tᵢ) over the changes that a copy lacks (Yang's content freshness)
-    harmonic    1 + 1/2 + … + 1/n of the n changes that a copy lacks (Kolobov et al. 2019)
-    error       |value − value of the copy|, for histories that know values; NaN for others
+    age         time since the first change that a copy lacks; 0 while it is fresh
+    missed      number of changes that a copy lacks
+    lag         Σ (t − tᵢ) at time t over the changes that a copy lacks, made at tᵢ (Yang's content freshness)
+    harmonic    1 + 1/2 + … + 1/n if a copy lacks n changes (Kolobov et al. 2019)
+    error       |content − content of the copy|, for histories with numeric contents; NaN for others
 
-A copy is stale from the first change after a visit until the next visit. With b and f the starts and ends of
-these spans, the stale time up to t is Σ(t−b)⁺ − Σ(t−f)⁺: prefix sums give it at any t. Intervals come from
-resampling the items (Poisson bootstrap).
+The scores are exact. A copy is stale from the first change after a poll until the next poll, called a visit
+in this file. If these spans begin at times b and end at times f, the stale time up to t is
+Σ max(t−b, 0) − Σ max(t−f, 0), which prefix sums give for any t. Confidence intervals come from resampling
+the items (Poisson bootstrap).
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.rates.segments import rank_within, run_starts
 from afresh.replay.change_history import ChangeHistory
 from afresh.values.arrays import Bools, Float64s, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class StaleSpans:
-    """Span ``j``: the copy of ``item[j]`` is stale from ``begin[j]`` to ``end[j]``."""
+    """The spans of time in which copies are stale: that of ``item[j]`` from ``begin[j]`` to ``end[j]``."""
 
     item: Ints
     begin: Float64s
@@ -34,7 +36,7 @@ class StaleSpans:
 def seen_at(
     change_item: Ints, change_time: Float64s, visit_item: Ints, visit_time: Float64s, end: float
 ) -> Float64s:
-    """When each change is seen: at the first visit at or after it; ``end`` where none comes.
+    """Return when each change is found: at its item's first poll at or after it, or ``end`` if none follows.
 
     >>> seen_at(np.array([0, 0]), np.array([2.0, 5.0]), np.array([0]), np.array([4.0]), 10.0).tolist()
     [4.0, 10.0]
@@ -43,7 +45,7 @@ def seen_at(
     moment = np.concatenate([change_time, visit_time])
     is_visit = np.repeat([False, True], [change_item.size, visit_item.size])
     order = np.lexsort((is_visit, moment, owner))
-    # Going backwards, the last visit met is the next one after: it counts while the item stays the same.
+    # ``following`` is the place of the next visit in the sorted array; it counts only for the same item.
     place = np.where(is_visit[order], np.arange(order.size), order.size)
     following = np.minimum.accumulate(place[::-1])[::-1]
     owners = np.append(owner[order], -1)
@@ -56,9 +58,9 @@ def seen_at(
 def stale_spans(
     change_item: Ints, change_time: Float64s, visit_item: Ints, visit_time: Float64s, end: float
 ) -> StaleSpans:
-    """When which copy is stale; all copies are fresh at first, and what is never visited again stays stale.
-
-    A visit at the moment of a change sees it.
+    """Return the spans of time in which each copy is stale.
+    All copies are fresh at first. A stale copy that is not polled again stays stale until ``end``. A poll at
+    exactly the time of a change finds it.
 
     >>> spans = stale_spans(np.array([0, 0]), np.array([2.0, 3.0]), np.array([0]), np.array([5.0]), 9.0)
     >>> spans.begin.tolist(), spans.end.tolist()
@@ -67,26 +69,22 @@ def stale_spans(
     order = np.lexsort((change_time, change_item))
     item, begin = change_item[order], change_time[order]
     seen = seen_at(item, begin, visit_item, visit_time, end)
-    first = change_rank(item, seen) == 1  # of the changes that one visit sees
+    first = change_rank(item, seen) == 1  # the first of the changes that one visit finds
     return StaleSpans(item[first], begin[first], seen[first])
 
 
 def change_rank(change_item: Ints, seen: Float64s) -> Ints:
-    """The position of each change, from 1, among those of its item that the same visit sees.
-
-    Changes must be sorted by item and time.
+    """Return the position of each change, counted from 1, among those that the same poll of its item finds.
+    ``seen`` is the time at which each change is found. Changes must be sorted by item and time.
 
     >>> change_rank(np.array([0, 0, 0, 1]), np.array([4.0, 4.0, 9.0, 9.0])).tolist()
     [1, 2, 1, 1]
     """
-    place = np.arange(change_item.size)
-    first = np.ones(change_item.size, dtype=bool)
-    first[1:] = (change_item[1:] != change_item[:-1]) | (seen[1:] != seen[:-1])
-    return np.asarray(place - np.maximum.accumulate(np.where(first, place, 0)) + 1)
+    return rank_within(run_starts(change_item) | run_starts(seen)) + 1
 
 
 def freshness_course(spans: StaleSpans, edges: Float64s, weights: Float64s) -> Float64s:
-    """Weighted mean freshness of the copies in each stretch of time between two ``edges``.
+    """Return the weighted mean freshness of the copies between each two successive times of ``edges``.
 
     >>> spans = StaleSpans(np.array([0]), np.array([2.0]), np.array([5.0]))
     >>> freshness_course(spans, np.array([0.0, 4.0, 8.0]), np.ones(2)).tolist()    # 2 of 8, 1 of 8 stale
@@ -101,7 +99,8 @@ def freshness_course(spans: StaleSpans, edges: Float64s, weights: Float64s) -> F
 
 
 def _time_passed(moments: Float64s, weight: Float64s, at: Float64s) -> Float64s:
-    """Σ weight·(t − moment)⁺ at each t; times count from the first t, so that Unix times lose no digits."""
+    """Return Σ weight·max(t − moment, 0) at each time t of ``at``.
+    Times are counted from the first t, because the sums of Unix times would lose digits."""
     order = np.argsort(moments, kind="stable")
     since = moments[order] - at[0]
     weight_before = np.concatenate([[0.0], np.cumsum(weight[order])])
@@ -115,7 +114,8 @@ RESAMPLES = 400
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Means over the items and a period of time; ``low`` to ``high`` hold the freshness with 90 %."""
+    """Means of all measures over the items and a period of time.
+    ``low`` and ``high`` are the 90 % confidence interval of the freshness, ``visits`` the number of polls."""
 
     freshness: float
     age: float
@@ -129,7 +129,8 @@ class Scores:
 
 
 def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float) -> dict[str, Float64s]:
-    """Each measure of each item over (``begin``, end], from visits of ``item`` at ``time``.
+    """Return each measure of each item (its mean over the time from ``begin`` to the end of the history).
+    The polls are of ``item`` at ``time``, with one entry for each poll.
 
     >>> history = ChangeHistory.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
     >>> scores = item_scores(history, np.array([0]), np.array([4.0]), 0.0)
@@ -143,7 +144,8 @@ def item_scores(history: ChangeHistory, item: Ints, time: Float64s, begin: float
 def scores_when_seen(
     history: ChangeHistory, seen: Float64s, begin: float, until: float | None = None
 ) -> dict[str, Float64s]:
-    """Each measure but ``error`` of each item over (``begin``, ``until``], from when each change is seen.
+    """Return each measure except ``error`` of each item from ``begin`` to ``until`` (None: to the end).
+    ``seen`` is the time at which each change is found.
 
     >>> history = ChangeHistory.of(1, [0, 0], [2.0, 3.0], 0.0, 10.0)
     >>> first_half = scores_when_seen(history, np.array([4.0, 4.0]), 0.0, 5.0)
@@ -152,7 +154,8 @@ def scores_when_seen(
     """
     end = history.end if until is None else until
     owner, stops = history.change_item, np.minimum(seen, end)
-    # The part in the period of the span from each change until it is seen, and ∫(t − change)dt over it.
+    # For the span from each change until it is found: the length of its part in the period, and the integral
+    # of (t − time of the change) over this part.
     lacking = np.maximum(stops - np.maximum(history.time, begin), 0.0)
     until_seen = np.maximum(stops - history.time, 0.0)
     before = np.maximum(np.minimum(begin, stops) - history.time, 0.0)
@@ -175,18 +178,18 @@ def scores_when_seen(
 def score_visits(
     history: ChangeHistory, item: Ints, time: Float64s, begin: float, rng: np.random.Generator
 ) -> Scores:
-    """The weighted means over items, with a 90 % interval of the freshness."""
+    """Return the weighted means over the items from ``begin`` on, for polls of ``item`` at ``time``."""
     each = item_scores(history, item, time, begin)
-    weight = history.weight if history.weight.sum() > 0 else np.ones(history.items)
+    weight = history.item_weight
     means = {name: float(weight @ value / weight.sum()) for name, value in each.items()}
     low, high = _bootstrap_interval(each["freshness"], weight, rng)
     return Scores(**means, low=low, high=high, visits=int((time > begin).sum()))
 
 
 def value_error(history: ChangeHistory, item: Ints, time: Float64s, begin: float) -> Float64s:
-    """The time average of |value − value of the copy| of each item over (``begin``, end]; NaN without values.
-
-    An item whose value at the start is not known counts as right until it first changes.
+    """Return the mean of |content − content of the copy| of each item over time, from ``begin`` to the end.
+    It is NaN if the history has no contents (``value``). If an item's content at the start is not known, the
+    content after its first change is used instead, so that this change causes no error.
 
     >>> history = ChangeHistory.of(1, [0, 0], [2.0, 6.0], 0.0, 10.0, values=[5.0, 4.0], initial=[1.0])
     >>> value_error(history, np.array([0]), np.array([4.0]), 0.0).tolist()      # 4 for 2, then 1 for 4
@@ -196,8 +199,7 @@ def value_error(history: ChangeHistory, item: Ints, time: Float64s, begin: float
         return np.full(history.items, np.nan)
     owner, moment, value, is_visit = _value_events(history, history.value, item, time)
     place = np.arange(owner.size)
-    opens = np.ones(owner.size, dtype=bool)
-    opens[1:] = owner[1:] != owner[:-1]
+    opens = run_starts(owner)
     true = value[np.maximum.accumulate(np.where(is_visit, 0, place))]
     held = true[np.maximum.accumulate(np.where(is_visit | opens, place, 0))]
     until = np.append(moment[1:], history.end)
@@ -210,7 +212,8 @@ def value_error(history: ChangeHistory, item: Ints, time: Float64s, begin: float
 def _value_events(
     history: ChangeHistory, values: Float64s, item: Ints, time: Float64s
 ) -> tuple[Ints, Float64s, Float64s, Bools]:
-    """Starts, changes and visits by item and time: item, time, the value from then on, whether a visit."""
+    """Return a tuple (item, time, value, is_visit) of arrays of all starts, changes and visits.
+    They are sorted by item and time. The value is the content from then on; that of a visit is not used."""
     initial = np.full(history.items, np.nan) if history.initial is None else history.initial
     changes = np.diff(history.first)
     unknown = np.flatnonzero(np.isnan(initial) & (changes > 0))

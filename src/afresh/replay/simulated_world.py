@@ -1,10 +1,10 @@
-"""A simulated world: every change of every item over a window, drawn as its settings say.
+"""Draws a simulated world: every change of every item over a period of time.
 
-An item's own changes are a renewal process of rate 1 in the item's own time Λᵢ(t) = λᵢ∫dᵢ(u)s(u)du, with dᵢ
-its drift and s the season common to all items. So each of these keeps its meaning however they are combined.
-Mass edits, which change many items of a group at one moment, are added, and changes outside an item's life
-are removed. A birth and a death are changes: a copy of nothing is wrong once there is something, and the
-other way round.
+The own changes of item i are a renewal process of rate 1 in the item's own time Λᵢ(t) = λᵢ·∫dᵢ(u)·s(u)du,
+from the start to t. Here λᵢ is its mean rate, dᵢ the factor by which the rate drifts, and s the season common
+to all items. So rate, drift and season keep their meanings in any combination. Mass edits, which change many
+items of a group at one moment, are added. Changes before the birth or after the death of an item are removed.
+Birth and death are changes themselves, because a copy from before is wrong afterwards.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FIRST_DAY = 3  # Unix time 0 was a Thursday; Monday is 0
 
 
 def working_hours(day: float = 0.0, week: float = 0.0) -> Season:
-    """The profile (1+day·cos(2π(h−14)/24)) × (1−week at weekends, else 1), scaled to mean 1, in UTC.
-
-    ``day`` and ``week`` go from 0 (no season) to 1 (no changes at two at night, none at weekends).
+    """Return a season of working hours in UTC, whose busiest hour of the day is 14:00.
+    The factor of hour h of the day is (1+day·cos(2π(h−14)/24)), × (1−week) at weekends, scaled to mean 1.
+    ``day`` goes from 0 (no effect) to 1 (no changes at 02:00), ``week`` from 0 to 1 (none at weekends).
 
     >>> season = working_hours(day=1.0, week=1.0)
     >>> thursday_noon, saturday_noon = season.profile[12], season.profile[2 * 24 + 12]
@@ -45,7 +45,7 @@ def working_hours(day: float = 0.0, week: float = 0.0) -> Season:
 
 
 def clock_times(season: Season, operational: Float64s) -> Float64s:
-    """The clock time of each operational time: the inverse of ``season.operational``.
+    """Return the clock time of each operational time: the inverse of ``season.operational``.
 
     >>> season = working_hours(day=0.5)
     >>> times = np.array([0.0, 5000.0, 1.7e9])
@@ -60,7 +60,8 @@ def clock_times(season: Season, operational: Float64s) -> Float64s:
 
 @dataclass(frozen=True, slots=True)
 class MassEdits:
-    """Each group is edited at ``rate_per_s`` (Poisson); an edit changes each member with chance ``share``."""
+    """Mass edits: for each group a Poisson process of rate ``rate_per_s``. An edit changes each item of the
+    group with probability ``share``."""
 
     rate_per_s: float
     share: float
@@ -72,7 +73,8 @@ class MassEdits:
             raise UsageError(f"mass edits: share is {self.share:g}: must be above 0 and at most 1")
 
     def changes(self, group: Ints, start: float, end: float, rng: Generator) -> tuple[Ints, Float64s]:
-        """Item and time of every change by mass edits; item ``i`` is in group ``group[i]``.
+        """Draw mass edits; return a tuple (item, time) of arrays with an entry for each change.
+        Item i is in group ``group[i]``.
 
         >>> edits = MassEdits(rate_per_s=1.0, share=1.0)
         >>> item, time = edits.changes(np.array([0, 0, 1]), 0.0, 50.0, np.random.default_rng(1))
@@ -93,7 +95,7 @@ class MassEdits:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """When each item appears (−∞: it existed before) and vanishes (∞: it stays)."""
+    """The time when each item appears (−∞ if it existed before) and vanishes (∞ if it stays)."""
 
     born: Float64s
     died: Float64s
@@ -102,7 +104,7 @@ class Lifetimes:
         return np.asarray((time > self.born[item]) & (time < self.died[item]))
 
     def changes(self) -> tuple[Ints, Float64s]:
-        """Item and time of every birth and death."""
+        """Return a tuple (item, time) of arrays with an entry for each birth and each death."""
         appears, vanishes = np.flatnonzero(np.isfinite(self.born)), np.flatnonzero(np.isfinite(self.died))
         return (
             np.concatenate([appears, vanishes]),
@@ -113,7 +115,8 @@ class Lifetimes:
 def draw_lifetimes(
     items: int, start: float, end: float, rng: Generator, *, births: float, deaths: float
 ) -> Lifetimes:
-    """A share ``births`` of the items appears in the window, a share ``deaths`` vanishes, at uniform times.
+    """Draw lifetimes: a share ``births`` of the items appears and a share ``deaths`` vanishes.
+    The times are uniform between ``start`` and ``end``; an item vanishes after it appeared.
 
     >>> lives = draw_lifetimes(10_000, 0.0, 1.0, np.random.default_rng(1), births=0.3, deaths=0.1)
     >>> [round(float(np.mean(np.isfinite(when))), 1) for when in (lives.born, lives.died)]
@@ -128,19 +131,19 @@ def draw_lifetimes(
     return Lifetimes(born, died)
 
 
-MOST_CHANGES = 2e8  # 3 GB of them
-CELLS_AT_ONCE = 1 << 22  # items × steps of drift held in memory
+MOST_CHANGES = 2e8  # they take 3 GB
+CELLS_AT_ONCE = 1 << 22  # items × steps of drift that are in memory at a time
 _NO_DRIFT = RateDrift(0.0, np.finfo(float).max)
 
 
 @dataclass(frozen=True, slots=True)
 class WorldBehaviour:
-    """How a world behaves, apart from its rates. The defaults are Cho's world: Poisson, without an end.
+    """How a world behaves, apart from its rates. The defaults are Cho's world: constant Poisson processes.
 
-    ``shape``   of the gaps between changes: 1 Poisson, above regular, below bursty.
-    ``season``  when in the week changes come.      ``drift``   how rates wander; None: they do not.
-    ``mass_edits``  changes of whole groups; None: none.
-    ``births``, ``deaths``  shares of the items that appear and vanish in the window.
+    ``shape``       of the times between changes: 1 is Poisson, above 1 more regular, below 1 bursty.
+    ``season``      the profile of the week, None for a flat one.  ``drift``  how rates drift, None if not.
+    ``mass_edits``  changes of many items of a group at once; None if there are none.
+    ``births``, ``deaths``  the shares of the items that appear and that vanish during the simulation.
     """
 
     shape: float = 1.0
@@ -153,7 +156,8 @@ class WorldBehaviour:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWorld:
-    """Change ``j`` is of item ``item[j]`` at ``time[j]`` (seconds), sorted by time; ``items`` in all."""
+    """All changes of a simulated world, sorted by time: item ``item[j]`` changed at ``time[j]`` (seconds).
+    ``items`` is the number of items, including those that never change."""
 
     items: int
     item: Ints
@@ -171,7 +175,8 @@ def simulate_world(
     *,
     group: Ints | None = None,
 ) -> SimulatedWorld:
-    """All changes in (start, end] of items with these mean rates; ``group`` of each for mass edits.
+    """Draw all changes after ``start`` up to ``end`` (seconds) of items with these mean rates.
+    ``group`` is the group of each item for mass edits; by default all items are in one group.
 
     >>> world = simulate_world(np.full(1000, 0.5), 0.0, 40.0, WorldBehaviour(), np.random.default_rng(1))
     >>> round(world.time.size / 1000)                            # λ·T
@@ -195,7 +200,7 @@ def simulate_world(
     item, time = _joined(parts)
     alive = lives.alive(item, time)
     item, time = _joined([(item[alive], time[alive]), lives.changes()])
-    # Rounding may carry a change to the very start, where every copy is fresh by definition.
+    # Rounding may move a change to exactly the start, where every copy is fresh by definition.
     time = np.clip(time, np.nextafter(start, end), end)
     order = np.lexsort((item, time))
     return SimulatedWorld(rates.size, item[order], time[order], start, end)
@@ -204,7 +209,7 @@ def simulate_world(
 def _own_changes(
     rates: Float64s, start: float, end: float, nature: WorldBehaviour, rng: Generator
 ) -> tuple[Ints, Float64s]:
-    """Every item's own changes; only so many items at a time that their drift fits in memory."""
+    """Draw every item's own changes, for so many items at a time that their drift fits in memory."""
     season, drift = nature.season or working_hours(), nature.drift or _NO_DRIFT
     begin, finish = season.operational([start, end]).tolist()
     span = finish - begin

@@ -1,9 +1,10 @@
-"""What a policy saves: how many times the requests uniform polling would need to be as fresh.
+"""What a policy saves: by which factor the budget of uniform polling must be larger to be as fresh.
 
-F_uniform(x·B) = F(B) is solved for x by uniform polling of the same history at other budgets, mean over
-random orders of the items. Uniform polling is arithmetic (``uniform_polling``), however many polls it makes.
-Budgets are tried on a grid of steps of 1.1 %, and the answer is interpolated between two of them. Objectives
-other than freshness are compared by their own measure.
+The factor x solves F_uniform(x·B) = F(B), where F(B) is the freshness of the policy at its budget B. The
+freshness of uniform polling is its mean over several random orders of the items, on the same history. It is
+computed without a run (``uniform_polling``), so it costs the same for any number of polls. Budgets are tried
+on a grid with steps of 1.1 %, and x is interpolated between two of them. For objectives other than freshness,
+their own measure takes the place of F.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from afresh.replay.scores import scores_when_seen
 from afresh.replay.uniform_polling import UniformPolling
 from afresh.values.arrays import Float64s
 
-STEPS = 64  # of the grid of budgets in a factor of 2
-OCTAVES = 20  # no uniform budget is tried beyond 2 to this power times the policy's
+STEPS = 64  # budgets of the grid per factor of 2
+OCTAVES = 20  # budgets are tried from 2^−OCTAVES to 2^OCTAVES times the policy's budget
 MOST_ORDERS = 8
-CHANGES_AT_ONCE = 1_600_000  # with more than that over all orders fewer are taken, for they differ less
+CHANGES_AT_ONCE = 1_600_000  # limit of changes × orders: in histories with many changes orders matter less
 
 
 class UniformCurve:
-    """The mean score of uniform polling over random orders, by the budget, from each of some beginnings.
-
-    ``start`` has the objective, the costs, the open time, the caps and the budget that factors refer to.
+    """The score of uniform polling as a function of the budget, as the mean over random orders of the items.
+    There is one score for each of ``begins``: over the period from this time to the end of the history.
+    ``start`` holds the objective, the costs, the allowed time, the caps, and the budget of factor 1.
 
     >>> rng = np.random.default_rng(1)
     >>> history = ChangeHistory.of(20, rng.integers(0, 20, 400), rng.uniform(0, 100, 400), 0.0, 100.0)
@@ -52,7 +53,7 @@ class UniformCurve:
         self.known: dict[int, tuple[float, ...]] = {}
 
     def scores(self, step: int) -> tuple[float, ...]:
-        """The score from each beginning at ``budget`` · 2^(step/STEPS), mean over the orders."""
+        """Return the scores, one for each of ``begins``, at the budget of ``start`` · 2^(step/STEPS)."""
         if step not in self.known:
             budget = self.start.budget * 2.0 ** (step / STEPS)
             rows = [self._scores(one.seen(budget)) for one in self.polling]
@@ -60,15 +61,13 @@ class UniformCurve:
         return self.known[step]
 
     def _scores(self, seen: Float64s) -> list[float]:
-        weight = self.history.weight if self.history.weight.sum() > 0 else np.ones(self.history.items)
+        weight = self.history.item_weight
         each = (scores_when_seen(self.history, seen, begin)[self.start.objective] for begin in self.begins)
         return [float(weight @ one / weight.sum()) for one in each]
 
     def factor(self, score: float, period: int) -> float:
-        """The factor of the budget at which uniform polling has this score; NaN where there is none.
-
-        ``period`` is the number of the beginning.
-        """
+        """Return the factor of the budget at which uniform polling has this score, or NaN if there is none.
+        ``period`` is the position in ``begins`` of the period that the score is about."""
         below, edge = self._is_below(score, period, 0), 0
         while self._is_below(score, period, edge) == below:
             if abs(edge) >= OCTAVES * STEPS:
@@ -95,10 +94,9 @@ def add_uniform_needs(
     seed: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[ReplayResult]:
-    """The same results of one budget with ``uniform_needs``, for the whole window and after the warm-up.
-
-    Uniform polling needs its own requests once, whatever the luck of its order.
-    """
+    """Return the same results (all of one budget) with ``uniform_needs`` filled in for both periods.
+    For uniform polling itself it is 1, although the order of the items in its run was better or worse than
+    the mean over random orders."""
     begins = (history.start, history.start + warm_up * history.length)
     curve = UniformCurve(history, start, begins, seed=seed)
     found = []

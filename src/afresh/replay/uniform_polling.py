@@ -1,15 +1,15 @@
-"""Uniform polling on a history without running it: its scores at any budget, whatever the number of polls.
+"""The scores of uniform polling on a history at any budget, computed without running its polls.
 
-Uniform polls the items in one order, again and again. With cⱼ the cost of the items up to place j of the
-order and C that of all items, k·C + cⱼ has been spent when the item at place j is polled for the (k+1)-th
-time. So the poll that sees a change is found by arithmetic: the first whose cost is earned no earlier than
-the change.
+Uniform polling repeats one sequence of all items. Let cⱼ be the total cost of the items up to place j of this
+sequence, and C that of all items. Then the total cost is k·C + cⱼ when the item at place j is polled for the
+(k+1)-th time. So the k of the poll that finds a change, the first one at or after it, is computed directly.
 
-A group whose cap is below its share of the budget is polled in turn on its own, at its cap, and the others
-share the rest: all with the frequency f at which Σ min(cap, f·C) over the groups is the budget.
+A group of items may have a cap that is lower than its part of the budget. It then has its own sequence and
+spends exactly its cap, and the other groups share the rest: the frequency f of all items is such that
+Σ min(cap, f·C) over the groups is the budget, with C the cost of a group.
 
-The order of the items alone moves the freshness of uniform polling by more than a point in some histories, so
-what is said about uniform polling is the mean over several random orders.
+The sequence alone changes the freshness of uniform polling by more than a percentage point in some histories.
+Therefore the freshness reported for uniform polling is the mean over several random sequences.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import numpy as np
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.policy_run import BudgetClock
-from afresh.replay.scores import scores_when_seen
 from afresh.values.arrays import Float64s, Ints
 
 
 class UniformPolling:
-    """Round robin over the items of a history in the given order; ``order[j]`` is the item at place j.
+    """Polls the items of a history in turn; ``order[j]`` is the item at place j of the sequence.
 
     >>> history = ChangeHistory.of(2, [0, 1], [1.5, 1.5], 0.0, 4.0)
     >>> UniformPolling(history).seen(1.0).tolist()                    # polls of 0, 1, 0, 1 at 1, 2, 3, 4
@@ -36,7 +35,7 @@ class UniformPolling:
     def __init__(
         self, history: ChangeHistory, start: PolicyInput | None = None, order: Ints | None = None
     ) -> None:
-        """Poll within the open time and the caps of ``start``."""
+        """Prepare uniform polling within the allowed time and the caps of ``start``."""
         self.history = history
         always = OpenTime.of([history.start], [history.end])
         self.open_time = (start and start.open_time) or always
@@ -57,18 +56,19 @@ class UniformPolling:
         self.open_before: Float64s = _open_time_before(self.open_time, history.time)
 
     def seen(self, budget: float) -> Float64s:
-        """When each change is seen at this cost per time; the end of the history where it is not."""
+        """Return the time at which each change is found, at this budget (cost per unit of time).
+        For changes that are not found it is the end of the history."""
         total = float(np.sum(self.open_time.closes - self.open_time.opens))
         clock = BudgetClock(self.open_time, total / self.history.length, self.history.length)
-        # In open time, of which a cost of 1 takes so much: windows do not reduce the budget.
+        # The cost per unit of allowed time: the whole budget is spent in the time when polling is allowed.
         rate = group_rates(self.caps, self.group_cost, budget * self.history.length / total)
         with np.errstate(divide="ignore"):
             per_cost = (1.0 / rate)[self.change_group]
         per_round = per_cost * self.group_cost[self.change_group]
         first = per_cost * self.first_poll
         rounds = np.maximum(np.ceil((self.open_before - first) / per_round), 0.0)
-        # Rounding may be off by one poll either way; and what changes while polling is not allowed may seem
-        # to be seen by a poll at the moment of closing.
+        # Rounding may give one poll too early or too late. Also, a change while polling is not allowed may
+        # seem to be found by a poll at the end of the previous allowed period.
         earlier = clock.moments(np.maximum(rounds - 1.0, 0.0) * per_round + first)
         rounds -= (rounds > 0) & (earlier >= self.history.time)
         found = clock.moments(rounds * per_round + first)
@@ -76,20 +76,10 @@ class UniformPolling:
         found[late] = clock.moments((rounds[late] + 1.0) * per_round[late] + first[late])
         return np.minimum(found, self.history.end)
 
-    def score(self, budget: float, measure: str, begin: float, until: float | None = None) -> float:
-        """The mean of a measure over the items by weight, over (``begin``, ``until``].
-
-        >>> history = ChangeHistory.of(2, [0, 1], [1.5, 1.5], 0.0, 4.0)
-        >>> UniformPolling(history).score(1.0, "freshness", 0.0)              # stale for 1.5 and 0.5 of 4 + 4
-        0.75
-        """
-        each = scores_when_seen(self.history, self.seen(budget), begin, until)[measure]
-        weight = self.history.weight if self.history.weight.sum() > 0 else np.ones(self.history.items)
-        return float(weight @ each / weight.sum())
-
 
 def group_rates(caps: Float64s, cost: Float64s, budget: float) -> Float64s:
-    """What each group spends per time: min(cap, f·cost), such that all together spend the budget.
+    """Return what each group spends per unit of time: min(cap, f·cost), with one frequency f for all.
+    ``cost`` is the cost of one poll of all items of each group. f is such that the sum is the budget.
 
     >>> group_rates(np.array([1.0, np.inf]), np.array([5.0, 5.0]), 6.0).tolist()
     [1.0, 5.0]
@@ -107,7 +97,7 @@ def group_rates(caps: Float64s, cost: Float64s, budget: float) -> Float64s:
 
 
 def _open_time_before(open_time: OpenTime, moments: Float64s) -> Float64s:
-    """How long polling was allowed before each moment."""
+    """Return for how long polling was allowed before each moment."""
     before = np.concatenate([[0.0], np.cumsum(open_time.closes - open_time.opens)])
     at = np.maximum(np.searchsorted(open_time.opens, moments, side="right") - 1, 0)
     within = np.clip(moments - open_time.opens[at], 0.0, open_time.closes[at] - open_time.opens[at])

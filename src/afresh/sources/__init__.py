@@ -1,1 +1,1 @@
-"""Sources: each kind reads a remote system and returns values. Sources do not use the store."""
+"""The kinds of source. A source reads items of a remote system; it returns values, and knows no store."""

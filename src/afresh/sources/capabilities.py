@@ -1,19 +1,18 @@
-"""What a source can do beyond polling one item, as a record that is built once, when the source is opened.
+"""What a source can do beyond polling one item.
 
-A source states its abilities in its attribute ``capabilities``. If a source of another package does not,
-``find_capabilities`` looks at its methods.
+A source states this in its attribute ``capabilities``. If a source of another package has no such attribute,
+``find_capabilities`` looks at its methods. The engine reads the capabilities once, when it opens the source.
 
-Staleness can be observed without polls: a view source reads the change counters of all base tables every few
-seconds. The difference between two readings is one observation: a table below the item changed, or none did.
-The counters are not taken as numbers of changes, because one transaction may write many rows. The poll value
-of an item of weight w, cost c (``cost_s``) and change rate λ (``rate_per_s``) follows from its report:
+Some sources observe staleness without polls. A view source reads the change counters of the tables that its
+views are computed from, every few seconds. Two readings give one observation for each view: whether any of
+its tables changed in between. The size of the difference is not used, because one transaction may write many
+rows. The poll value of an item with weight w, cost c in seconds and λ changes per second is then:
 
     fresh   0, because a poll gains nothing until a change is observed
-    stale   w/(cλ), because a refresh gains a fresh time of 1/λ on average
+    stale   w/(cλ), because the copy stays fresh for 1/λ seconds on average after a refresh
 
-This is the rule for change notices that miss no change and are never false: refresh every item whose poll
-value is above the shadow price μ of the budget at once, and do not refresh the others.
-"""
+This is the rule for change notices that miss no change and are never false: refresh an item at once if its
+poll value is above the shadow price of the budget, and do not refresh it otherwise."""
 
 from __future__ import annotations
 
@@ -29,17 +28,22 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True)
 class StalenessReport:
-    """What the last reading shows about one item. The engine stores the fields as JSON, under these names.
+    """What the last reading of the change counters shows about one item (a view), without a poll of it.
+
+    The engine stores the fields as JSON, under these names. "Its tables" are those that it is computed from.
 
     ``elapsed_s``      seconds since the previous reading; 0 if there is no reading to compare with.
-    ``changed``        whether a table below the item changed during that time.
-    ``stale_since_s``  time of the first reading that found the copy out of date; None if it is up to date.
-    ``known``          False if staleness cannot be observed: a table below the item has no counter (a foreign
+    ``changed``        whether any of its tables changed between the two readings.
+    ``stale_since_s``  the time (Unix seconds) of the first reading that found the copy out of date; None
+                       while the copy is up to date.
+    ``known``          False if staleness cannot be observed: one of its tables has no counter (a foreign
                        table), or this source has not refreshed the item yet.
-    ``rate_per_s``     the change rate, from ``low_per_s`` to ``high_per_s``; None while unknown.
+    ``rate_per_s``     the estimated changes per second. ``low_per_s`` to ``high_per_s`` is its 90 %
+                       confidence interval. All three are None while unknown.
     ``cost_s``         the mean duration of recent refreshes in seconds; None while unknown.
-    ``below``          the keys of the items that this item is computed from; stale ones are refreshed first.
-    ``dispersion``     variance over mean of the database rows written between readings; 1 if Poisson.
+    ``below``          the keys of the items that this item is computed from. Stale ones are refreshed first.
+    ``dispersion``     the variance of the number of database rows written between readings, divided by its
+                       mean. It is 1 for a Poisson process.
     """
 
     elapsed_s: float
@@ -61,8 +65,8 @@ class StalenessReport:
 
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
-    """A group that must not be asked before ``until_s`` (Unix seconds), after ``failures`` consecutive
-    failures. ``why`` is the reason in one line, without secrets."""
+    """The back-off of one group: no request is sent to ``group`` before ``until_s`` (Unix seconds).
+    ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets."""
 
     group: str
     until_s: float
@@ -72,8 +76,8 @@ class GroupBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The next request of a ``BatchSource``, and the keys of the items that it is expected to refresh. Only
-    the source that made the batch reads ``request``."""
+    """The next request of a ``BatchSource``, and the ``keys`` of the items that the request should refresh.
+    ``request`` has a form that only the source itself understands."""
 
     keys: tuple[str, ...]
     request: object = None
@@ -82,78 +86,75 @@ class Batch:
 class BulkSource(Source, Protocol):
     """A source that can poll several items of one group with one request.
 
-    The engine gathers up to ``bulk_limit`` items of a group that are due, or nearly due, and polls them
+    The engine takes up to ``bulk_limit`` items of a group that are due, or nearly due, and polls them
     together. Each item has its own outcome, as if it had been polled alone. The items share the fixed cost of
-    the request, so the cost per item falls with their number (Razniewski 2016, §6: bulks).
-    """
+    the request, so the cost per item falls with the number of items (Razniewski 2016, §6: bulks)."""
 
     def bulk_limit(self, group: str) -> int:
-        """Return how many items one request to ``group`` may poll, at least 1; may change at any time."""
+        """Return how many items one request to ``group`` may poll (at least 1). It may change at any time."""
 
     async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
-        """Poll items of one group with one request; return one ``Fetched`` per lease, in the order of
-        ``leases``.
+        """Poll items of one group with one request. Return one ``Fetched`` per lease, in the same sequence.
 
-        The contract of ``Source.poll`` applies. ``admit`` is awaited once, because there is one request; if
-        it fails because of one key, more requests may follow to find that key. The engine passes at most
-        ``bulk_limit`` leases. The requests, bytes and seconds of the results add up to the total cost.
-        Without leases, no request is sent.
-        """
+        The contract of ``Source.poll`` applies. The source awaits ``admit`` once, because there is one
+        request. If the request fails because of one key, the source may send more requests to find that key.
+        The engine passes at most ``bulk_limit`` leases. The requests, bytes and seconds of the results add up
+        to the total cost. Without leases, no request is sent."""
 
 
 class BatchSource(Source, Protocol):
-    """A source that chooses the items of its next request itself, because one query returns many records. The
-    engine offers the item with the highest poll value, the *lead*. The source returns a batch. The engine
-    leases the items of the batch, and passes batch and leases to ``poll_batch``. Requests do not overlap."""
+    """A source that chooses the items of its next request itself, because one query returns many records.
+
+    First, the engine calls ``choose`` with the *lead*, the item with the highest poll value, and receives a
+    batch. Then it leases the items of the batch, and passes the batch and the leases to ``poll_batch``. Only
+    one request runs at a time."""
 
     def keys(self) -> Sequence[str]:
-        """Return the keys of all items; return the same list object as long as the items are the same."""
+        """Return the keys of all items. The list object stays the same until the items change."""
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
         """Choose the next request. ``lead`` is the key of the item with the highest poll value.
 
-        The batch need not contain the lead, unless the same lead was offered several times. ``weights`` are
-        the weights of the items in ``keys``, 0 for items that must not be polled; None means that the weights
-        of the previous call still apply.
-        """
+        The batch need not contain the lead, unless the engine has passed the same lead several times.
+        ``weights`` has one number for each key of ``keys()``, 0 for items that must not be polled. None means
+        that the weights of the previous call still apply."""
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """Send the request of a batch; return one result per lease, None for items that the answer lacks.
+        """Send the request of a batch. Return one result per lease, None for an item that the answer lacks.
 
-        The contract of ``Source.poll`` applies. Keys of the batch without a lease are leased by another
-        worker, or must not be polled; they are not chosen again for a while. Without leases, nothing is sent.
-        """
+        The contract of ``Source.poll`` applies. If a key of the batch has no lease, another worker holds the
+        lease, or the item must not be polled. The source does not choose such a key again for a while.
+        Without any lease, no request is sent."""
 
 
 class StalenessSource(Source, Protocol):
-    """A source that can observe staleness without polling: every call of ``listings`` makes a reading."""
+    """A source that observes staleness without polls: each call of ``listings`` reads its change counters."""
 
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        """Return a report on each item, from the last reading and the polls after it, without a request."""
+        """Return a report by item key, from the last reading and the polls since then. No request is sent."""
 
 
 class StatefulSource(Protocol):
     """A source whose knowledge must survive a restart of the process.
 
-    The engine stores the state without reading it, and passes it to the source after a restart, before the
-    first request. Back-offs are separate because they are stored within a second, and because workers
-    exchange them group by group.
-    """
+    The engine stores the saved bytes without reading them, and passes them to the source after a restart,
+    before the first request. Back-offs are separate from them, because the engine stores a back-off within a
+    second, and because workers exchange back-offs group by group."""
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return a limited number of groups that failed last, or must wait longer than their usual delay."""
+        """Return the groups whose last request failed, or that wait longer than usual (a limited number)."""
 
     def save_state(self) -> bytes:
         """Return everything that the source has learned, except back-offs, as bytes of limited size."""
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """Load the state and back-offs that an earlier process or another worker saved. Saved knowledge is
-        used only if it is newer. State in the format of another version is ignored."""
+        """Load the state and the back-offs that an earlier process or another worker saved. Saved knowledge
+        is used only if it is newer. State in the format of another version is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The source, once for each protocol that it implements; None for the other protocols."""
+    """The optional protocols of a source. Each field is the source itself, or None without that protocol."""
 
     bulk: BulkSource | None = None
     batches: BatchSource | None = None
@@ -162,7 +163,7 @@ class Capabilities:
 
 
 def find_capabilities(source: Source) -> Capabilities:
-    """Return the capabilities that ``source`` states, or else those that its methods show."""
+    """Return the capabilities that ``source`` states, or else derive them from the methods that it has."""
     stated = getattr(source, "capabilities", None)
     if isinstance(stated, Capabilities):
         return stated
@@ -182,7 +183,7 @@ def _has(source: object, *methods: str) -> bool:
 
 
 def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> list[Fetched]:
-    """Share the cost of a request among its results: all requests to the first, the time in equal parts.
+    """Divide the cost of one call: the first result gets all requests, every result the same time.
 
     >>> shared = share_cost([Fetched("unchanged")] * 2, requests=1, seconds=0.5)
     >>> [(one.requests, one.seconds) for one in shared]
@@ -194,7 +195,7 @@ def share_cost(fetched: Sequence[Fetched], *, requests: int, seconds: float) -> 
 
 class OldSource:
     """Adapter for a source of another package that implements the optional protocols of version 0.1.0.
-    Methods of the present protocols call the old ones; all other attributes are those of the source."""
+    Methods of the present protocols call the old methods. All other attributes come from the source."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -203,11 +204,11 @@ class OldSource:
         return getattr(self._source, name)
 
     def keys(self) -> Sequence[str]:
-        """See ``BatchSource``. A source that ignores weights need not list its keys."""
+        """Implement ``BatchSource.keys``. Only a source that uses weights has to list its keys."""
         return self._source.keys() if _has(self._source, "keys", "weigh") else ()
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """See ``BatchSource``. The old source remembers the request itself, so the batch contains none."""
+        """Implement ``BatchSource.choose``. The old source keeps the request, so the batch contains none."""
         if weights is not None and _has(self._source, "keys", "weigh"):
             self._source.weigh(weights)
         return Batch(tuple(await self._source.choose(lead)))
@@ -226,7 +227,7 @@ class OldSource:
         return bytes(self._source.memory() if _has(self._source, "memory") else self._source.notes())
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        """See ``StatefulSource``. In 0.1.0, ``recall`` had other parameters in sources with ``memory``."""
+        """Implement ``StatefulSource.load_state``. Version 0.1.0 had two forms of ``recall``."""
         if _has(self._source, "memory"):
             self._source.recall(state)
         else:

@@ -1,14 +1,13 @@
-"""Decide whether content differs from the copy held: normalise it by the source's recipe, hash it, compare.
+"""Decide whether content differs from the copy: normalise it by the source's recipe, hash it, compare hashes.
 
 Without a recipe every byte counts. Selectors, JSON paths and ignored patterns remove parts that change but
 have no meaning (a clock, a token, an advertisement). All functions are pure.
 
-Near-duplicates are recognised by the Jaccard similarity J of their sets of three-word shingles (Broder 1997).
-It is estimated from small sketches, so that the old text need not be stored. A sketch contains, for each of
-k = 256 hash functions, the low byte of the smallest shingle hash (b-bit minwise hashing, Li & König 2010). If
-two sketches agree in a share p of their positions, the estimate of J is (p − 2⁻⁸)/(1 − 2⁻⁸). Its standard
-deviation is √(J(1−J)/k), which is 0.02 at J = 0.9.
-"""
+Near-duplicates are recognised by the Jaccard similarity J of their sets of shingles, where a shingle is three
+consecutive words (Broder 1997). J is estimated from small sketches, so that the old text need not be stored.
+A sketch has one byte for each of k = 256 hash functions, taken from the smallest shingle hash (b-bit minwise
+hashing, Li & König 2010). If two sketches agree in a share p of their bytes, J is estimated as (p − 2⁻⁸)/(1 −
+2⁻⁸), with the standard deviation √(J(1−J)/k), which is 0.02 at J = 0.9."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _BLANKS = re.compile(r"\s+")
 _HASHES = 256
 _SHINGLE_WORDS = 3
 _CHUNK = 1024  # shingles at a time: 2 MB of hashes
-_LOW = 2.0**-8
+_LOW = 2.0**-8  # the probability that two random bytes agree
 _WORDS = re.compile(rb"[^\s]+")
 # These numbers must never change, because sketches are stored with the copies.
 _STREAM = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
@@ -45,10 +44,11 @@ _TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How content is normalised before it is compared, in the order of the fields; by default not at all.
+    """The rules by which content is normalised before it is compared. The default keeps every byte.
 
     ``json_path``      a JMESPath expression; only its result counts, with sorted keys.
-    ``selectors``      CSS selectors; only these parts of an HTML page count. ``drop`` removes parts first.
+    ``selectors``      CSS selectors; only the parts of an HTML page that match one count.
+    ``drop``           CSS selectors; parts of an HTML page that match one are removed first.
     ``text_only``      only the text of an HTML page counts, not its tags, scripts and attributes.
     ``ignore``         regular expressions; text that matches one is removed.
     ``ignore_blanks``  a run of white space counts as one blank.
@@ -74,7 +74,7 @@ class Recipe:
             compile_json_path("json_path", self.json_path)
 
     def for_item(self, selector: str) -> Recipe:
-        """Return the recipe of an item with its own selector, which replaces those of the source.
+        """Return the recipe for one item. Its own ``selector``, if not empty, replaces those of the source.
 
         >>> Recipe(selectors=("main",), text_only=True).for_item("#price").selectors
         ('#price',)
@@ -83,7 +83,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash that identifies the recipe. Content hashes of different recipes cannot be compared.
+        """A short hash that identifies the recipe. Content hashes made with two recipes are not comparable.
 
         >>> Recipe().fingerprint, Recipe(text_only=True).fingerprint == Recipe().fingerprint
         ('', False)
@@ -96,7 +96,7 @@ EVERY_BYTE = Recipe()
 
 
 def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
-    """Return the content that is compared. Never fails: content that is not JSON or HTML is read as text.
+    """Return the normalised content. This never fails: content that is not JSON or HTML is read as text.
 
     >>> page = b"<p>Rate: 3</p><footer>12:31:07</footer>"
     >>> normalise(page, "text/html", Recipe(drop=("footer",), text_only=True))
@@ -119,7 +119,7 @@ def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
 
 
 def content_hash(normal: bytes) -> bytes:
-    """Return the BLAKE2b hash in 16 bytes. Among 10⁹ contents, two have the same hash with probability 10⁻²¹.
+    """Return the BLAKE2b hash (16 bytes). Two of 10⁹ contents have the same hash with probability 10⁻²¹.
 
     >>> content_hash(b"").hex()
     'cae66941d9efbd404e4d88758ea67670'
@@ -129,12 +129,13 @@ def content_hash(normal: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How content compares with the copy held.
+    """The result of comparing new content with the copy.
 
-    ``changed``     whether the content is a change, or the first copy.
-    ``differs``     whether there is a copy and the content differs from it, even if it is a near-duplicate.
-    ``comparable``  whether the copy was normalised by the same recipe, or there is no copy.
-    ``notes``       values to store with the validators, for the next comparison.
+    ``normal_hash``  the hash of the new content after normalisation.
+    ``changed``      True if the content counts as a change, or if there is no copy yet.
+    ``differs``      True if there is a copy and the content differs from it, even as a near-duplicate.
+    ``comparable``   True if the copy was normalised by the same recipe, or if there is no copy yet.
+    ``notes``        texts by name that are stored with the validators, for the next comparison.
     """
 
     normal_hash: bytes
@@ -144,7 +145,7 @@ class Comparison:
     notes: Mapping[str, str]
 
     def to_fetched(self, content: bytes, media_type: str) -> Fetched:
-        """Return the result of a poll that found this content; the result contains it only if it changed."""
+        """Return the result of a poll that received ``content``. The result holds it only if it changed."""
         return Fetched(
             "content" if self.changed else "unchanged",
             content=content if self.changed else None,
@@ -164,10 +165,12 @@ def compare_content(
     held_notes: Mapping[str, str],
     near_duplicate: float | None = None,
 ) -> Comparison:
-    """Compare content with the copy held, which is given by its hash and the notes of its comparison.
+    """Compare new content with the copy, of which only the hash and the notes are needed.
 
-    Content whose similarity is at least ``near_duplicate`` is no change. The notes then keep the sketch of
-    the copy, so that many small changes add up to a change.
+    ``held_hash`` is the hash of the copy's normalised content, None without a copy. ``held_notes`` are the
+    ``notes`` of the comparison that made the copy. Content whose similarity to the copy is at least
+    ``near_duplicate`` (0 to 1) is no change. The notes then keep the sketch of the copy, so that many small
+    differences add up to a change.
 
     >>> first = compare_content(b"a b c", "text/plain", Recipe(), None, {})
     >>> compare_content(b"a b c", "text/plain", Recipe(), first.normal_hash, {}).changed
@@ -224,7 +227,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def compile_json_path(setting: str, path: str) -> Callable[[Any], Any]:
-    """Compile the JMESPath expression of a setting into a function of parsed JSON."""
+    """Compile the JMESPath expression ``path`` into a function of parsed JSON. Errors name ``setting``."""
     import jmespath  # type: ignore[import-untyped]
 
     try:
@@ -246,7 +249,7 @@ def _check_selector(selector: str) -> None:
 
 
 def sketch(normal: bytes) -> str:
-    """Return the sketch of normalised content as 320 printable characters; empty content has an empty sketch.
+    """Return the sketch of normalised content: 320 printable characters, or "" for content without words.
 
     >>> len(sketch(b"to be or not to be")), sketch(b"  ")
     (320, '')
@@ -264,7 +267,7 @@ def sketch(normal: bytes) -> str:
 
 
 def similarity(one: str, other: str) -> float:
-    """Estimate the Jaccard similarity, from 0 to 1, of two texts from their sketches.
+    """Estimate the Jaccard similarity of two texts (0 to 1) from their sketches ``one`` and ``other``.
 
     >>> words = [f"word{i}" for i in range(1000)]
     >>> one, other = " ".join(words), " ".join(words[:500] + ["clock"] + words[501:])

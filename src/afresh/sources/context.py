@@ -1,4 +1,4 @@
-"""What a source receives from the program that runs it: clock, budget, secrets and the states of hosts."""
+"""What a source receives from the program that runs it: a clock, the budget, secrets, the state of hosts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 
 Admit: TypeAlias = Callable[[str], Awaitable[None]]
-"""Is awaited with the group before every request; returns when the budget allows the request."""
+"""A function that a source awaits before every request to a group; it returns when the budget allows one."""
 
 ReportCost: TypeAlias = Callable[[int, float], None]
-"""Is called with the bytes and seconds of each finished request, before its poll has ended."""
+"""A function that a source calls after each request, with the bytes received and the seconds it took."""
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 NewFetcher: TypeAlias = Callable[[bool, Secret | None, Clock], Fetcher]
-"""Builds a fetcher from: whether private addresses are allowed, the proxy, and the clock for durations."""
+"""A function (allow_private, proxy, clock) that builds a fetcher. The clock measures durations."""
 
 
 async def admit_all(group: str) -> None:
@@ -42,8 +42,9 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """The environment of a source. No code in ``sources`` reads a clock, environment variables or globals.
-    Sources with the same context share the states of ``hosts``."""
+    """Everything that a source may use from outside: time, budget, secrets, hosts and the network. Code in
+    ``sources`` uses no other clock, no environment variables and no globals. Sources with the same context
+    share ``hosts``, so that together they observe the limits of one host."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all

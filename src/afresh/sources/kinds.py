@@ -1,4 +1,4 @@
-"""The import path of ``SourceKind`` for packages that define sources; see ``registry``."""
+"""The import path of ``SourceKind`` for packages that define sources. It is defined in ``registry``."""
 
 from afresh.sources.registry import BUILT_IN, SourceKind
 

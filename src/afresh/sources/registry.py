@@ -1,7 +1,6 @@
-"""The built-in kinds of source, and how a source is built from its ``[[source]]`` table.
+"""The built-in kinds of source, and how a source is built from its ``[[source]]`` table in ``afresh.toml``.
 
-Kinds of other packages are found by their entry points; ``engine.plugins`` combines both in one table.
-"""
+``engine.plugins`` adds the kinds that other packages offer by entry points."""
 
 from __future__ import annotations
 
@@ -24,10 +23,9 @@ from afresh.sources.views.settings import ViewSettings
 
 @dataclass(frozen=True, slots=True)
 class SourceKind(Generic[Settings]):
-    """A kind of source: the class of its settings, and two functions.
-
-    ``build(settings, context)`` returns a source. ``group(settings, key)`` returns the group of an item as
-    ``Source.group`` does, but needs no source; it raises ``UsageError`` for keys that can never be polled."""
+    """A kind of source: the class of its settings, and two functions. ``build(settings, context)`` returns a
+    source. ``group(settings, key)`` returns the same as ``Source.group``, but needs no source. It raises
+    ``UsageError`` for a key that can never be polled."""
 
     settings: type[Settings]
     build: Callable[[Settings, SourceContext], Source]
@@ -35,7 +33,8 @@ class SourceKind(Generic[Settings]):
 
 
 def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:
-    """Return a builder that imports its module only when it is called, because most runs use one kind."""
+    """Return a function that imports ``module`` when it is called, and then calls its function ``builder``.
+    Most runs use one kind of source, so they do not import the modules of the others."""
 
     def build(settings: Any, context: SourceContext) -> Source:
         source: Source = getattr(import_module(f"afresh.sources.{module}"), builder)(settings, context)

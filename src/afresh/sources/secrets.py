@@ -1,8 +1,7 @@
 """Secrets, such as headers, tokens, cookies and proxies, that must not appear in logs, errors or exports.
 
-A setting ``env:NAME`` names a secret. The resolver that turns the name into a value is passed in, because
-only the command line reads the environment.
-"""
+A setting ``env:NAME`` stands for the secret with that name. Callers pass in the resolver that returns the
+secret for a name, because only the command line reads the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import TypeAlias
 from afresh.values.errors import UsageError
 
 Resolver: TypeAlias = Callable[[str], str | None]
-"""Returns the value of a named secret, or None if there is no secret of that name."""
+"""A function that returns the value of the secret with a given name, or None if there is no such secret."""
 
 HIDDEN = "•••"
 _NAMED = re.compile(r"(?:^|(?<=\s))env:(?P<name>\w+)$")
@@ -56,7 +55,8 @@ class Secret:
 
 
 def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
-    """Return ``value`` as a secret; ``env:NAME`` at its end is replaced by the secret of that name.
+    """Return ``value`` as a secret. If it ends with ``env:NAME``, that part is replaced by the named secret.
+    ``setting`` is the name of the setting, for error messages.
 
     >>> resolve("token", "Bearer env:TOKEN", {"TOKEN": "hunter2"}.get).reveal()
     'Bearer hunter2'
@@ -79,7 +79,7 @@ def resolve(setting: str, value: str, resolver: Resolver) -> Secret:
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
-    """Return a function that replaces every secret, and every word of a secret, by dots in a text.
+    """Return a function that replaces each secret, and each word of a secret, by dots in a text.
 
     >>> redactor([Secret("Bearer hunter2")])("server said: no user hunter2")
     'server said: no user •••'

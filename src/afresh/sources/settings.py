@@ -1,4 +1,4 @@
-"""Settings of every source, from its ``[[source]]`` table; unknown settings and wrong values are refused."""
+"""The settings that all sources have, read from a ``[[source]]`` table. Unknown or wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 @dataclass(frozen=True, slots=True)
 class MissingRule:
-    """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds.
-    The time matters because a faulty deployment can break a site for an hour. If the server answers 410
-    ("gone for good"), two polls are enough."""
+    """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds. The
+    time matters because a faulty deployment can break a site for an hour. If the server answers 410 ("gone
+    for good"), two polls are enough."""
 
     polls: int = 3
     time_s: float = 86400.0
 
 
 def is_gone(status: int | None, misses: int, silent_s: float, rule: MissingRule) -> bool:
-    """Return whether an item is gone after ``misses`` consecutive misses; it was last found ``silent_s`` ago.
+    """Return whether an item is gone by ``rule``, after ``misses`` consecutive polls that did not find it.
+    ``status`` is the HTTP status of the last poll, ``silent_s`` the seconds since the item was last found.
 
     >>> is_gone(404, 3, 3600.0, MissingRule()), is_gone(404, 3, 2 * 86400.0, MissingRule())
     (False, True)
@@ -69,11 +70,10 @@ def is_gone(status: int | None, misses: int, silent_s: float, rule: MissingRule)
 class SourceSettings(BaseModel):
     """The settings of every source: its kind, its name, when it may be polled, and which content is compared.
 
-    ``windows`` are in ``time_zone``; without windows, polls are always allowed. ``selectors``, ``drop``,
-    ``json_path``, ``text_only``, ``ignore`` and ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate``
-    is 0.9, content whose similarity to the copy is 0.9 or more is no change. ``timeout`` is the longest
-    duration of a poll, in seconds.
-    """
+    ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
+    are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
+    ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
+    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -108,42 +108,42 @@ class SourceSettings(BaseModel):
 
     @property
     def lists_items(self) -> bool:
-        """Whether ``Source.listings`` yields anything."""
+        """Whether the source can list its items, so that ``Source.listings`` yields something."""
         return False
 
     @property
     def longest_retry_s(self) -> float:
-        """The longest wait after a failure in seconds; the settings of the run may give a shorter one."""
+        """The longest wait after a failure, in seconds. The settings of the run may set a shorter one."""
         return float("inf")
 
     @property
     def delay_s(self) -> float | None:
-        """The shortest time between two requests to one host in seconds; None for sources without a delay."""
+        """The shortest time in seconds between two requests to one host; None for sources without a delay."""
         return None
 
     @property
     def polls_at_once(self) -> int:
-        """How many polls of one group may be under way at once."""
+        """How many polls of one group may run at the same time."""
         return 1
 
     @property
     def first_rest_s(self) -> float:
-        """How many seconds to wait after the first failure; each further failure doubles the wait."""
+        """The seconds to wait after the first failure. Each further failure in a row doubles the wait."""
         return 1.0
 
     @property
     def listings_every_s(self) -> float | None:
-        """The seconds between two readings of the listings; None for the interval of the run."""
+        """The seconds between two readings of the listings; None if the setting of the run applies."""
         return None
 
     @property
     def access_fingerprint(self) -> str:
-        """A text that changes if the settings allow other requests; it contains no secrets. When it changes,
-        items that failed are polled again at once."""
+        """A text, without secrets, that changes when the settings allow or forbid other requests than before.
+        After such a change, the engine polls items that failed again at once."""
         return ""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Parse the recipe and the windows, so that mistakes in them are reported when settings are read."""
+        """Parse the recipe and the windows, so that mistakes in them are found when the settings are read."""
         del context
         _ = self.recipe, self.open_windows
 
@@ -152,7 +152,7 @@ Settings = TypeVar("Settings", bound=SourceSettings)
 
 
 def read_settings(model: type[Settings], table: Mapping[str, Any]) -> Settings:
-    """Check the table of one source and return its settings.
+    """Check the ``[[source]]`` table of one source, and return it as settings of the class ``model``.
 
     >>> read_settings(SourceSettings, {"kind": "x", "name": "web", "timeout": "2s"}).timeout
     2.0

@@ -1,7 +1,4 @@
-"""The contract of a source: a remote system that has items to copy.
-
-What a source can do beyond this contract is described in ``capabilities``.
-"""
+"""The contract that every source fulfils. ``capabilities`` describes what a source may do beyond it."""
 
 from __future__ import annotations
 
@@ -16,48 +13,46 @@ from afresh.values.listing import Listing
 
 
 class Source(Protocol):
-    """A remote system that has items.
+    """A remote system that has items, such as a web site, a database or a function of the user.
 
     All methods run on one event loop and are called from no other thread. Any number of polls may run at the
     same time. Time comes from the clock of the ``SourceContext`` that the source was built with.
 
     Errors: ``group`` and the constructor raise ``UsageError`` for mistakes in settings and keys. ``poll`` and
-    ``listings`` raise no exception for problems of the remote system, but describe them in ``problem``. A
-    cancelled poll closes its connection, and requests that were already sent are counted.
+    ``listings`` raise no exception for problems of the remote system, but describe them in the field
+    ``problem`` of their results. A cancelled poll closes its connection; requests already sent count as
+    spent.
 
     Before every request, of any kind, the source awaits ``SourceContext.admit`` exactly once; the budget
     depends on it. A source enforces its own politeness rules. The engine calls ``ready_s`` before it picks an
-    item, so that polls do not queue inside the source.
-    """
+    item, so that polls do not queue inside the source."""
 
     @property
     def name(self) -> str:
         """The source's name in the settings."""
 
     def group(self, key: str) -> str:
-        """Return the group of an item (its host, for HTTP); refuse a key that can never be polled."""
+        """Return the group of an item, such as its host. Raise ``UsageError`` if the key is never allowed."""
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start. It
-        depends on windows, delays, back-offs and requests in flight. It is ``now_s`` if the request may start
-        at once, and infinite while as many requests as allowed are in flight."""
+        """Return the earliest time (Unix seconds) at which the next request to ``group`` may start. The time
+        depends on the windows, delays and back-offs, and on running requests. It is ``now_s`` if a request
+        may start now, and infinite while as many requests as allowed are running."""
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Poll one item. With ``conditional=False``, request the content without sending validators.
-
-        The poll waits until its group may be asked. If that takes longer than the source allows, the result
-        is ``failed`` with ``retry_after_s``, and no request is sent. The poll observes the time limits.
-        """
+        """Poll one item. With ``conditional=False``, request the content without sending validators. The poll
+        waits until a request to its group may start. If it would wait longer than the source allows, it sends
+        no request and returns ``failed`` with ``retry_after_s``."""
 
     def listings(self) -> AsyncIterator[Listing]:
         """Read and yield a limited number of documents (sitemaps, feeds, queries) that list items."""
 
     async def close(self) -> None:
-        """Close all connections; polls in progress end as ``failed``. May be called twice."""
+        """Close all connections. Polls that still run end as ``failed``. ``close`` may be called twice."""
 
 
 class SingleGroupSource:
-    """Base class of sources whose items form one group, with the name of the source.
+    """Base class of sources whose items form one group, which has the name of the source.
 
     >>> shop = SingleGroupSource(SourceSettings(kind="sql", name="shop"))
     >>> shop.name, shop.group("any key")

@@ -23,10 +23,9 @@ _WEB_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
 
 
 def decode(content: bytes, content_type: str = "") -> str:
-    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD.
-
-    The encoding is given by the byte-order mark, else by the header, else by a declaration in the content.
-    Without any of these it is UTF-8, or Windows-1252 if the content is not valid UTF-8.
+    """Return the text in ``content``; bytes that cannot be decoded become U+FFFD. The encoding comes from the
+    byte-order mark, else from ``content_type`` (the HTTP header), else from a declaration in the content.
+    Without any, it is UTF-8, or Windows-1252 if the bytes are not valid UTF-8.
 
     >>> decode("dérivée".encode("latin-1"), "text/html; charset=ISO-8859-1"), decode(b"caf\\xe9")
     ('dérivée', 'café')
@@ -47,7 +46,7 @@ def decode(content: bytes, content_type: str = "") -> str:
 
 
 def known_codec(label: str) -> str | None:
-    """Return the codec for the name of a charset; None if the name is unknown or not a text encoding.
+    """Return Python's codec for a charset name; None if the name is unknown or not a text encoding.
 
     >>> known_codec("UTF8"), known_codec("zlib"), known_codec("x-klingon")
     ('utf-8', None, None)

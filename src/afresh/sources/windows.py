@@ -1,10 +1,9 @@
-"""When a source may be polled: windows of the week such as ``22:00-06:00 Mon-Fri``, in a time zone.
+"""Windows: the hours of the week in which a source may be polled, such as ``22:00-06:00 Mon-Fri``.
 
-A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday.
-When clocks are put forward, a window that ends in the skipped hour ends at the change: ``01:30-02:30`` closes
-when 03:00 follows 01:59. When clocks are put back, the times of a window are those before the change. Cho &
-Garcia-Molina (2000, §3) call such windows synchronization points.
-"""
+A window belongs to the day on which it opens: ``22:00-06:00 Fri`` is the night from Friday to Saturday. When
+clocks are put forward, a window that ends in the skipped hour ends at the change: ``01:30-02:30`` closes when
+03:00 follows 01:59. When clocks are put back, an hour occurs twice, and the times of a window mean the first
+of the two. Cho & Garcia-Molina (2000, §3) call such windows synchronization points."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _LAST_MINUTE = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class WeeklyWindow:
-    """A window of ``length_min`` minutes, ``opens_min`` minutes after midnight on ``days`` (0 = Monday)."""
+    """A window that opens ``opens_min`` minutes after midnight on ``days`` (0 = Monday). It closes
+    ``length_min`` minutes later."""
 
     opens_min: int
     length_min: int
@@ -51,7 +51,7 @@ def parse_window(text: str) -> WeeklyWindow:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All windows of a source in its time zone. A source without windows is always open.
+    """All windows of a source, in its time zone. A source without windows may always be polled.
 
     >>> nights = Windows.parse(["22:00-06:00 Mon-Fri"], "UTC")
     >>> monday = 4 * 86400.0                       # Monday, 5 January 1970, 00:00 UTC
@@ -64,7 +64,7 @@ class Windows:
 
     @classmethod
     def parse(cls, texts: list[str] | tuple[str, ...], zone: str = "UTC") -> Windows:
-        """Parse windows and the name of a time zone (``Europe/Berlin``)."""
+        """Parse windows (see ``parse_window``) and the name of a time zone, such as ``Europe/Berlin``."""
         try:
             found = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -77,14 +77,15 @@ class Windows:
         return not self.windows or any(opens <= now_s < closes for opens, closes in self._openings(now_s))
 
     def next_opening_s(self, now_s: float) -> float:
-        """Return ``now_s`` if a window is open, else the time at which the next window opens."""
+        """Return ``now_s`` if a window is open, else when the next window opens (both in Unix seconds)."""
         if self.is_open(now_s):
             return now_s
         # A window that lies inside the hour skipped by a clock change opens a week later at the latest.
         return min(opens for opens, closes in self._openings(now_s) if opens > now_s and closes > opens)
 
     def closes_s(self, now_s: float) -> float:
-        """Return when the windows open now have closed, adjacent ones joined; ``now_s`` if none is open."""
+        """Return when the source closes next (Unix seconds); ``now_s`` if no window is open now. Windows that
+        overlap or touch count as one. Without windows, the result is infinite."""
         if not self.windows:
             return float("inf")
         end_s = now_s
@@ -94,7 +95,7 @@ class Windows:
         return end_s
 
     def _openings(self, now_s: float) -> Iterator[tuple[float, float]]:
-        """Yield when each window opens and closes (Unix seconds), from yesterday to 14 days from now."""
+        """Yield (opens, closes) in Unix seconds for each window, from yesterday to 14 days from now."""
         today = datetime.fromtimestamp(now_s, self.zone).date()
         for offset in range(-1, 15):
             day = today + timedelta(days=offset)
@@ -111,7 +112,8 @@ class Windows:
         return self._jump_s(wall.replace(fold=1).astimezone(UTC).timestamp(), when_s)
 
     def _jump_s(self, before_s: float, after_s: float) -> float:
-        """Return when clocks are put forward between two times; it replaces a skipped local time."""
+        """Return when clocks are put forward between ``before_s`` and ``after_s``, found by bisection. This
+        time replaces a local time that the clocks skip. All times are in Unix seconds."""
         offset = datetime.fromtimestamp(before_s, self.zone).utcoffset()
         while after_s - before_s > 1:
             middle_s = (before_s + after_s) // 2
@@ -123,9 +125,8 @@ class Windows:
 
 
 class CachedWindows:
-    """A cache of ``Windows.next_opening_s`` for callers that call it thousands of times per second.
-
-    The opening is computed again only when the last one is over.
+    """A cache of ``Windows.next_opening_s`` for callers that call it thousands of times per second. It
+    computes the next opening again only after the window that it found last has closed.
 
     >>> windows = CachedWindows(Windows.parse(["01:00-02:00"]))
     >>> windows.next_opening_s(0.0), windows.next_opening_s(4000.0)
@@ -137,7 +138,7 @@ class CachedWindows:
         self._from_s = self._opens_s = self._until_s = float("nan")
 
     def next_opening_s(self, now_s: float) -> float:
-        """Return ``now_s`` if a window is open, else the time at which the next window opens."""
+        """Return ``now_s`` if a window is open, else when the next window opens (both in Unix seconds)."""
         if not self._windows.windows or now_s == float("inf"):
             return now_s
         if not self._from_s <= now_s < self._until_s:

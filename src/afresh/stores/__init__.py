@@ -1,1 +1,1 @@
-"""Where copies and state live: one contract, in memory, in SQLite and in PostgreSQL."""
+"""Stores for copies and state: one contract, implemented in memory, in SQLite and in PostgreSQL."""

@@ -1,16 +1,17 @@
-"""How contents and observations are encoded: contents compressed, observations in about nine bytes each.
+"""Encodes what a store writes: contents are compressed, an observation takes about nine bytes.
 
 A *run* is a sequence of observations of one item. It is encoded as the time of the last observation (int64,
-µs), then four integers of variable length per observation:
+Unix time in µs), then four integers of variable length for each ``Observation``, with all times in µs:
 
     zigzag(time − previous time) · 4 + audited · 2 + changed
     zigzag(elapsed − (time − previous time))      almost always 0
-    0 or 1 + zigzag(time − modified)
-    0 or 1 + count
+    0 if modified is None, else 1 + zigzag(time − modified)
+    0 if count is None, else 1 + count
 
-The first time of a run is relative to 0, and its elapsed time too. An integer has seven bits per byte, the
-lowest first, and the eighth bit is set if more bytes follow. So one pass over the bytes of millions of runs
-finds where all integers end. ``zigzag`` maps integers of either sign to integers of 0 or more.
+For the first observation of a run, the previous time is 0, and its elapsed time is stored as it is. An
+integer has seven bits per byte, the lowest bits first; the eighth bit is set if more bytes of this integer
+follow. So one pass over the bytes of millions of runs finds where all integers end. ``zigzag`` maps positive
+and negative integers to integers of 0 or more.
 
 >>> first = [Observation(7, 86400.0, 0.0, False), Observation(7, 172800.0, 86400.0, True)]
 >>> run = append_observations(None, first)
@@ -42,7 +43,7 @@ _CONTINUED = bytes(range(128, 256))
 
 
 def content_hash(content: bytes) -> bytes:
-    """Return the hash under which a content is stored (BLAKE2b, 256 bits).
+    """Return the hash under which the bytes of a copy are stored (BLAKE2b, 256 bits).
 
     >>> content_hash(b"").hex()[:16]
     '0e5751c026e543b2'
@@ -51,7 +52,8 @@ def content_hash(content: bytes) -> bytes:
 
 
 def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> bytes:
-    """Return the content; raise ``StoreCorruptError``, naming ``store``, if it does not have its hash."""
+    """Return the decompressed content of ``size`` bytes, or raise ``StoreCorruptError`` if its hash differs
+    from ``expected_hash``. ``store`` is the store's name for the error message."""
     short_hash = expected_hash.hex()[:16]
     try:
         content = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
@@ -63,12 +65,12 @@ def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> byte
 
 
 def append_observations(run: bytes | None, observations: Iterable[Observation]) -> bytes:
-    """Return the run with these observations appended; None starts a new run."""
+    """Return the encoded run with these observations appended; if ``run`` is None, start a new run."""
     packed = bytearray(run or _LAST.pack(0))
     (last,) = _LAST.unpack_from(packed)
     for seen in observations:
         time = _microseconds(seen.time_s)
-        # The first observation of a run has no predecessor: its time and elapsed time are relative to 0.
+        # The first observation of a run has no previous one: its time and elapsed time are stored in full.
         step = time - last
         expected = step if len(packed) > _LAST.size else 0
         _append_integer(packed, _zigzag(step) << 2 | seen.audit << 1 | seen.changed)
@@ -92,7 +94,7 @@ def last_time_us(run: bytes) -> int:
 
 
 def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationColumns:
-    """Return the observations of ``runs[i]`` of item ``item_ids[i]``, sorted by item and time."""
+    """Return the observations of all runs, sorted by item and time. Run i belongs to ``item_ids[i]``."""
     bodies = [run[_LAST.size :] for run in runs]
     numbers, ends = _decode_integers(b"".join(bodies))
     bounds = np.cumsum([len(body) for body in bodies], dtype=np.int64)
@@ -123,6 +125,7 @@ def decode_runs(item_ids: Sequence[int], runs: Sequence[bytes]) -> ObservationCo
 
 def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> ObservationColumns:
     item_id = columns.item_id
+    # Runs are almost always in order already, and to check this is much faster than to sort.
     same = item_id[1:] == item_id[:-1]
     if np.all((item_id[1:] > item_id[:-1]) | (same & (time[1:] >= time[:-1]))):
         return columns
@@ -131,7 +134,7 @@ def _sort_by_item_and_time(columns: ObservationColumns, time: Ids) -> Observatio
 
 
 def _decode_integers(data: bytes) -> tuple[Unsigned, Ids]:
-    """Return all integers in ``data``, and the index of the last byte of each."""
+    """Return a tuple: all integers in ``data``, and for each the index of its last byte in ``data``."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets < 128).astype(np.int64)
     if ends.size == 0:
@@ -150,7 +153,7 @@ def _append_integer(packed: bytearray, number: int) -> None:
 
 
 def _zigzag(number: int) -> int:
-    """Map an integer of either sign to one of 0 or more: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
+    """Map a positive or negative integer to an integer of 0 or more: 0, −1, 1, −2 … become 0, 1, 2, 3 …"""
     return number << 1 if number >= 0 else (-number << 1) - 1
 
 

@@ -1,8 +1,8 @@
-"""Copies one store to another, in the same or in another SQL database.
+"""Copies one store (the source) to another (the target), in the same or in another SQL database.
 
-Rows are copied in batches, and each batch also saves the progress in the target. So a copy that was killed
-continues where it stopped, or starts again if the source was used in the meantime. Until the copy is
-complete, the target cannot be opened as a store.
+Database rows are copied in batches, and each batch also saves the progress in the target. So copying that was
+interrupted continues where it stopped, or starts again if the source was used in the meantime. Until the copy
+is complete, the target cannot be opened as a store.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ PROGRESS = "store.copy"
 """The name under which an unfinished target saves its ``_Progress``."""
 
 OnRows = Callable[[int, int], None]
-"""A function that is called with the number of rows copied so far and the number of all rows."""
+"""A function that is called with two numbers: the rows copied so far, and all rows to copy."""
 
 
 class _Progress(NamedTuple):
-    """How far a copy is: ``done`` rows in all, the last of them in ``table`` with the key ``after``."""
+    """How far copying has come: ``done`` rows were copied, the last one to ``table``, with the key ``after``.
+    ``source`` is the name of the store that is copied."""
 
     source: str
     fingerprint: str  # identifies the state of the source
@@ -42,7 +43,7 @@ class _Progress(NamedTuple):
 
 
 def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows = lambda _, __: None) -> int:
-    """Copy the current state of ``source`` to an empty ``target``, and return the number of rows."""
+    """Copy all data of ``source`` to an empty ``target``, and return the number of rows copied."""
     if source.name == target.name:
         raise UsageError(f"{source.name} cannot be copied to itself")
     with source.snapshot() as connection:
@@ -63,7 +64,9 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
 
 
 def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
-    """Return the error for opening an unfinished copy; ``data`` is the store's value of ``PROGRESS``."""
+    """Return the error to raise when the store ``name`` is an unfinished copy, or None if it is complete.
+
+    ``data`` is the store's value of ``PROGRESS``; None means that the store is complete."""
     if data is None:
         return None
     source = _Progress.unpack(data).source
@@ -73,11 +76,14 @@ def unfinished_copy_error(data: bytes | None, name: str) -> InputError | None:
 def _start(
     source: SqlTables[Any], target: SqlTables[Any], own: dict[str, bytes], counters: Counters
 ) -> _Progress:
-    """Return the progress to start from; raise unless the target is empty or a copy of this source."""
+    """Return the progress from which copying starts or continues.
+
+    ``own`` are all named values of the source. Raise ``InputError`` unless the target is empty or an
+    unfinished copy of this source."""
     problem = unfinished_copy_error(own.get(PROGRESS), source.name)
     if problem is not None:
         raise problem
-    # Every use of a store changes one of these: the numbers given, the polls made or the values set.
+    # Every use of a store changes its counters or its named values, so together they identify its state.
     digest = blake2b(json.dumps(dict(counters), sort_keys=True).encode(), digest_size=16)
     for name, data in own.items():
         digest.update(f"{name} {len(data)} ".encode() + data)

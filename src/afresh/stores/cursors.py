@@ -1,4 +1,4 @@
-"""Cursors: a text that says after which item the next page begins."""
+"""Writes and reads cursors. A cursor is a text that tells after which item the next page begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE, _SHOWN = 2**63, 100
 
 
 def sort_value(item: Item, sort: Sort) -> SortValue:
-    """Return the value by which an item is sorted; an item that never changed sorts before all others."""
+    """Return the value by which an item is sorted. It is −∞ for the time of a change that never happened."""
     values: dict[Sort, SortValue | None] = {
         "id": item.id,
         "key": item.key,
@@ -32,12 +32,12 @@ def write_cursor(item: Item, query: ItemQuery) -> str:
 
 
 def cursor_at(value: SortValue, item_id: int) -> str:
-    """Return the cursor after the item with this sort value and id."""
+    """Return the cursor of the page that begins after the item with this sort value and id."""
     return json.dumps([value, item_id])
 
 
 def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
-    """Return the sort value and the item id of a cursor.
+    """Return the tuple (sort value, item id) of a cursor; raise ``InputError`` if it is not of this query.
 
     >>> read_cursor('["b", 2]', ItemQuery(sort="key"))
     ('b', 2)
@@ -50,7 +50,7 @@ def read_cursor(cursor: str, query: ItemQuery) -> tuple[SortValue, int]:
         value, item_id = json.loads(cursor)
     except (TypeError, ValueError, RecursionError):
         value = item_id = None
-    # The integers of both databases have 64 bits.
+    # Both databases store integers of 64 bits. A larger one would be an error of the database.
     beyond = any(isinstance(number, int) and abs(number) >= _WHOLE for number in (value, item_id))
     if not isinstance(value, kind) or not isinstance(item_id, int) or beyond:
         shown = cursor if len(cursor) <= _SHOWN else f"{cursor[:_SHOWN]}…"

@@ -25,7 +25,9 @@ def open_store(
     timeout_s: float = 5.0,
     retention: Retention | None = None,
 ) -> Store:
-    """Open the store at ``url``; a relative path is relative to ``base``.
+    """Open the store at ``url``. The path of a SQLite file is relative to the folder ``base``.
+
+    ``timeout_s`` is how long to wait for other writers. Raise ``InputError`` for an unfinished copy.
 
     >>> with open_store("memory:") as store:
     ...     store.items.counts()
@@ -46,7 +48,7 @@ def open_store(
 
 
 def open_for_copying(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
-    """Open a store to copy from or to. Unlike in ``open_store`` it may be an unfinished copy."""
+    """Open a store to copy from it or to it. Unlike ``open_store``, this also opens an unfinished copy."""
     store = _open(url, base, create=create, timeout_s=60.0)
     if isinstance(store, MemoryStore):
         raise UsageError("a store in memory cannot be copied: give a file or a database")
@@ -69,7 +71,7 @@ def _open(url: str, base: Path, **options: Any) -> MemoryStore | SqliteStore | P
     # Other programs write an absolute path as sqlite:///path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
-        # The rest may contain a password, so it is not shown.
+        # The rest of the address may contain a password, so it is not shown.
         raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
     return SqliteStore(base / path, **options)
 

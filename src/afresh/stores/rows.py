@@ -1,4 +1,4 @@
-"""Converts database rows of items, leases and observations to values of Python, and back."""
+"""Converts database rows of items, leases and observations to Python objects, and back."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
 
 
 def item_from_row(row: Row) -> Item:
-    """Return the item of a database row of ``full_item``, in which labels are a text and status a code."""
+    """Return the item of a row of the view ``full_item``, which has labels as JSON and status as a code."""
     fields: Row = (*row[:9], mapping_from_text(row[9]), STATUSES[row[10]], *row[11:])
     return Item(*fields)
 
 
 def lease_from_row(row: Row) -> Lease:
-    """Return the lease of a row of ``leased``, in which mappings are texts and status is a code."""
+    """Return the lease of a row of the statement ``leased``, which has mappings as JSON, status as a code."""
     fields = list(row)
     for place in (7, 15):
         fields[place] = mapping_from_text(row[place])
@@ -48,12 +48,12 @@ def text_from_mapping(mapping: Mapping[str, str]) -> str:
 
 
 def mapping_from_text(text: str | None) -> dict[str, str]:
-    """Return the mapping of a JSON text, or an empty one for None."""
+    """Return the mapping that a JSON text holds; for None, an empty mapping."""
     return json.loads(text) if text else {}
 
 
 def check_due_times(ids: Ids, due_s: Float64s) -> None:
-    """Raise ``InputError``, naming the first item, if a due time is NaN, which cannot be sorted.
+    """Raise ``InputError`` if a due time is NaN, which cannot be sorted; the message names the item.
 
     >>> check_due_times(np.array([7]), np.array([np.nan]))
     Traceback (most recent call last):
@@ -65,20 +65,21 @@ def check_due_times(ids: Ids, due_s: Float64s) -> None:
 
 
 def policy_columns(rows: Sequence[Row]) -> PolicyColumns:
-    """Return the arrays of database rows that have the fields of ``PolicyColumns``, the belief last."""
+    """Convert database rows to ``PolicyColumns``. Their columns are its fields; the last is the belief."""
     return PolicyColumns(*arrays_and_beliefs(rows, _POLICY_TYPES))
 
 
 def arrays_and_beliefs(rows: Sequence[Row], types: Sequence[type]) -> Row:
-    """Return one array per column, of these types and with NaN for None, then the sizes and the joined bytes
-    of the beliefs, which are the last values of the rows."""
+    """Convert rows, whose last column is a belief, to a tuple: one array per other column, then the array of
+    the beliefs' sizes in bytes, then the bytes of all beliefs. ``types`` are the types of the other columns;
+    None becomes NaN."""
     *columns, beliefs = zip(*rows, strict=True) if rows else [()] * (len(types) + 1)
     numbers: list[Any] = [np.array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
     return (*numbers, np.fromiter(map(len, beliefs), np.int64, len(beliefs)), b"".join(beliefs))
 
 
 def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Observation]]]:
-    """Yield each item id, in ascending order, with the item's observations in the order of time."""
+    """Yield tuples (item id, the item's observations sorted by time), sorted by item id."""
     order = np.lexsort((columns.time_s, columns.item_id))
     item_ids, starts = np.unique(columns.item_id[order], return_index=True)
     ends = [*starts[1:].tolist(), order.size]
@@ -89,7 +90,7 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
 
 
 def observation_columns(rows: Sequence[Row]) -> ObservationColumns:
-    """Return the arrays of database rows that have the fields of ``Observation``."""
+    """Convert database rows, whose columns are the fields of ``Observation``, to arrays."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
     fields: Row = tuple(map(np.array, columns, _OBSERVATION_TYPES))
     return ObservationColumns(*fields)

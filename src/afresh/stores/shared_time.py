@@ -1,11 +1,11 @@
 """What the workers of a fleet share about time: one clock, and the reservations of request windows.
 
-Windows never overlap, and a new window begins only after all debts are paid.
+Request windows never overlap, and a new window begins only after all debts are paid (see ``Fleet.owe``).
 
-A window is for one worker. In its window a worker starts requests at least ``spacing`` seconds apart, and the
-next window begins ``spacing`` after the end of the window. So the requests of all workers start at least
-``spacing`` apart: at most T/spacing + 1 requests start in any T seconds, even if a worker is late. If the
-clock is set back, windows and debts are moved back by the same time.
+A window is for one worker. In its window a worker starts requests at least ``spacing_s`` seconds apart, and
+the next window begins ``spacing_s`` after the end of this window. So the requests of all workers start at
+least ``spacing_s`` apart: at most T/spacing_s + 1 requests start in any T seconds, even if a worker is late.
+If the clock is set back, windows and debts are moved back by the same number of seconds.
 
 >>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
 >>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
@@ -22,13 +22,17 @@ from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.stored import RequestWindow
 
-_STEP_S = 600.0  # a time that is older than the last reservation by this means that the clock was set back
+_STEP_S = 600.0  # a time that is this much before the last reservation means that the clock was set back
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationState:
-    """``last_s`` is the end of the last window, ``debt_s`` the time when all debts are paid, ``asked_s`` the
-    latest time at which a worker reserved a window or added a debt; all are Unix seconds."""
+    """What all workers together have reserved of the budget, as three Unix times.
+
+    ``last_s`` is the end of the last request window that was given out. ``debt_s`` is the time until which
+    nothing is given out, because a request took more of the budget than was reserved for it. ``asked_s`` is
+    the latest call of ``reserve`` or ``owe``.
+    """
 
     last_s: float = -math.inf
     debt_s: float = -math.inf
@@ -37,7 +41,7 @@ class ReservationState:
     def reserve(
         self, count: int, spacing_s: float, slack_s: float, now_s: float
     ) -> tuple[RequestWindow, ReservationState]:
-        """Return the next window, and the state after it; ``Fleet.reserve`` explains the parameters."""
+        """Return a tuple (next window, state after this reservation). See ``Fleet.reserve``."""
         if count < 1:
             raise InputError(f"a window for {count} requests: must be 1 or more")
         for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
@@ -45,21 +49,21 @@ class ReservationState:
                 raise InputError(f"{name} is {value}: must be 0 or more, and finite")
         before = self._at(now_s)
         first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
-        # The sum is rounded, but the difference of the rounded times must not be less than ``spacing_s``.
+        # The sum of two floats is rounded, but the rounded times must not be closer than ``spacing_s``.
         if first_s - before.last_s < spacing_s:
             first_s = math.nextafter(first_s, math.inf)
         window = RequestWindow(first_s, first_s + (count - 1) * spacing_s + slack_s)
         return window, replace(before, last_s=window.until_s)
 
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
-        """Return the state after a debt is added, which takes ``owed_s`` seconds after all earlier debts."""
+        """Return the state with one more debt. It is paid ``owed_s`` seconds after all earlier debts."""
         if not 0 <= owed_s < math.inf:
             raise InputError(f"a debt of {owed_s} s: must be 0 or more, and finite")
         before = self._at(now_s)
         return replace(before, debt_s=max(before.debt_s, now_s) + owed_s) if owed_s else before
 
     def _at(self, now_s: float) -> ReservationState:
-        """Return the state with ``asked_s`` at ``now_s``; if the clock was set back, all times move back."""
+        """Return the state at ``now_s``. If the clock was set back, all times are moved back as far."""
         back_s = self.asked_s - now_s
         if back_s < _STEP_S:
             return replace(self, asked_s=max(self.asked_s, now_s))
@@ -67,7 +71,9 @@ class ReservationState:
 
 
 class SharedClock:
-    """A clock that shows the store's time. Call ``measure`` from time to time, because clocks drift.
+    """A clock that shows the store's time: the machine's ``clock`` plus ``ahead_s`` seconds.
+
+    Call ``measure`` from time to time to update ``ahead_s``, because clocks drift.
 
     >>> from afresh.stores.sqlite.memory_store import MemoryStore
     >>> from afresh.values.clock import SystemClock

@@ -1,23 +1,24 @@
 """The contract of every store. One suite of tests checks that all backends keep it.
 
-**Atomic.** Every call is one transaction unless it says otherwise: it happens completely or, if it raises,
-not at all. ``commit`` writes all changes of the outcomes that it is given. ``StoredItems.add``, ``Plan.save``
-and ``Observations.add`` accept millions of rows and write them in batches.
+**Atomic.** Every call that writes is one transaction: it takes effect completely or, if it raises, not at
+all. Only ``StoredItems.add``, ``Plan.save`` and ``Observations.add``, which accept millions of rows, write in
+batches, and each batch is one transaction.
 
 **Durable.** When a writing call returns, its effect survives kill -9. It also survives power loss, except
 that a store in SQLite may lose leases and claims. If a lease is lost, its poll may be repeated, like any poll
 that runs during a power loss.
 
 **Errors.** Calls raise ``StoreError`` or a subclass if the store cannot be used (locked, full, read-only,
-damaged), ``InputError`` for wrong values, and nothing else. After an error the store is as it was before the
-call, stays open, and works again when the cause is gone. Iterators may raise these errors at every step.
+damaged), ``InputError`` for wrong arguments, and nothing else. After an error the data is as it was before
+the call, the store stays open, and it works again when the cause is gone. Iterators may raise these errors at
+every step.
 
 **Time** is always an argument, in Unix seconds, because a store has no clock. Times of observations are
-stored to the microsecond, all others exactly. A due time of infinity means never.
+stored to the microsecond, all other times exactly. A due time of infinity means that the item is never due.
 
 **Threads and processes.** Any thread may call. Writers wait for each other, but readers do not wait for
-writers. Any number of processes may open one store, except a store in memory. An iterator is for one thread,
-and each batch that it yields is a snapshot of its own.
+writers. Any number of processes may open one store, except a store in memory. An iterator must be used by one
+thread only. Each batch that it yields is a snapshot; two batches may show different states of the store.
 """
 
 from __future__ import annotations
@@ -51,73 +52,72 @@ from afresh.values.stored import (
 )
 
 PLANNER = "role:planner"
-"""The claim whose holder plans for all workers; ``group_claim`` returns the names of claims on groups."""
+"""The name of the claim whose holder plans for all workers. For all other names see ``group_claim``."""
 
 EDITS_KEPT = 100_000
-"""How many edits a store remembers. A reader that missed more of them must read all items again."""
+"""How many edits a store remembers, the latest ones. A reader that missed more must read all items again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a store keeps: ``versions`` and at least ``observations`` per item, at least ``audits`` in all."""
+    """How much a store keeps: the newest ``versions`` copies of each item, at least the newest
+    ``observations`` observations of each item, and at least the newest ``audits`` audits of all items."""
 
     versions: int = 5
     observations: int = 1000
     audits: int = 100_000
 
     def __post_init__(self) -> None:
-        """Raise ``InputError`` for 0, with which a store would drop what was just written."""
+        """Raise ``InputError`` for a number below 1, with which a store would drop what it just wrote."""
         for name in ("versions", "observations", "audits"):
             if getattr(self, name) < 1:
                 raise InputError(f"retention of {name} is {getattr(self, name)}: must be 1 or more")
 
 
 class StoredItems(Protocol):
-    """The items of the store. Ids grow and are never used twice; a key names one item."""
+    """The items of the store. The id of a new item is larger than all ids before it; no two items have the
+    same key. A key or id is *unknown* if the store has no item with it."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Add the items whose key is unknown, due at ``now_s``, and return how many. Each batch is atomic."""
+        """Add the items whose key is unknown, and return how many. Their first poll is due at ``now_s``."""
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply one change to these items, to all or to none, and return the keys that are unknown."""
+        """Apply ``change`` to all items with these keys, and return the keys that are unknown."""
 
     def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        """Remove these items and their copies, and return the keys that are unknown.
+        """Remove the items with these keys and their copies, and return the keys that are unknown.
 
-        With ``announce`` an event is queued for each item.
-        """
+        With ``announce``, an event that reports the removal to hooks is queued for each item."""
 
     def get(self, key: str) -> Item | None:
-        """Return an item by its key, or None."""
+        """Return the item with this key, or None if the key is unknown."""
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
-        """Return items by id, in the order given, without the unknown ones."""
+        """Return the items with these ids, in the order of ``ids``; unknown ids are left out."""
 
     def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        """Return the ids of the keys that are known."""
+        """Return a dictionary from key to item id; unknown keys are left out."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
-        """Return a page of items; ``cursor`` comes from the previous page of the same query.
+        """Return a page of at most ``limit`` items; ``cursor`` comes from the previous page of the query.
 
         A store may limit how many items it reads for a page. So a page of a search or filter may have fewer
-        items than ``limit``, even none, and still have a cursor for the next page.
-        """
+        items than ``limit``, even none, and still have a cursor for the next page."""
 
     def due(self, now_s: float, limit: int) -> list[int]:
-        """Return the ids of active items that are due and not leased, the earliest due time first."""
+        """Return the ids of at most ``limit`` active items that are due and not leased, earliest first."""
 
     def counts(self) -> list[ItemCount]:
-        """Return the number of items per source, group and status, without counting the items."""
+        """Return the number of items per source, group and status, which a store keeps up to date."""
 
     def edits(self, after: int) -> Edits:
-        """Return the items that ``change`` and ``remove`` edited after edit ``after``.
+        """Return the items that ``change`` and ``remove`` edited after the edit with the number ``after``.
 
-        A reader starts with ``edits(0).number``.
-        """
+        A reader that needs only future edits first calls ``edits(0).number`` to get the current number."""
 
 
 class Leases(Protocol):
-    """Which worker polls which item. An item has at most one lease that has not expired."""
+    """The leases of a store: which worker polls which item. An item has at most one unexpired lease."""
 
     def take(
         self,
@@ -130,20 +130,20 @@ class Leases(Protocol):
     ) -> list[Lease]:
         """Lease these items, except items that are leased, unknown or (unless ``any_status``) not active.
 
-        Leases are returned in the order of due times. A lease expires when another call's ``now_s`` reaches
-        its ``until_s``, or when the ``worker`` that holds it leaves the fleet.
-        """
+        Return the leases, sorted by the due time of their items. A lease ends ``duration_s`` seconds after
+        ``now_s``: calls whose ``now_s`` is later treat it as expired. It also ends when its ``worker`` leaves
+        the fleet."""
 
     def take_due(
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
     ) -> list[Lease]:
-        """Lease the active items that have been due longest, at most ``limit``."""
+        """Lease at most ``limit`` active items (of ``source``, if given), the longest overdue first."""
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """End these leases without a poll, unless another worker has leased the item since."""
+        """End these leases without a poll. If an item has a newer lease by now, that lease stays."""
 
     def open(self, now_s: float) -> list[tuple[int, float]]:
-        """Return (item id, time of the lease) of the leases that have not expired, the oldest first."""
+        """Return a tuple (item id, Unix time of the lease) for each unexpired lease, the oldest first."""
 
     def until_s(self, item_id: int, now_s: float) -> float | None:
         """Return the time when the lease of an item expires, or None if the item is not leased."""
@@ -153,107 +153,108 @@ class Copies(Protocol):
     """The copies of items. Equal bytes are stored once, under their hash."""
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
-        """Return the newest copy, or version ``number``; None if it does not exist or is no longer kept."""
+        """Return the newest copy of an item, or its version ``number``; None if it is not in the store."""
 
     def versions(self, item_id: int) -> list[Version]:
-        """Return the versions that are kept, newest first."""
+        """Return the versions of an item's copy that are kept, newest first."""
 
 
 class Plan(Protocol):
-    """The state of a policy between runs: due times and beliefs of items."""
+    """What a policy saves of each item between runs: the due time and the belief about its rate."""
 
     def columns(
         self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
-        """Yield all items with an id above ``after_id``, in batches, by id.
+        """Yield the columns of all items with an id above ``after_id``, sorted by id, ``batch`` at a time.
 
-        With ``whole_batches``, a store reads a batch in one step, so that in a process with busy threads the
-        caller does not wait for the interpreter lock at every database row.
-        """
+        With ``whole_batches``, a store reads each batch in one step. Otherwise it may read row by row, and in
+        a process with busy threads it then waits for Python's global interpreter lock at every row."""
 
     def columns_of(self, ids: Sequence[int]) -> PolicyColumns:
-        """Return the columns of these items, in the order of their ids, without the unknown ones."""
+        """Return the columns of these items, sorted by id; unknown ids are left out."""
 
     def names(self) -> dict[int, str]:
-        """Return the names of sources and groups by their codes in ``PolicyColumns``."""
+        """Return the names of sources and groups, by the numbers that stand for them in ``PolicyColumns``."""
 
     def save(self, ids: Ids, due_s: Float64s, beliefs: Sequence[bytes] | None = None) -> None:
-        """Save the due times (and beliefs) of many items, in batches; unknown ids are ignored."""
+        """Save the due times, and the beliefs if given, of these items; unknown ids are ignored."""
 
 
 class Observations(Protocol):
-    """The observations of all polls, from which a policy can learn again."""
+    """The observations of past polls, from which a policy can learn again."""
 
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
-        """Yield the observations of these items (or of all), sorted by item and time.
+        """Yield the observations of these items (None: of all items) in batches, sorted by item and time.
 
-        All observations of an item are in one batch.
-        """
+        The observations of one item are never split between two batches."""
 
     def add(self, observations: ObservationColumns) -> None:
-        """Add observations that were made elsewhere or long ago, in batches of whole items.
+        """Add observations that were made elsewhere or long ago.
 
-        The items' counts, ``polled_s`` and ``changed_s`` only grow; due time and belief stay. A repeated call
-        adds its rows again. Raise ``InputError`` for unknown ids before anything is added.
-        """
+        They are added to the item's ``polls`` and ``changes``; ``polled_s`` and ``changed_s`` move forward if
+        an observation is later. Due time and belief stay. If the call is repeated, the observations are added
+        again. Raise ``InputError`` for an unknown id, before anything is added."""
 
     def audits(self, since_s: float) -> ObservationColumns:
-        """Return the audits since a time, also of removed items, in the order of their commits."""
+        """Return the audits made since ``since_s``, including those of removed items, in commit order."""
 
 
 class Events(Protocol):
-    """Changes to be delivered to hooks, each at least once, in the order of their commits."""
+    """Changes to be delivered to hooks, each at least once, in the order in which they were committed."""
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        """Return the next events that are due. An event is due again after ``retry_s`` unless it is done."""
+        """Return at most ``limit`` events that are due, the oldest first.
+
+        An event that is not ``done`` within ``retry_s`` seconds is due again."""
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove events that were delivered."""
 
     def defer(self, ids: Sequence[int], until_s: float) -> None:
-        """Make these events due at ``until_s``. With infinity they are kept and never delivered."""
+        """Make these events due at ``until_s``. With infinity they are kept but never delivered."""
 
     def waiting(self) -> int:
-        """Return how many events are not done."""
+        """Return how many events have not been delivered."""
 
 
 class StoredNotices(Protocol):
-    """Hints that items changed, at most one per item, open until a poll leased later is committed."""
+    """Hints that items changed. An item has at most one notice; a further hint updates it. A notice is open
+    until a poll is committed whose lease began after the notice."""
 
     def add(self, ids: Sequence[int], time_s: float) -> None:
         """Add a notice for each of these items; unknown ids are ignored."""
 
     def open(self, after: int = 0) -> list[Notice]:
-        """Return the open notices with a number above ``after``, in the order of their numbers."""
+        """Return the open notices with a number above ``after``, sorted; later hints have larger numbers."""
 
 
 class Ledger(Protocol):
     """The cost of polling, per minute and source. ``commit`` writes to the ledger too."""
 
     def add(self, source: str, time_s: float, spent: Spent) -> None:
-        """Add spending outside polls, such as for robots.txt and sitemaps."""
+        """Add the cost of requests that are not polls, such as those for robots.txt and sitemaps."""
 
     def total(self, since_s: float, until_s: float) -> Spent:
-        """Return the spending of all sources in the minutes that start in [since_s, until_s)."""
+        """Return the cost of all sources in the minutes that start in [since_s, until_s)."""
 
     def rows(self, since_s: float, until_s: float) -> list[LedgerRow]:
-        """Return the spending per minute and source in [since_s, until_s), by time and source."""
+        """Return the cost per minute and source, sorted by both, for minutes in [since_s, until_s)."""
 
     def forget(self, before_s: float) -> None:
-        """Remove the minutes that start before this time."""
+        """Remove the costs of the minutes that start before ``before_s``."""
 
 
 class State(Protocol):
     """Small named values: the engine's state, priors, settings."""
 
     def get(self, name: str) -> bytes | None:
-        """Return the value of ``name``, or None if there is none."""
+        """Return the value of ``name``, or None if it has none."""
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
-        """Set these values in one transaction; None removes a name."""
+        """Set these named values in one transaction; None removes a name."""
 
     def names(self) -> list[str]:
-        """Return all names, sorted."""
+        """Return the names of all values, sorted."""
 
 
 class Fleet(Protocol):
@@ -261,51 +262,49 @@ class Fleet(Protocol):
 
     **The clock.** The clocks of machines differ, but claims, leases and request windows are compared between
     machines. Therefore all times that the workers of a fleet pass to a store are read from a ``SharedClock``:
-    the machine's own clock plus ``ahead_s``. If the store is on the same machine, ``ahead_s`` is 0.
-    """
+    the machine's own clock plus ``ahead_s``. If the store is on the same machine, ``ahead_s`` is 0."""
 
     def beat(self, worker: Worker) -> None:
-        """Record that this worker is alive. ``started_s`` and ``host`` of its first call are kept."""
+        """Record that this worker is alive. Later calls for the same worker only update its ``seen_s``."""
 
     def leave(self, worker: str) -> None:
-        """Remove a worker, its claims and its leases."""
+        """Remove the worker with this name, its claims and its leases."""
 
     def workers(self, since_s: float) -> list[Worker]:
-        """Return the workers seen since a time, by name."""
+        """Return the workers whose last ``beat`` was at or after ``since_s``, sorted by name."""
 
     def take(self, names: Sequence[str], worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
-        """Claim each of these names that no other worker holds; return those held now, in the given order.
+        """Claim each of these names that no other worker holds, for ``duration_s`` seconds.
 
-        A claim expires when another call's ``now_s`` reaches ``now_s + duration_s``. Claiming a name again
-        renews its claim. A worker that claims a group must wait for the group's delay before its first
-        request, because the previous holder may have just sent one.
-        """
+        Return the names that ``worker`` holds now, in the order of ``names``. Claiming a name again renews
+        its claim. A worker that claims a group must wait for the group's delay before its first request,
+        because the previous holder may have just sent one."""
 
     def renew(self, worker: str, now_s: float, duration_s: float) -> tuple[str, ...]:
         """Renew all claims of this worker that no other worker has taken, and return their names, sorted."""
 
     def release(self, names: Sequence[str], worker: str) -> None:
-        """End those of these claims that the worker holds."""
+        """End the claims on these names, except claims that another worker holds."""
 
     def claims(self, now_s: float) -> list[Claim]:
-        """Return the claims that have not expired, by name."""
+        """Return the claims that have not expired, sorted by name."""
 
     def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
-        """Return the next window in which one worker may start ``count`` requests, ``spacing_s`` apart.
+        """Return the next request window, for one worker to start ``count`` requests, ``spacing_s`` s apart.
 
         The windows of all workers follow each other: a window begins at least ``spacing_s`` after the end of
-        the previous one, after all debts are paid, and not before ``now_s``. If every worker starts requests
-        only in its windows and ``spacing_s`` apart, all workers together keep the budget. A worker must
-        reserve again for requests that it could not start before the end of the window. ``slack_s`` makes the
-        window longer than its requests need, so that requests may start late. Time that no worker reserved is
-        lost, and so is the window of a worker that died.
-        """
+        the previous window, after all debts are paid (see ``owe``), and not before ``now_s``. If every worker
+        starts requests only in its windows and ``spacing_s`` apart, all workers together keep the budget. A
+        worker must reserve again for requests that it could not start before the end of its window.
+        ``slack_s`` makes the window longer than its requests need, so that requests may start late. Time that
+        no worker reserved cannot be used later; the same holds for the window of a worker that died."""
 
     def owe(self, owed_s: float, now_s: float) -> float:
-        """Add a debt of ``owed_s`` seconds, in which no window begins. Return when all debts will be paid."""
+        """Add a debt: the seconds for which no window begins, because requests cost more than the budget
+        had earned. Return the Unix time at which all debts will be paid."""
 
     def ahead_s(self, clock: Clock) -> float:
-        """Return the seconds that the store's clock is ahead of ``clock``; 0 if too few to be measured."""
+        """Return by how many seconds the store's clock is ahead of ``clock``; 0 if too few to be measured."""
 
 
 def group_claim(group: str) -> str:
@@ -321,16 +320,16 @@ class Upkeep(Protocol):
     """Maintenance of the whole store. All methods may run while an engine runs."""
 
     def check(self, sample: int | None = None) -> list[str]:
-        """Return one line per problem. All contents are hashed again, or about ``sample`` of them."""
+        """Return one line per problem. The hashes of all contents are checked, or of about ``sample``."""
 
     def vacuum(self) -> None:
         """Return free space to the operating system."""
 
     def backup(self, target: Path) -> None:
-        """Write a consistent copy to a file that can be opened as a store; replace an older file."""
+        """Write a consistent copy of the store to a file (replace it), which can be opened as a store."""
 
     def stats(self) -> StoreStats:
-        """Return the sizes of the store."""
+        """Return how many items, leases, versions, … the store has, and how many bytes it takes."""
 
 
 class Store(Protocol):
@@ -365,16 +364,16 @@ class Store(Protocol):
         """Commit these outcomes, all in one transaction, and set the values ``state`` as ``State.set`` does.
 
         An outcome is accepted if its lease is still the item's newest, even if the lease has expired. An
-        outcome whose lease was lost to another worker, or whose item was removed, is returned as refused.
-        Only its spending is saved, because that has been paid. Its observation is not saved, because the
-        other worker's observation covers the same time.
+        outcome whose lease was lost to another worker, or whose item was removed, is refused. Of a refused
+        outcome only the cost is saved, because it has been paid. Its observation is not saved, because the
+        other worker's observation covers the same time. Return one ``Refusal`` per refused outcome.
 
-        For each accepted outcome: the lease ends. ``polls`` grows by one. An observation is added and updates
-        ``polled_s``, and after a change ``changed_s`` and ``changes``. A new copy becomes the newest version,
-        unless its bytes equal the newest version. Versions beyond the retention are removed, and contents
-        that no version uses. An item that a user paused in the meantime stays paused. Notices older than the
-        lease are closed. The event is queued.
-        """
+        Each accepted outcome has these effects: The lease ends. The item's ``polls`` grows by one. The
+        observation is added and updates ``polled_s``, and if the item changed also ``changed_s`` and
+        ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
+        Versions beyond the retention are removed, and so are contents that no version uses. An item that a
+        user paused in the meantime stays paused. Notices older than the lease are closed. If there is an
+        event, it is queued."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

@@ -1,1 +1,1 @@
-"""Tables in files: CSV, Parquet and JSONL, compressed or not, checked when read and written atomically."""
+"""Tables in files: CSV, Parquet and JSONL, compressed or not, with checked input and atomic output."""

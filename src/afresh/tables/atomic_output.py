@@ -1,8 +1,8 @@
 """Write files completely or not at all: under a temporary name first, synced to disk, then renamed.
 
 If anything goes wrong before the rename (an exception, a full disk, Ctrl-C), the temporary file is removed
-and an existing target is not changed. Devices and pipes are written directly: a rename would replace them.
-"""
+and an existing target is not changed. Devices and pipes are written directly, because a rename would replace
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that becomes ``path`` when the block ends without an error; ``-`` is standard
+    """Open a file for writing that becomes ``path`` when the block ends without an error. ``-`` is standard
     output. If the reader of a pipe has closed it (``| head``), the block ends early, without an error."""
     name = "standard output" if str(path) == STANDARD_STREAM else str(path)
     with _translate_errors(name, path):
@@ -57,7 +57,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise ``OutputError`` now if ``path`` could not be written after a long computation."""
+    """Raise ``OutputError`` if ``path`` cannot be written. Call this before a long computation."""
     if str(path) == STANDARD_STREAM:
         return
     with _translate_errors(str(path), path):
@@ -73,9 +73,9 @@ def check_writable(path: str | Path) -> None:
 
 @contextmanager
 def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
-    """Yield a path in the folder of ``target``. The block creates a file there, which replaces ``target``. If
-    the block fails, or a signal ends the process, the new file is removed. So are files whose names consist
-    of the name of the new file and one of ``endings``."""
+    """Yield a temporary path in the folder of ``target``. The file that the block creates there replaces it.
+    If the block fails, or a signal ends the process, the temporary file is removed. So are files whose names
+    are its name followed by one of ``endings``."""
     part = _name_beside(target)
     with LEFTOVERS.path(part, *endings):
         try:
@@ -95,7 +95,7 @@ def _name_beside(target: Path) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync the rename. Ignore errors: some file systems cannot do it, and the file is complete anyway."""
+    """Sync the rename to disk. Errors are ignored, because the file is complete even without this."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
 """Check the cells of a column that were read from a file, and convert them into values.
 
 pyarrow converts a whole column at once. Only if that fails, the first wrong cell is searched for. A wrong
-cell raises ``BadCell``, which contains the cell's index in the batch; the caller adds the file and the row.
+cell raises ``BadCell``, which contains the cell's index in the batch. The caller adds the file and the row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes
 
 
 class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
-    """Cell ``index`` of a batch is wrong; ``problem`` says what the cell is and what it must be."""
+    """Cell ``index`` of a batch is wrong. ``problem`` says what the cell contains and what it must be."""
 
     def __init__(self, index: int, problem: str) -> None:
         super().__init__(problem)
@@ -36,7 +36,7 @@ class BadCell(Exception):  # noqa: N818 (it never leaves this layer)
 
 
 def check_cells(column: Column, cells: pa.Array) -> Values:
-    """Return the values of ``cells`` as a float, int64, bool or text array; empty cells become the default.
+    """Return the values of ``cells`` as a float, int64, bool or text array. Empty cells become the default.
 
     >>> check_cells(Column("rate", "number", default=1), pa.array(["0.5", " 2.5 ", ""]))
     array([0.5, 2.5, 1. ])
@@ -62,7 +62,7 @@ def check_cells(column: Column, cells: pa.Array) -> Values:
 
 
 def format_value(value: object) -> str:
-    """Format a wrong value for a message: text is quoted, and cut if it is long.
+    """Format a wrong value for a message. Text is quoted, and cut if it is long.
 
     >>> format_value("abc"), format_value(-3.0), format_value(float("nan"))
     ("'abc'", '-3', 'nan')
@@ -78,7 +78,8 @@ def _bad_cell(column: Column, cells: pa.Array, index: int) -> BadCell:
 
 
 def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
-    """Raise ``BadCell`` if a cell is empty in a row in which the flag ``column.if_set`` is set (``needed``).
+    """Raise ``BadCell`` if a cell is empty in a row in which ``needed`` is True. ``needed`` is the flag
+    column that ``column.if_set`` names.
 
     >>> both = pa.array(["1", ""]), np.array([True, False])
     >>> refuse_empty_where(Column("changed", "flag", required=True, if_set="reached"), *both)
@@ -94,7 +95,7 @@ def refuse_empty_where(column: Column, cells: pa.Array, needed: Bools) -> None:
 
 
 def _refuse_bytes(cells: pa.Array) -> None:
-    """Raise ``BadCell`` if text is not UTF-8; of the readers, only the CSV reader checks this itself."""
+    """Raise ``BadCell`` if text is not UTF-8. Of the readers, only the CSV reader checks this itself."""
     try:
         cells.validate(full=True)
     except pa.ArrowInvalid:
@@ -141,7 +142,7 @@ def _cast_numbers(column: Column, cells: pa.Array) -> pa.Array:
 
 
 def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return ``cast(cells)``; if it fails, raise ``BadCell`` for the first cell that cannot be cast."""
+    """Return ``cast(cells)``. If it fails, raise ``BadCell`` for the first cell that cannot be cast."""
     try:
         return cast(cells)
     except pa.ArrowInvalid:
@@ -162,7 +163,7 @@ def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> in
 
 
 def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
-    """Return Unix seconds from numbers, timestamps, dates or texts; texts of one format are cast at once."""
+    """Return Unix seconds from numbers, timestamps, dates or texts. Texts of one format are cast at once."""
     if pa.types.is_temporal(cells.type):
         return _to_seconds(cells)
     if not is_text(cells.type):
@@ -200,7 +201,7 @@ def _unix_seconds(text: str) -> float:
 
 
 def _check_bounds(column: Column, numbers: pa.Array) -> Values:
-    """Return the numbers as a NumPy array, after checking their bounds; empty cells become the default."""
+    """Check the bounds of numbers and return them as a NumPy array. Empty cells become the default."""
     every = numbers.to_numpy(zero_copy_only=False)
     wrong = ~_is_allowed(column, every)
     if numbers.null_count:

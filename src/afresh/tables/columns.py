@@ -1,9 +1,8 @@
 """Declare the columns of a kind of file, and match them with the header of a file.
 
-Unknown columns are ignored, because tables may contain columns for other programs, unless the name is
-probably a misspelling of an absent column: with the column ``wieght``, all weights would silently be 1. This
-file does not import NumPy or pyarrow, so that commands start quickly.
-"""
+Unknown columns are ignored, because tables may contain columns for other programs. The exception is a name
+that is probably a misspelling of an absent column: with the column ``wieght``, all weights would silently be
+1. This file does not import NumPy or pyarrow, so that commands start quickly."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Literal, TypeAlias
 from afresh.values.errors import InputError, did_you_mean
 
 Kind: TypeAlias = Literal["text", "any", "number", "count", "time", "flag"]
-"""``any`` is a value of any type, read as text; its cells may be many megabytes long."""
+"""The kinds of column. ``any`` is a value of any type, read as text; its cells may be many megabytes long."""
 
 TEXT: Kind = "text"
 NUMBER: Kind = "number"
@@ -37,9 +36,9 @@ class Column:
 
     ``required``  the file must have the column, and no cell of it may be empty.
     ``default``   the value of an empty cell of an optional column; None means NaN, "", 0 or False by kind.
-    ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower one.
+    ``minimum``, ``maximum``  inclusive bounds; ``above`` is an exclusive lower bound.
     ``finite``    whether infinity is refused; NaN is always refused.
-    ``whole``     whether numbers must be whole. Unlike kind ``count``, empty cells are NaN.
+    ``whole``     whether numbers must be whole. Unlike with kind ``count``, an empty cell is NaN.
     ``if_set``    the name of a flag column: in rows in which the flag is 0, a required cell may be empty.
     ``what``      the meaning of the column in a few words, for messages and documentation.
 
@@ -63,7 +62,7 @@ class Column:
 
     @property
     def requirement(self) -> str:
-        """The requirement for a value, as text for an error message."""
+        """What a value must be, as text for an error message."""
         plain = _PLAIN[self.kind]
         if self.kind == "number" and self.finite:
             plain = "a whole number" if self.whole else "a finite number"
@@ -83,7 +82,7 @@ class Column:
 
     @property
     def empty_value(self) -> float | str | bool:
-        """The value of an empty cell: the default of the column, or else of its kind."""
+        """The value of an empty cell: the default of the column, or else the default of its kind."""
         if self.default is not None:
             return self.default
         if self.is_text:
@@ -94,7 +93,8 @@ class Column:
 
 
 def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
-    """Return the declared columns that the file has; refuse repeated, missing and probably misspelt columns.
+    """Return the declared ``columns`` that the file has; ``names`` is its header. Raise ``InputError`` for
+    repeated, missing and probably misspelt columns.
 
     >>> match_header("x.csv", ["item", "site"], [Column("item", "text"), Column("size", "number")])[0].name
     'item'
@@ -146,7 +146,8 @@ def _letters(name: str) -> str:
 
 
 def _count_errors(a: str, b: str, other_letter: int) -> int:
-    """Return the edit distance; two swapped neighbours are one error (optimal string alignment)."""
+    """Return the number of errors that turn ``b`` into ``a``. A different letter counts ``other_letter``.
+    This is the edit distance in which two swapped neighbours are one error (optimal string alignment)."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]

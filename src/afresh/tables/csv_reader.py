@@ -1,9 +1,8 @@
-"""Read the rows of a CSV file, every cell as text.
+"""Read the rows of a CSV file, with every cell as text.
 
 pyarrow parses the file. Python's csv module, which is slow, is used only to find what is wrong, and where. A
 byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the names in the header are
-accepted. Semicolons or tabs are taken as separators if the header then contains more known columns.
-"""
+accepted. Semicolons or tabs are taken as separators if the header then contains more known columns."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class CsvReader:
         self.names = [name.strip() for name in self._raw_names]
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of the ``wanted`` columns as text, with the share of the file read so far (0 … 1)."""
+        """Yield tuples (batch of the ``wanted`` columns as text, share of the file read so far, 0 to 1)."""
         raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
         try:
             with translate_errors(self._source.name):
@@ -97,7 +96,7 @@ class CsvReader:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield row number (0: header), first line and cells of each row, even if they are not UTF-8."""
+        """Yield tuples (row number, first line, cells), even if cells are not UTF-8. Row 0 is the header."""
         with translate_errors(self._source.name), self._text("surrogateescape") as text:
             rows = csv.reader(text, delimiter=self._separator, strict=True)
             number, line = 0, 1

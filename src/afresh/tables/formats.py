@@ -1,4 +1,4 @@
-"""Find the format of a file from its extension, or from its first bytes if it is a stream without a name."""
+"""Find the format of a file from its extension, or of a stream without a name from its first bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Format:
 
 
 def format_of(path: str) -> Format:
-    """Return the format of a file according to its extension, for example ``.csv.gz``.
+    """Return the format that the extension of a file states, for example ``.csv.gz``.
 
     >>> format_of("items.csv.gz")
     Format(layout='csv', compression='gzip')
@@ -49,7 +49,7 @@ Use .csv, .parquet or .jsonl, also with .gz or .zst
 
 
 def named_format(name: str) -> Format:
-    """Return the format with the name ``csv``, ``jsonl.gz``, …; the name may begin with a dot.
+    """Return the format with the name ``csv``, ``jsonl.gz``, and so on. The name may begin with a dot.
 
     >>> named_format("jsonl.zst")
     Format(layout='jsonl', compression='zstd')
@@ -63,7 +63,7 @@ def named_format(name: str) -> Format:
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """Return the compression of a file, detected from its first bytes (``head``), or None.
+    """Return the compression that the first bytes of a file (``head``) show, or None without compression.
 
     >>> compression_of(b"item,rate") is None
     True
@@ -72,7 +72,7 @@ def compression_of(head: bytes) -> Compression | None:
 
 
 def layout_of(head: bytes) -> Layout:
-    """Return the layout of a file, detected from its first decompressed bytes: Parquet, JSONL, or else CSV.
+    """Return the layout that the first decompressed bytes of a file show: Parquet, JSONL, or else CSV.
 
     >>> layout_of(b'{"item": "a"}'), layout_of(b"PAR1..."), layout_of(b"item,rate")
     ('jsonl', 'parquet', 'csv')

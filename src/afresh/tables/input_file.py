@@ -1,8 +1,7 @@
 """Inputs that can be read several times: a file, standard input, or a pipe.
 
 Inputs that cannot be read twice (standard input, pipes) or need random access (Parquet inside gzip) are first
-copied to a temporary file. Only this module translates errors of libraries into ``InputError``.
-"""
+copied to a temporary file. Only this module translates errors of libraries into ``InputError``."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ _HEAD_BYTES = 4096
 
 class InputFile:
     """An input opened for reading. Use it in a ``with`` block, so that its temporary copy is removed.
-    ``name`` is the name of the input in messages. The format is ``format`` (``csv``, ``jsonl.gz``, …); if
-    that is None, it is taken from the extension or from the first bytes."""
+    ``name`` is the name of the input in messages. ``format`` is ``csv``, ``jsonl.gz``, and so on. If it is
+    None, the format is taken from the extension, or from the first bytes if the input has no name."""
 
     def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
         self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
@@ -150,7 +149,8 @@ class InputFile:
 
 @contextmanager
 def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
-    """Translate errors of the operating system and of pyarrow into ``InputError``; ``name`` is the input."""
+    """Translate errors of the operating system and of pyarrow in the block into ``InputError``. ``name`` is
+    the name of the input in the message, ``compression`` how it is compressed."""
     try:
         yield
     except InputError:

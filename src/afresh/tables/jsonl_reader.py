@@ -1,8 +1,7 @@
-"""Read the rows of a JSONL file: one JSON object per line.
+"""Read the rows of a JSONL file, which has one JSON object per line.
 
 pyarrow reads the file with the types of the first object. If a later line has other types (a text instead of
-a number) or is malformed, Python's json module reads the remaining lines, and reports what is wrong.
-"""
+a number) or is malformed, Python's json module reads the remaining lines and reports what is wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class JsonlReader:
         self.names = list(self._first)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of the ``wanted`` columns, each with the share of the file read so far (0 to 1)."""
+        """Yield tuples (batch of the ``wanted`` columns, share of the file read so far, from 0 to 1)."""
         done = 0
         try:
             for batch in self._reader(wanted):
@@ -75,7 +74,7 @@ class JsonlReader:
             yield pa.RecordBatch.from_arrays(cells, names=names), self._source.share_read()
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the row number, line number and bytes of each line that is not blank."""
+        """Yield tuples (row number, line number, bytes) for each line that is not blank."""
         row = 0
         with translate_errors(self._source.name), io.BufferedReader(self._source.stream()) as stream:
             for number, line in enumerate(stream, 1):
@@ -126,7 +125,7 @@ def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _type_of(column: Column, first: object) -> pa.DataType:
-    """Return the pyarrow type of a column, according to its value in the first object."""
+    """Return the pyarrow type of a column. ``first`` is its value in the first object of the file."""
     if isinstance(first, bool) and column.kind == "flag":
         return pa.bool_()
     if isinstance(first, str) or column.kind == "any":  # pyarrow then refuses numbers; Python reads them

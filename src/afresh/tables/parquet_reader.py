@@ -27,7 +27,7 @@ class ParquetReader:
         self.names: list[str] = list(self._file.schema_arrow.names)
 
     def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield batches of the ``wanted`` columns, each with the share of the rows read so far (0 to 1)."""
+        """Yield tuples (batch of the ``wanted`` columns, share of the rows read so far, from 0 to 1)."""
         for column in wanted:
             self._refuse_wrong_type(column)
         done, total = 0, max(self._file.metadata.num_rows, 1)

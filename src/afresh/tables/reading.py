@@ -1,13 +1,13 @@
-"""Read a table at once or in batches, with the same checks.
+"""Read a table at once or in batches of rows, with the same checks.
 
     with InputFile("items.csv.gz") as source:
         for batch in scan_table(source, ITEMS, unique="item"):
             ...
 
 A wrong cell, a row of wrong length, a missing or repeated column, a repeated key or a truncated file raises
-an ``InputError`` that names file, row, line and column. Repeated keys are found after the last batch by their
-64-bit hashes: 1e7 keys need 80 MB of memory, and twice as much during the sort, whatever their length.
-"""
+an ``InputError`` that names the file, row, line and column. Repeated keys are found after the last batch, by
+their 64-bit hashes. For 1e7 keys this needs 80 MB of memory, and twice as much during the sort, whatever the
+length of the keys."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """A batch of ``rows`` rows of a file, starting at ``first_row`` (counted from 0), with checked values.
-    ``given`` names the declared columns that the file has; for the others, the methods return the defaults.
-    ``share`` is the share of the file, from 0 to 1, that was read after this batch, for progress bars."""
+    """Consecutive rows of a file, with checked values: a batch, or the whole table.
+
+    It has ``rows`` rows, starting at row ``first_row`` of the file (counted from 0). ``given`` names the
+    declared columns that the file has; for other columns, the methods return the defaults. ``share`` is the
+    share of the file, from 0 to 1, that was read after this batch, for progress bars."""
 
     path: str
     first_row: int
@@ -75,7 +77,7 @@ class CheckedTable:
         return pa.repeat(pa.scalar(self.empty_values[name], pa.large_string()), self.rows)
 
     def fault(self, index: int, column: str, problem: str) -> InputError:
-        """Return an error about one cell; ``index`` is the row within this batch."""
+        """Return an error about one cell. ``index`` is the row within this batch, counted from 0."""
         row = self.first_row + index + 1
         return InputError(problem, path=self.path, row=row, line=self.line_of(row), column=column)
 
@@ -120,7 +122,7 @@ def scan_table(
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[CheckedTable]:
     """Yield a table in batches of at most ``batch_rows`` rows. A table without rows yields one empty batch.
-    An ``InputFile`` stays open, so that it can be scanned again."""
+    If ``path`` is an ``InputFile``, it stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
         rows: RowReader
@@ -182,6 +184,24 @@ def _check_batches(
         yield table(empty, 1.0)
 
 
+def check_rows(path: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> CheckedTable:
+    """Check rows of a database, with a value for each of ``columns``, like those of a file. None is empty.
+
+    >>> check_rows("papers", [Column("year", "number")], [(1999,), (None,)]).numbers("year")
+    array([1999.,   nan])
+    """
+    values = {}
+    for place, column in enumerate(columns):
+        texts = ["" if row[place] is None else str(row[place]) for row in rows]
+        try:
+            values[column.name] = check_cells(column, pa.array(texts, pa.large_string()))
+        except BadCell as bad:
+            where: dict[str, Any] = {"row": bad.index + 1, "line": 0, "column": column.name}
+            raise InputError(bad.problem, path=path, **where) from None
+    empty_values = {column.name: column.empty_value for column in columns}
+    return CheckedTable(path, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
+
+
 def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: list[Ints]) -> None:
     suspects = find_repeated(hashes)
     if not suspects.size:
@@ -211,7 +231,7 @@ def hash_keys(keys: pa.Array) -> Ints:
 
 
 def find_repeated(parts: list[Ints]) -> Ints:
-    """Return the hashes that occur more than once, sorted. ``parts`` is emptied, to free memory for sorting.
+    """Return the hashes that occur more than once, sorted. ``parts`` is emptied to free memory.
 
     >>> batches = [pa.array(["a", "b"]), pa.array(["c", "a"])]
     >>> first_repeat(batches, find_repeated([hash_keys(keys) for keys in batches]))
@@ -224,7 +244,8 @@ def find_repeated(parts: list[Ints]) -> Ints:
 
 
 def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
-    """Return the first repeated key and its two rows (counted from 0), or None if only hashes are equal."""
+    """Return a tuple (key, row, row) for the first key that occurs twice; rows count from 0. ``suspects`` are
+    hashes that occur more than once. The result is None if different keys have the same hash."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:

@@ -1,8 +1,7 @@
-"""Write tables as CSV, Parquet or JSONL, at once or in batches, completely or not at all.
+"""Write tables as CSV, Parquet or JSONL, at once or in batches of rows, completely or not at all.
 
-CSV and JSONL are encoded column by column. A number is written in the shortest form from which the same
-number is read again. Infinity is ``inf`` in CSV and null in JSON.
-"""
+CSV and JSONL are encoded column by column. A number is written in the shortest form that is read as the same
+number. Infinity is ``inf`` in CSV and null in JSON."""
 
 from __future__ import annotations
 
@@ -42,8 +41,9 @@ _JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 class TableWriter:
     """Writes batches of rows to a file, which appears when the ``with`` block ends without an error.
 
-    ``columns`` maps the names of the columns, in order, to their kinds. ``format`` is needed only to write
-    another format than CSV to standard output (``-``). A column of float32 arrays is stored as float32.
+    ``columns`` maps the names of the columns, from left to right, to their kinds. ``format`` is needed only
+    to write another format than CSV to standard output (``-``). A column of float32 arrays is stored as
+    float32.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,10 +68,9 @@ class TableWriter:
         self._stack = ExitStack()
         self._writer: _TextWriter | _ParquetSink | None = None
         self._stream: Any = None
-        self.rows = 0
 
     def __enter__(self) -> Self:
-        """Open the file; raise ``OutputError`` if its folder is missing or not writable."""
+        """Open the file. Raise ``OutputError`` if its folder is missing or not writable."""
         self._stream = self._stack.enter_context(open_output(self._path))
         if self._format.compression:
             self._stream = _CompressedStream(self._stream, self._format.compression)
@@ -80,7 +79,7 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Finish and rename the file; after an error, remove it. A closed pipe is no error."""
+        """Complete and rename the file. After an error, remove it. A closed pipe is no error."""
         if error is not None:
             self._abandon()
             return bool(self._stack.__exit__(kind, error, trace))
@@ -95,7 +94,6 @@ class TableWriter:
         arrays = [_as_arrow(batch[field.name], field.type) for field in sink.schema]
         rows = pa.RecordBatch.from_arrays(arrays, schema=sink.schema)
         sink.write(rows)
-        self.rows += rows.num_rows
 
     def _finish(self) -> None:
         try:
@@ -125,7 +123,7 @@ def write_table(
     *,
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write one table at once.
+    """Write one table at once. ``columns`` maps names to kinds; ``values`` has an array for each column.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +179,7 @@ def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _TextWriter 
 
 
 class _Unclosable:
-    """A stream that leaves ``target`` open when pyarrow closes it, and discards data if that is None."""
+    """A stream that leaves ``target`` open when pyarrow closes it. Without a target, it discards data."""
 
     def __init__(self, target: Any) -> None:
         self.target, self.closed = target, False
@@ -198,7 +196,7 @@ class _Unclosable:
 
 
 class _CompressedStream:
-    """A stream that compresses the data written to it; ``finish`` writes the end of the compressed data."""
+    """A stream that compresses the data written to it. ``finish`` writes the end of the compressed data."""
 
     def __init__(self, stream: IO[bytes], compression: Compression) -> None:
         self._stream = stream
@@ -231,7 +229,7 @@ def _as_arrow(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
-    """Return one line of cells per row, quoted only if necessary; a missing value is an empty cell.
+    """Return one line of cells per row, quoted only if necessary. A missing value is an empty cell.
 
     >>> csv_lines({"item": pa.array(["a", 'b "c", d']), "interval": pa.array([0.1, float("inf")])})
     b'a,0.1\\n"b ""c"", d",inf\\n'
@@ -243,7 +241,7 @@ def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
 
 
 def csv_header(names: Sequence[str]) -> bytes:
-    """Return the header line.
+    """Return the header line of a CSV file.
 
     >>> csv_header(["item", "a,b"])
     b'item,"a,b"\\n'
@@ -252,7 +250,7 @@ def csv_header(names: Sequence[str]) -> bytes:
 
 
 def json_lines(columns: Mapping[str, pa.Array]) -> bytes:
-    """Return one object per row, each on its own line; infinite and missing numbers are null.
+    """Return one JSON object per row, each on its own line. Infinite and missing numbers are null.
 
     >>> json_lines({"item": pa.array(["a", "new\\nline"]), "interval": pa.array([0.5, float("inf")])})
     b'{"item":"a","interval":0.5}\\n{"item":"new\\\\nline","interval":null}\\n'
@@ -294,7 +292,7 @@ def _escape_matching(texts: pa.Array, special: str, escape: Callable[[str], str]
 
 
 def _join(parts: Sequence[pa.Array | pa.Scalar]) -> bytes:
-    """Join ``parts`` row by row, and return the texts of all rows end to end."""
+    """Join ``parts`` row by row, and return the texts of all rows one after the other."""
     lines = pc.binary_join_element_wise(*parts, _scalar(""))
     _, offsets, data = lines.buffers()
     if data is None:

@@ -22,6 +22,7 @@ ArrayLike: TypeAlias = npt.ArrayLike
 
 def as_floats(name: str, given: ArrayLike) -> Floats:
     """Return ``given`` as a float array. float32 stays float32; every other type becomes float64.
+    ``name`` names the array in the message of the ``InputError`` for what cannot be read as numbers.
 
     >>> as_floats("rate", [1, 2]).dtype, as_floats("rate", np.float32([1])).dtype
     (dtype('float64'), dtype('float32'))
@@ -34,8 +35,8 @@ def as_floats(name: str, given: ArrayLike) -> Floats:
 
 
 def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Floats:
-    """Return ``given`` as a float array; raise ``InputError`` at the first number below 0, NaN or infinite.
-    ``infinite=True`` allows infinite numbers.
+    """Return ``given`` as a float array; raise ``InputError`` if a number is below 0, NaN or infinite.
+    ``infinite=True`` allows infinite numbers. ``name`` names the array in the error message.
 
     >>> nonnegative("rate", [1.0, -2.0])
     Traceback (most recent call last):
@@ -57,7 +58,7 @@ def nonnegative(name: str, given: ArrayLike, *, infinite: bool = False) -> Float
 
 
 def like_inputs(result: Float64s, *inputs: Floats) -> Any:
-    """Return ``result`` as float32 if all ``inputs`` are float32, and as a Python float if it is a scalar.
+    """Return ``result`` as a Python float if it is a scalar, and as float32 if all ``inputs`` are float32.
 
     >>> like_inputs(np.array([0.5]), np.float32([1.0])).dtype
     dtype('float32')

@@ -1,6 +1,6 @@
-"""The clock, which is passed as an argument. No other file reads the machine's clock.
+"""The clock. Code that needs the time receives a ``Clock`` as an argument.
 
-Code that needs the time receives a ``Clock``. Tests pass a clock that they set themselves.
+No other file reads the machine's clock. Tests pass a clock that they set themselves.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Returns the time of day (``now_s``) and a steady time for measuring durations (``elapsed_s``)."""
+    """A clock that tells the time of day (``now_s``) and a steady time for durations (``elapsed_s``)."""
 
     def now_s(self) -> float:
         """Return the time in Unix seconds, which can go backwards when the machine's clock is set."""
 
     def elapsed_s(self) -> float:
-        """Return the seconds since an arbitrary start; they never go backwards. Use it for durations."""
+        """Return the seconds since an arbitrary start, which never go backwards; for measuring durations."""
 
 
 class SystemClock:

@@ -25,7 +25,8 @@ from difflib import get_close_matches
 
 
 class AfreshError(Exception):
-    """Base class. The text is one line for people; ``exit_code`` is the exit status of a command."""
+    """The base class of all errors of afresh. Its text is one line for people.
+    ``exit_code`` is the exit status of a command that ends with this error."""
 
     exit_code = 1
 
@@ -52,7 +53,9 @@ class InputError(AfreshError, ValueError):
         line: int | None = None,
         column: str | None = None,
     ) -> None:
-        """``row`` counts data rows from 1; ``line`` is the line of the file (default row + 1), 0 for none."""
+        """Build the message from the problem and its place.
+        ``row`` is the number of the data row, from 1. ``line`` is its line in the file, by default row + 1;
+        0 leaves the line out of the message."""
         self.problem, self.path, self.row, self.column = problem, path, row, column
         where = [path] if path else []
         if row is not None:
@@ -64,7 +67,7 @@ class InputError(AfreshError, ValueError):
 
 
 class InfeasibleError(AfreshError):
-    """No result meets the bounds; the text says which ones and by how much."""
+    """No result meets the bounds that were given; the text says which bounds fail and by how much."""
 
 
 class OutputError(AfreshError):
@@ -72,7 +75,9 @@ class OutputError(AfreshError):
 
 
 class ListingError(AfreshError):
-    """Documents that list items could not be read. ``new`` is the number of items that other documents added.
+    """One or more documents that list items (sitemaps, feeds) could not be read.
+    ``problems`` maps the address of each one to its problem. ``new`` is the number of items that were added
+    from the other documents.
 
     >>> str(ListingError({"https://a.test/map.xml": "404 Not Found"}, 2))
     'https://a.test/map.xml cannot be read: 404 Not Found; it was not added'
@@ -85,7 +90,7 @@ class ListingError(AfreshError):
 
 
 class StoreError(AfreshError):
-    """The store cannot do what was asked. Data that was committed before is not affected."""
+    """The store cannot do what was asked. Data that was already committed is safe."""
 
 
 class StoreMissingError(StoreError):
@@ -101,7 +106,7 @@ class StoreReadOnlyError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No disk space is left; the same call can succeed when space has been freed."""
+    """No disk space is left for the store; the same call can succeed after space was freed."""
 
 
 class StoreCorruptError(StoreError):
@@ -113,7 +118,7 @@ class StoreVersionError(StoreError):
 
 
 def one_of(kind: str, given: str, known: Iterable[str]) -> str:
-    """Return ``given`` if it is in ``known``; else raise an error that suggests the most similar name.
+    """Return ``given`` if it is in ``known``; else raise ``UsageError`` with the most similar name.
 
     >>> one_of("objective", "freshness", ["freshness", "age"])
     'freshness'
@@ -128,7 +133,7 @@ def one_of(kind: str, given: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return a question that suggests the most similar name, or a full stop if no name is similar.
+    """Return the end of an error message: the name in ``known`` that is most similar to ``given``, or ".".
 
     >>> did_you_mean("wieght", ["weight", "cost"]), did_you_mean("zzz", ["weight"])
     (": did you mean 'weight'?", '.')

@@ -1,7 +1,7 @@
 """The result of one poll of an item.
 
-A source raises no exception for problems of the remote side. A missing page, a host that does not answer and
-a decompression bomb in the body are all returned as a ``Fetched`` whose ``problem`` describes what happened.
+A source raises no exception for problems of the remote side. For a missing page, a host that does not answer
+or a decompression bomb in the body it returns a ``Fetched`` whose ``problem`` describes what happened.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
 """The kinds of result that a poll can have.
 
-``content``    the content differs from the copy held, or there was no copy yet
-``unchanged``  the copy held is up to date: the server said so, or the normalised content has the same hash
+``content``    the content differs from the stored copy, or there was no copy yet
+``unchanged``  the stored copy is up to date: the server said so, or the normalised content has the same hash
 ``gone``       the source says that the item does not exist (404, 410); several such answers end its polls
 ``refused``    the item may not be polled: robots.txt, a private address, 401, 403, 451, a login page
 ``failed``     the poll did not work: a time-out, a broken body, 429, 5xx; it says nothing about the item
@@ -30,19 +30,19 @@ class Fetched:
 
     ``content``        the decompressed bytes; only with kind ``content``.
     ``normal_hash``    the hash of the normalised content; None if no content was read.
-    ``comparable``     False if the copy held was normalised with other settings. Content that differs is
-                       then a new baseline and no evidence of a change.
-    ``validators``     what to pass to the next poll, verbatim. They replace the stored validators if the kind
-                       is ``content`` or ``unchanged``; other kinds leave the stored ones as they are.
-    ``modified_s``     the time of the last change as the source states it (Unix seconds). None if it states
-                       none, or if its earlier statements were found to be wrong.
+    ``comparable``     False if the stored copy was normalised with other settings. Different content is then
+                       a new baseline for comparisons and no evidence of a change.
+    ``validators``     ETag, Last-Modified and the like, to be passed to the next poll verbatim. They replace
+                       the stored validators only if the kind is ``content`` or ``unchanged``.
+    ``modified_s``     the time of the last change according to the source (Unix seconds). None if the source
+                       states no time, or if times that it stated earlier were found to be wrong.
     ``requests``       the number of requests of this poll, including robots.txt, redirects and retries.
     ``bytes``          the bytes received; ``seconds`` is the duration of the requests, without waiting.
     ``retry_after_s``  the source asks not to be polled for this many seconds.
-    ``put_off``        True if the item was not requested because its host may not be asked yet.
+    ``put_off``        True if no request was sent because the item's host may not receive one yet.
     ``moved_to``       the new address of the item after permanent redirects; None after temporary ones.
     ``status``         the last HTTP status, if there is one.
-    ``problem``        what went wrong, in one line without secrets; empty for content and unchanged.
+    ``problem``        what went wrong, in one line without secrets; empty for ``content``, ``unchanged``.
 
     >>> Fetched("failed", problem="no answer within 10 s").is_successful
     False

@@ -9,7 +9,7 @@ _LONGEST_LINE = 200
 
 
 def format_count(number: int, thing: str) -> str:
-    """Return a number with its noun, in the singular or plural.
+    """Return a number followed by the noun ``thing``, in the singular or plural.
 
     >>> format_count(1, "poll"), format_count(0, "copy"), format_count(1234, "item")
     ('1 poll', '0 copies', '1,234 items')
@@ -18,7 +18,7 @@ def format_count(number: int, thing: str) -> str:
 
 
 def plural(thing: str) -> str:
-    """Return the plural of a noun.
+    """Return the plural of an English noun.
 
     >>> plural("host"), plural("copy"), plural("day")
     ('hosts', 'copies', 'days')

@@ -11,8 +11,8 @@ from afresh.values.errors import InputError, one_of
 from afresh.values.storable_text import check_storable
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
-"""``active``: is polled; ``paused``: by the user; ``gone``: no longer in its source; ``refused``: its source
-or the rules of politeness forbid polls."""
+"""``active``: the item is polled; ``paused``: the user stopped its polls; ``gone``: its source no longer has
+it; ``refused``: its source or the rules of politeness forbid polls."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 """All statuses. Stores save the position of a status as its code, so a new status is added at the end."""
@@ -23,9 +23,12 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
-    """An item to add. ``group`` names the items that are throttled together: for HTTP, those of one host.
+    """An item to add. Items of one ``group`` are throttled together; for HTTP, a group is a host.
 
-    ``selector`` selects the part of the content that is compared; if empty, the source's selectors apply.
+    ``weight`` is the importance of the item, ``cost`` what one poll takes from the budget. Polls are at least
+    ``min_interval_s`` and at most ``max_interval_s`` seconds apart. ``prior_rate_per_s`` is the change rate
+    expected before the first poll. ``selector`` selects the part of the content that is compared; if it is
+    empty, the source's selectors apply.
 
     >>> NewItem("https://example.org/", "web", "example.org").weight
     1.0
@@ -55,12 +58,12 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item as the store holds it. Times are Unix seconds, ``None`` if the event has not happened yet.
+    """One item as the store holds it. Times are Unix seconds.
 
-    ``polled_s`` is the time of the last successful poll, ``due_s`` of the next poll. ``polls`` counts all,
-    ``failures`` those that failed since the last success. ``problem`` describes the last failure.
-    ``version`` is the number of the newest copy, 0 while there is no copy.
-    """
+    ``polled_s`` is the time of the last successful poll, ``changed_s`` of the last change that a poll found;
+    both are None before the first. ``due_s`` is the time of the next poll. ``polls`` is the number of all
+    polls, ``failures`` the number of failed polls since the last successful one. ``problem`` describes the
+    last failure. ``version`` is the number of the newest copy, 0 while there is no copy."""
 
     id: int
     key: str
@@ -114,8 +117,9 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class ItemQuery:
-    """Which items to list, and in which order. ``text`` may occur anywhere in the key; its case matters.
-    In the order ``changed``, items that never changed come first. Equal items are sorted by id."""
+    """Which items to list, and how to sort them. ``text`` must occur in the key; upper and lower case differ.
+    ``sort="changed"`` puts items that never changed first. Items that are equal in ``sort`` are sorted by id.
+    """
 
     text: str = ""
     status: Status | None = None
@@ -132,7 +136,7 @@ class ItemQuery:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """A page of items, and the cursor of the next page; the cursor of the last page is ``None``."""
+    """A part of a list of items. ``cursor`` is the text that requests the next part, None at the end."""
 
     items: tuple[Item, ...]
     cursor: str | None

@@ -13,14 +13,14 @@ from afresh.values.items import Status
 class Lease:
     """One item, leased to one worker until ``until_s``.
 
-    ``token`` is a fencing token: a later lease of the item has a larger token; only the newest can commit.
+    ``token`` is a fencing token: a later lease of the item has a larger token, and a store commits only the
+    outcome of the newest lease. ``leased_s`` is the time at which the lease began.
     ``validators`` are those of the last poll, verbatim (``etag``, ``last-modified``, …).
     ``content_hash`` is the hash of the newest copy's normalised content, ``None`` while there is no copy.
     ``polled_s`` is the time of the last successful poll, ``failures`` the number of failed polls since then.
     ``belief`` is what the policy has learned about the item's change rate; empty before the first poll.
-    ``selector`` is the item's own selector; if it is empty, those of its source apply.
-    ``worker`` is the engine that holds the lease; empty for programs that fetch the item themselves.
-    """
+    ``selector`` is the item's own selector; if it is empty, the source's selectors apply.
+    ``worker`` names the engine that holds the lease; empty for programs that fetch the item themselves."""
 
     item_id: int
     key: str

@@ -1,7 +1,7 @@
-"""A list of the temporary files and child processes of this program, while they exist.
+"""A list of the temporary files and child processes that this program has at the moment.
 
-The code that creates a file or process also removes it. The list is for a program that must end at once: it
-removes everything in the list, because the interrupted code cannot do so any more.
+Normally the code that creates a file or process also removes it. If the program must end at once, that code
+cannot run any more, and the program removes everything in the list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Leftovers:
-    """What must be removed if the program ends now. Any thread may read the sets."""
+    """The files and processes that must be removed if the program ends now. Any thread may read the sets."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
@@ -39,7 +39,8 @@ class Leftovers:
 
     @contextmanager
     def process(self, number: int, *, leads_group: bool = False) -> Iterator[None]:
-        """List a child process until the context ends; ``leads_group`` lists its whole process group."""
+        """List the child process with the id ``number`` until the context ends.
+        ``leads_group=True`` lists the whole process group that the process leads."""
         listed = self.process_groups if leads_group else self.processes
         listed.add(number)
         try:

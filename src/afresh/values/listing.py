@@ -1,7 +1,7 @@
-"""Listings: the items that a sitemap, a feed or a start page lists, and how the list changed.
+"""Listings: the items that a sitemap, a feed or a start page names, and how the list changed.
 
-Each document is one ``Listing``. A comparison with the previous listing of the same document finds births
-(new items), deaths (items that are no longer listed) and notices (hints that an item changed).
+A ``Listing`` is what one document names. A comparison with the previous listing of the same document finds
+births (new items), deaths (items that are no longer listed) and notices (hints that an item changed).
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"
 
 @dataclass(frozen=True, slots=True)
 class ListingEntry:
-    """One entry of a listing.
+    """One entry of a listing; it names one item.
 
-    ``mark`` identifies the version of the entry (a date, an id); a new mark is a notice.
-    ``prior_rate_per_s`` is the change rate that the document states (a sitemap's changefreq); ``priority``,
-    from 0 to 1, is the importance that it states. Both are claims of the publisher and serve only as priors.
-    """
+    ``mark`` identifies the version of the item (a date, an id); a new mark is a notice. ``modified_s`` is the
+    stated time of the last change. ``prior_rate_per_s`` is the stated change rate (a sitemap's changefreq),
+    ``priority`` the stated importance, from 0 to 1. Both are claims of the publisher, used only as priors."""
 
     key: str
     mark: str = ""
@@ -30,8 +29,8 @@ class ListingEntry:
 
     @property
     def changed_by_s(self) -> float | None:
-        """The latest possible time of the change: the end of the day, month or year if ``mark`` is only a
-        date.
+        """The latest possible time of the last change, in Unix seconds; None if the entry states no time.
+        If ``mark`` is only a date, a month or a year, it is the end of that day, month or year.
 
         >>> ListingEntry("a", "1970-01-02", modified_s=86400.0).changed_by_s
         172800.0
@@ -49,10 +48,9 @@ _DATE_DAYS = {4: 366, 7: 31, 10: 1}  # days, by the length of a text: 2026, 2026
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One document that was read. A ``complete`` document lists all items, so an item that it lacks is gone.
-
-    ``again_after_s`` is the time in seconds before the document wants to be read again (a feed's ttl).
-    ``problem`` describes what was wrong with the document; ``entries`` holds what was read before it."""
+    """The entries of one document. A ``complete`` document lists all items, so a missing item is gone.
+    ``origin`` is the address of the document. ``again_after_s`` is how many seconds later it wants to be read
+    again (a feed's ttl). ``problem`` describes an error in it; ``entries`` are those before the error."""
 
     origin: str
     kind: ListingKind
@@ -67,7 +65,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ListingChanges:
-    """The keys that are new in a listing, the keys that are gone, and those whose mark has changed."""
+    """The keys that are new in a listing (births), no longer in it (deaths), or have a new mark (notices)."""
 
     births: tuple[str, ...]
     deaths: tuple[str, ...]
@@ -78,9 +76,8 @@ def compare_listing(
     before: Mapping[str, str], entries: Iterable[ListingEntry], *, complete: bool
 ) -> ListingChanges:
     """Compare the ``entries`` of a document with its previous entries, ``before`` (key → mark).
-
-    A listing that is not complete (a feed, a document of which a part is missing) has no deaths. An entry
-    without a mark can be new or gone, but is never a notice.
+    A listing that is not complete (a feed, a partly read document) has no deaths. An entry without a mark can
+    be a birth or a death, but never a notice.
 
     >>> compare_listing({"a": "1", "b": "1"}, [ListingEntry("b", "2"), ListingEntry("c", "1")], complete=True)
     ListingChanges(births=('c',), deaths=('a',), notices=('b',))

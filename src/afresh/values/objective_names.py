@@ -1,6 +1,6 @@
 """The names of the objectives that a plan can optimise, each with a title for people.
 
-Commands, settings, the API and the pages read them here; the formulas are in
+Commands, settings, the API and the pages take the names from here. The formulas are in
 ``afresh.allocation.objectives``.
 """
 

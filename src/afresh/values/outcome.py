@@ -18,7 +18,7 @@ _LATEST_S = 9e9  # the year 2255; from 2^53 µs on, a float no longer holds ever
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of polls. ``bytes`` are received bytes, ``seconds`` the duration of the requests.
+    """The cost of polls: requests, bytes received, seconds that the requests took, and money for them.
 
     >>> Spent(requests=1, bytes=200) + Spent(requests=1, seconds=0.5)
     Spent(requests=2, bytes=200, seconds=0.5, money=0.0)
@@ -58,8 +58,9 @@ NOTHING_SPENT = Spent()
 class Observation:
     """Whether an item changed during the ``elapsed_s`` seconds between its last two successful polls.
 
-    ``elapsed_s`` is 0 for the first poll. The source may state the time of the last change (``modified_s``)
-    and the number of changes (``count``). ``audit``: the item was drawn at random.
+    ``time_s`` is the time of the last of these polls; ``elapsed_s`` is 0 for the first poll of an item. The
+    source may state the time of the last change (``modified_s``) and the number of changes (``count``).
+    ``audit`` is True if the item was drawn at random to measure freshness.
 
     >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
     True
@@ -74,7 +75,7 @@ class Observation:
     audit: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse impossible times, but ignore an impossible ``modified_s``, because the source stated it."""
+        """Raise ``InputError`` for impossible times; set a source's impossible ``modified_s`` to None."""
         for name, value in (("time_s", self.time_s), ("elapsed_s", self.elapsed_s)):
             if not abs(value) < _LATEST_S:
                 raise InputError(
@@ -88,7 +89,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NewCopy:
-    """Content to store. ``normal_hash`` is the hash of its normalised form; a different hash is a change."""
+    """Content to store. ``normal_hash`` is the hash of the normalised content; a new hash means a change."""
 
     content: bytes
     media_type: str
@@ -97,9 +98,11 @@ class NewCopy:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that one poll changes. ``observation`` is None if the poll failed. ``validators`` and
-    ``belief`` replace the stored values unless they are None. ``event`` will be delivered to the source's
-    hooks. ``due_s`` is the time of the next poll."""
+    """Everything that one poll changes in the store. Times are Unix seconds.
+
+    ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
+    failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
+    new number of consecutive failures. ``event`` is reported to the source's hooks."""
 
     lease: Lease
     time_s: float
@@ -115,7 +118,7 @@ class Outcome:
     event: EventKind | None = None
 
     def __post_init__(self) -> None:
-        """Refuse times that no store can sort by."""
+        """Raise ``InputError`` for times that a store cannot sort, or an observation of another item."""
         if math.isnan(self.due_s) or not math.isfinite(self.time_s):
             raise InputError(
                 f"outcome of {self.lease.key!r}: time {self.time_s} and due {self.due_s} must be Unix seconds"
@@ -126,7 +129,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An outcome that was not committed: a newer lease exists (``lost``), or the item was ``removed``."""
+    """Why an outcome was not committed: a newer lease exists (``lost``), or the item was ``removed``."""
 
     item_id: int
     reason: Literal["lost", "removed"]

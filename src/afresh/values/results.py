@@ -11,16 +11,16 @@ from afresh.values.arrays import Floats, Ints
 class Allocation:
     """How a budget is divided among items; the result of ``afresh.allocate``.
 
-    Σ w·F is the sum over items of weight times objective value (for freshness, F is the item's freshness).
+    A plan maximises Σ w·F, the sum over the items of weight w times objective value F. For the objective
+    freshness, F is the item's freshness; for losses such as age, F is minus the loss.
 
     ``frequency``  refreshes per unit of time for each item; the unit is that of the rates passed in.
-    ``multiplier`` the gain in Σ w·F (or in −Σ w·loss) from one more unit of budget.
+    ``multiplier`` the gain in Σ w·F from one more unit of budget.
     ``spend``      the cost of this plan per unit of time; below the budget only if more would gain nothing.
     ``gap``        a proven bound: no other plan exceeds the Σ w·F of this plan by more than ``gap``.
     ``freshness``  the weighted mean freshness of the copies, whatever the objective.
     ``age``        the weighted mean age; infinite if a changing item of weight > 0 is never refreshed.
-    ``dropped``    the number of changing items of weight > 0 that are not refreshed at this budget.
-    """
+    ``dropped``    the number of changing items of weight > 0 that are not refreshed at this budget."""
 
     frequency: Floats
     multiplier: float
@@ -35,10 +35,11 @@ class Allocation:
 class Income:
     """The income from refreshing one item at its best interval; the result of ``afresh.best_interval``.
 
-    If no interval beats never refreshing, ``futile`` is True, ``interval`` is infinite and ``net_income`` is
-    that of never refreshing. ``reason`` explains the result. ``break_even`` is the benefit per time above
-    which refreshing pays; ``break_even_ratio`` is that benefit divided by the cost.
-    """
+    ``interval`` is the time between two refreshes, ``net_income`` the money per time after the cost of the
+    refreshes. If no interval earns more than never refreshing, ``futile`` is True, ``interval`` is infinite
+    and ``net_income`` is what the item earns without refreshes. ``reason`` explains the result.
+    ``break_even`` is the benefit of a correct copy (money per time) above which refreshes pay;
+    ``break_even_ratio`` is ``break_even`` divided by the cost of a refresh."""
 
     interval: float
     net_income: float
@@ -53,10 +54,10 @@ class Income:
 class RateEstimate:
     """How often one item changes, estimated from its polls; the result of ``afresh.estimate``.
 
-    ``rate`` is in changes per unit of the times passed in. It lies between ``low`` and ``high`` with the
-    requested probability; ``high`` is infinite if every poll found a change and the method has no prior.
-    ``polls`` counts the intervals between polls, ``changes`` the intervals that end with a change.
-    """
+    ``rate`` is in changes per unit of the times passed in. The true rate lies between ``low`` and ``high``
+    with the requested probability; ``high`` is infinite if every poll found a change and the method has no
+    prior. ``polls`` is the number of polls after the first one, ``changes`` how many of them found a change.
+    ``method`` is the name of the estimator."""
 
     rate: float
     low: float

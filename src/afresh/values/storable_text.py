@@ -8,7 +8,7 @@ from afresh.values.errors import InputError
 
 
 def replace_unstorable(text: str) -> str:
-    """Replace the characters that cannot be encoded as UTF-8 or stored in a database.
+    """Return the text with every character replaced that UTF-8 cannot encode or a database cannot store.
 
     >>> replace_unstorable("text/html"), replace_unstorable("caf\\udce9 \\0")
     ('text/html', 'caf? \\ufffd')

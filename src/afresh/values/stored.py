@@ -1,4 +1,4 @@
-"""Values that a store returns: copies, columns for the policy, events, notices, costs, sizes."""
+"""The classes of what a store returns: copies, columns for the policy, events, notices, costs, sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an item's copy. ``number`` counts from 1; ``hash`` is the hash of the raw content."""
+    """One version of an item's copy. The first version has ``number`` 1; ``size`` is in bytes.
+    ``hash`` is the hash of the raw content, ``normal_hash`` of the normalised content."""
 
     item_id: int
     number: int
@@ -37,13 +38,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyColumns:
-    """All items as arrays, one row per item, sorted by ``id``. A policy is built from them.
+    """All items as arrays, from which a policy is built: element i is item i, in the order of ``id``.
 
     ``source`` and ``group`` are numbers that stand for names; ``status`` is the position in ``STATUSES``.
-    ``polled_s`` and ``prior_rate_per_s`` are NaN if unknown. ``beliefs`` joins the stored beliefs of all
-    rows; row i has ``beliefs[belief_end[i] − belief_size[i] : belief_end[i]]``. If all beliefs have the same
-    size, ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them at once.
-    """
+    ``polled_s`` and ``prior_rate_per_s`` are NaN if unknown. ``beliefs`` is one string of bytes with the
+    stored beliefs of all items, one after the other; ``belief_size`` is the size of each in bytes. If all n
+    beliefs have the same size, ``numpy.frombuffer(beliefs, …).reshape(n, −1)`` reads them at once."""
 
     id: Ids
     source: Ids
@@ -59,19 +59,11 @@ class PolicyColumns:
     belief_size: Ids
     beliefs: bytes
 
-    @property
-    def belief_end(self) -> Ids:
-        """The position in ``beliefs`` at which the belief of each row ends."""
-        return np.cumsum(self.belief_size)
-
-    def belief(self, row: int) -> bytes:
-        end = int(self.belief_end[row])
-        return self.beliefs[end - int(self.belief_size[row]) : end]
-
 
 @dataclass(frozen=True, slots=True)
 class ObservationColumns:
-    """Observations as arrays, sorted by item and time. ``modified_s`` and ``count`` are NaN if unknown."""
+    """Observations as arrays, sorted by item and time, with the fields of ``Observation``.
+    ``modified_s`` and ``count`` are NaN if unknown."""
 
     item_id: Ids
     time_s: Float64s
@@ -87,7 +79,8 @@ class ObservationColumns:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change to be delivered to the source's hooks. ``attempts`` includes the delivery under way."""
+    """A change that is to be reported to the hooks of its source.
+    ``attempts`` is the number of deliveries that were started, including the current one."""
 
     id: int
     item_id: int
@@ -101,7 +94,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint that an item changed. It is removed when a poll that was leased after ``time_s`` is committed.
+    """A hint that an item changed. A committed poll whose lease began after ``time_s`` removes the notice.
     ``number`` increases with every hint; ``count`` is the number of hints that were merged into this one."""
 
     number: int
@@ -112,7 +105,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The cost of one source's requests in the minute that starts at ``start_s``."""
+    """The cost of all requests to one source in the minute that starts at ``start_s`` (Unix seconds)."""
 
     start_s: float
     source: str
@@ -120,7 +113,7 @@ class LedgerRow:
 
 
 def minute_of(time_s: float) -> int:
-    """Return the minute, counted from 1970, in which a time falls; the ledger has one row per minute.
+    """Return the number of whole minutes from 1970 to a time; the ledger has one row per minute and source.
 
     >>> minute_of(59.9), minute_of(60.0)
     (0, 1)
@@ -130,9 +123,8 @@ def minute_of(time_s: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """The items that users changed or removed since a given edit, and the ``number`` of the latest edit.
-
-    ``complete`` is False if the store has already deleted some of these edits."""
+    """The items that users changed or removed since an earlier edit. ``number`` is that of the latest edit.
+    ``complete`` is False if the store no longer has all edits since then, so that ``item_ids`` lacks some."""
 
     number: int
     item_ids: tuple[int, ...]
@@ -151,7 +143,8 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The exclusive right of one worker, until ``until_s``, to ask a group or to play a role (``name``)."""
+    """The exclusive right of one worker, until ``until_s``, to send requests to a group or to do one task.
+    ``name`` names the group or the task."""
 
     name: str
     worker: str
@@ -168,7 +161,9 @@ class RequestWindow:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Sizes. ``stored_bytes`` is the size of the compressed contents, ``file_bytes`` of the whole store."""
+    """The numbers of what a store holds, and its sizes in bytes.
+    ``contents`` is the number of different contents, ``content_bytes`` their size, and ``stored_bytes`` their
+    size after compression. ``file_bytes`` is the size of the whole store, ``free_bytes`` its unused part."""
 
     items: int
     leases: int

@@ -49,7 +49,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Return the events per second in a rate such as ``2/s`` or ``5000/d``.
+    """Return the number per second in a rate such as ``2/s`` or ``5000/d``.
 
     >>> parse_rate("86400/d")
     1.0
@@ -62,7 +62,7 @@ def parse_rate(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRate:
-    """A budget as a user wrote it, in cost units per second: for all items together or for each item."""
+    """A budget in cost units per second, for each item (``per_item``) or for all items together."""
 
     per_second: float
     per_item: bool
@@ -116,7 +116,7 @@ def parse_share(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people, in the largest unit that leaves a number of 1 or more.
+    """Return a duration as text for people, in the largest unit that gives a number of 1 or more.
 
     >>> format_duration(5400), format_duration(86400 * 30), format_duration(0.25)
     ('1.5 h', '4.29 w', '0.25 s')
@@ -130,7 +130,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """Return a rate as it is written in settings, in the unit of time that makes the text shortest.
+    """Return a rate as text, as it is written in settings, in the unit of time that makes it shortest.
 
     >>> format_rate(2.0), format_rate(parse_rate("5000/d"))
     ('2/s', '5000/d')
@@ -139,7 +139,7 @@ def format_rate(per_second: float) -> str:
 
 
 def format_size_rate(bytes_per_second: float) -> str:
-    """Return a size per time as it is written in settings, in the units that make the text shortest.
+    """Return a size per time as text, as it is written in settings, in the units that make it shortest.
 
     >>> format_size_rate(1e6), format_size_rate(parse_size_rate("10GB/d"))
     ('1MB/s', '10GB/d')
@@ -153,7 +153,7 @@ def format_size_rate(bytes_per_second: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Return a share of time as it is written in settings.
+    """Return a share of time, from 0 to 1, as text, as it is written in settings.
 
     >>> format_share(parse_share("20m/h")), format_share(0.001)
     ('20m/h', '3.6s/h')

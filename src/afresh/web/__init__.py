@@ -1,1 +1,1 @@
-"""The API and the dashboard: one engine's project over HTTP."""
+"""The API and the dashboard, which show one engine's project over HTTP."""

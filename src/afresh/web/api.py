@@ -1,4 +1,4 @@
-"""The API under ``/api/v1``: it reads everything that the pages show; changes need the bearer token."""
+"""The API under ``/api/v1``. It returns everything that the pages show; changes need the bearer token."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _add_items(router: APIRouter, data: DashboardData) -> None:
         found = data.engine.get(key, version=version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")
-        # Never with its own media type: a copied page must not run as a page of this server.
+        # The copy's own media type is not sent, because a copied page must not run as a page of this server.
         headers = {"Content-Disposition": 'attachment; filename="copy"'}
         return Response(found.content, media_type="application/octet-stream", headers=headers)
 
@@ -160,7 +160,7 @@ def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str
 
 
 def _refuse_unknown_parameters(request: Request) -> None:
-    """Refuse parameters that the route does not have, so that a misspelt one is not silently ignored."""
+    """Refuse a query parameter that the route does not have, so that a misspelt name is not ignored."""
     names = [field.alias for field in request.scope["route"].dependant.query_params]
     for given in request.query_params:
         if given not in names:

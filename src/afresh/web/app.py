@@ -28,8 +28,8 @@ _DESCRIPTION = (
 
 
 def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """Return the application. Without a ``token`` it refuses changes. ``names`` are the host names that it
-    accepts in requests, besides IP addresses and ``localhost``."""
+    """Return the web application. Without a ``token`` it refuses changes. ``names`` are the host names that
+    it accepts in requests, besides IP addresses and ``localhost``."""
     data = DashboardData(engine, token)
     live = LiveUpdates(data)
 

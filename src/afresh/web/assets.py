@@ -1,6 +1,6 @@
-"""Serves scripts and styles: our own files, and plotly.js and Swagger UI from their installed packages.
+"""Serves scripts and styles: files of afresh, and plotly.js and Swagger UI from their installed packages.
 
-The address of each contains its version, so that a browser may cache the file for ever. Large files are
+The address of each file contains its version, so that a browser may cache the file for ever. Large files are
 compressed once per process.
 """
 
@@ -38,7 +38,7 @@ class Asset:
 
 @cache
 def _asset_paths() -> dict[str, Path]:
-    """Return the path of each file by its name; requests for other names are refused."""
+    """Return the path of each file that may be requested, by its name."""
     from swagger_ui_bundle import swagger_ui_path  # type: ignore[import-untyped]
 
     own = (Path(str(files("afresh.web"))) / "static").iterdir()
@@ -72,7 +72,7 @@ def asset_url(name: str) -> str:
 
 
 def asset_response(name: str, request: Request) -> Response:
-    """Return a file; the browser may cache it for ever if the request contains its version."""
+    """Return the response with a file. If the request has a version, the browser may cache it for ever."""
     asset = load_asset(name)
     if asset is None:
         return error_response(404, f"there is no file {name[:100]!r}")

@@ -1,4 +1,4 @@
-"""Reads what the pages and the API show from one engine: items, snapshots of the status, and plans."""
+"""Reads from one engine what the pages and the API show: items, snapshots of the status, and plans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _PLAN_KEPT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Plans:
-    """A sample of the items, and the plans computed from it, by objective and budget."""
+    """A sample of the items (``model``), and the plans computed from it, by (objective, requests per second).
+    ``made_s`` is when the sample was taken, in elapsed seconds."""
 
     made_s: float
     model: PlanModel
@@ -38,7 +39,7 @@ class _Plans:
 
 
 class DashboardData:
-    """Reads from one engine's store for all pages; ``token`` is None if changes are refused."""
+    """Reads the data of the pages and the API from one engine. ``token`` is None if changes are refused."""
 
     def __init__(self, engine: Engine, token: str | None) -> None:
         self.engine, self.token = engine, token
@@ -50,8 +51,8 @@ class DashboardData:
     def page_items(
         self, query: ItemQuery, limit: int, cursor: str | None
     ) -> tuple[ItemPage, list[ItemEstimate], float]:
-        """Return a page of items, their estimates, and the time of the estimates. A cursor begins with a hash
-        of its query, so that the cursor of another query is refused."""
+        """Return a tuple (page of items, estimate for each item, Unix time of the estimates). A cursor begins
+        with a hash of its query, so that the cursor of another query is refused."""
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
@@ -64,26 +65,26 @@ class DashboardData:
         return page, estimate_items(snapshot), snapshot.time_s
 
     def report_item(self, key: str) -> ItemReport:
-        """Return everything about one item; raise RequestError (404) if there is no such item."""
+        """Return everything about one item; raise ``RequestError`` (404) if there is no such item."""
         item = self.find_item(key)
         return report_item(self.engine.store, self._snapshot_items([item]), item)
 
     def find_item(self, key: str) -> Item:
-        """Return the item of a key; raise RequestError (404) if there is no such item."""
+        """Return the item with this key; raise ``RequestError`` (404) if there is no such item."""
         item = self.engine.store.items.get(key)
         if item is None:
             raise RequestError(404, f"there is no item {key[:200]!r}", "add it first")
         return item
 
     def _check_source(self, name: str | None) -> None:
-        """Raise RequestError (404) if neither the settings nor any item contain this source."""
+        """Raise ``RequestError`` (404) if neither the settings nor any item have a source with this name."""
         if name is None or self.engine.settings.source(name) is not None:
             return
         if name not in {count.source for count in self.engine.store.items.counts()}:
             raise RequestError(404, f"there is no source {name[:200]!r}", "/api/v1/sources lists them")
 
     def current_snapshot(self) -> StatusSnapshot:
-        """Return a snapshot for the API; raise RequestError (503) if the store cannot be read now."""
+        """Return a snapshot for the API; raise ``RequestError`` (503) if the store cannot be read now."""
         self.engine.store.state.names()  # Raises StoreError if the store was lost since the last snapshot.
         snapshot = self.snapshots.get(wait=True)
         if snapshot.problem:
@@ -112,19 +113,19 @@ class DashboardData:
         self._plans = None
 
     def _today_budget(self) -> BudgetTable:
-        """Return the budget that was set through the API, else that of the running engine or the settings."""
+        """Return the budget that ``Engine.ask_budget`` set, else that of the running engine or settings."""
         engine = self.engine
         if current_override(engine.store, engine.settings) is None:
             return engine.running_settings().budget
         return engine.current().budget
 
     def _snapshot_items(self, items: Sequence[Item]) -> ItemSnapshot:
-        """Read the state of these items once, so that all parts of a response agree."""
+        """Read all data of these items at one moment, so that all parts of a response agree."""
         engine = self.engine
         return take_snapshot(engine.store, engine.running_settings(), items, self.clock.now_s())
 
     def _current_plans(self) -> _Plans:
-        """Return the cached plans, or new ones from a new sample of the items if they are a minute old."""
+        """Return the cached plans. If they are a minute old, take a new sample of the items first."""
         plans, elapsed_s = self._plans, self.clock.elapsed_s()
         if plans is None or elapsed_s - plans.made_s >= _PLAN_KEPT_S:
             plans = _Plans(elapsed_s, build_plan_model(self.engine, self.clock.now_s()))

@@ -1,4 +1,4 @@
-"""Turns errors into responses: ``{"error": {"code", "message", "hint"}}`` for programs, a page for people."""
+"""Answers errors: with ``{"error": {"code", "message", "hint"}}`` for programs, with a page for people."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def error_status(error: AfreshError) -> int:
 
 
 ErrorPage = Callable[[Request, RequestError], Response | None]
-"""Returns the page for an error, or None if the client does not expect a page."""
+"""A function that returns the page for an error, or None if the client does not expect a page."""
 
 
 def add_error_handlers(app: FastAPI, error_page: ErrorPage) -> None:

@@ -1,12 +1,12 @@
 """The middleware that checks every request before it is handled.
 
-- **Host.** If somebody points the name of a foreign site at this server (DNS rebinding), the Host header
-  contains that name. So only IP addresses, ``localhost`` and the configured names are accepted.
+- **Host.** If an attacker makes the name of a foreign site point to this server (DNS rebinding), the Host
+  header has that name. So only IP addresses, ``localhost`` and the configured names are accepted.
 - **Origin.** A request that changes something is refused if a page of another origin sends it. The request
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
 - **Size and time.** The body of a request is limited in bytes and in seconds.
-- **HEAD.** HEAD is handled as GET, and the server omits the body; the live stream is excepted: it never ends.
-- **Headers.** Scripts, styles and data come from our own origin alone, and no page may frame ours.
+- **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it never ends.
+- **Headers.** Pages may load scripts, styles and data only from this server, and no page may frame them.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _HEADERS = {
 
 
 class BodyError(Exception):
-    """The body of a request is too large, or did not arrive in time."""
+    """Raised if the body of a request is too large, or does not arrive in time."""
 
 
 class RequestGuard:
-    """The middleware; ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
+    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
         self._app = app
@@ -75,7 +75,7 @@ class RequestGuard:
         try:
             await self._app(scope, limited.receive, limited.send)
         except BodyError:
-            pass  # The response is sent below, because a handler may also have caught this exception.
+            pass  # The response is sent below, also if a handler has caught this exception.
         except Exception as error:
             LOGGER.exception("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
             if limited.started:
@@ -103,7 +103,7 @@ class RequestGuard:
 
 
 def is_same_origin(origin: str, host: str) -> bool:
-    """Return whether an Origin header contains the host of the request.
+    """Return whether an Origin header names the same host and port as the request's Host header.
 
     >>> [is_same_origin(origin, "a:1") for origin in ("http://a:1", "https://A:1", "http://a:2", "null", "http://[::1")]
     [True, True, False, False, False]
@@ -135,7 +135,8 @@ def is_own_name(host: str, names: frozenset[str]) -> bool:
 
 
 class _LimitedBody:
-    """Limits a request's body in bytes and seconds. Beyond a limit, no response of the app is sent."""
+    """Limits a request's body in bytes and seconds. After a limit was exceeded, responses of the application
+    are not sent, unless one has already begun (``started``)."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send, self._left_bytes = receive, send, MOST_BODY_BYTES
@@ -144,7 +145,7 @@ class _LimitedBody:
         self.exceeded: tuple[int, str, str] | None = None
 
     async def receive(self) -> Message:
-        """Return the next message; once the body is complete, messages are no longer limited."""
+        """Return the next message of the request. Messages after the complete body are not limited."""
         if self._is_complete:
             return await self._receive()
         try:

@@ -1,9 +1,9 @@
 """Sends live updates as server-sent events: the texts of the Now page whenever there is a new snapshot.
 
-``event: now`` carries ``{"fields": {…}, "series": {…} or null}``. ``series`` is what the charts draw, from
-the same snapshot as the texts; it is sent to pages with charts, and only when the course has a new point.
-``event: here`` is sent every few seconds while nothing else is. A page that receives no event shows that, and
-connects again. ``event: problem`` carries the reason why the store cannot be read.
+``event: now`` has ``{"fields": {…}, "series": {…} or null}``. ``fields`` are the texts by name. ``series`` is
+what the charts draw, from the same snapshot; only pages with charts get it, when there is a new point.
+``event: here`` is sent every few seconds if there is nothing else to send. A page that receives no event says
+so, and connects again. ``event: problem`` has the reason why the store cannot be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_LISTENERS = 64
 
 
 class LiveUpdates:
-    """The streams of all open pages. They end when ``is_closing`` is true, or the server could not stop."""
+    """The streams of all open pages. They end when ``is_closing`` returns true, so the server can stop."""
 
     def __init__(self, data: DashboardData) -> None:
         self._data = data
@@ -34,7 +34,7 @@ class LiveUpdates:
         self.listeners = 0
 
     def stream_response(self, *, charts: bool = False) -> StreamingResponse:
-        """Return the stream for one page; with ``charts`` it contains the series that the page draws."""
+        """Return the stream for one page. With ``charts`` it also has the series that the page draws."""
         return StreamingResponse(
             self._stream(charts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
         )
@@ -60,7 +60,8 @@ class LiveUpdates:
     async def _next_message(
         self, sent: StatusSnapshot | None, charts: bool
     ) -> tuple[str, StatusSnapshot | None]:
-        """Return the next message and its snapshot; the message is empty if ``sent`` is still the newest."""
+        """Return a tuple (next message, its snapshot). The message is empty if ``sent``, the last snapshot
+        that was sent, is still the newest."""
         try:
             snapshot = await run_in_threadpool(self._data.snapshots.get)
         except StoreError as error:

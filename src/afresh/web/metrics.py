@@ -1,4 +1,4 @@
-"""``/metrics`` for Prometheus, read from the same snapshots as the pages."""
+"""Serves ``/metrics`` for Prometheus, from the same snapshots as the pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MetricsCollector(Collector):
         self._data = data
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; if the store cannot be read, only its latency (NaN) and the engine's state."""
+        """Yield all metrics. If the store cannot be read, yield only its latency (NaN) and the state."""
         latency_s = measure_latency_s(self._data)
         yield _gauge("store_latency_seconds", "A small read from the store; NaN: it failed.", latency_s)
         try:
@@ -74,7 +74,7 @@ def expose_metrics(data: DashboardData) -> bytes:
 
 
 def measure_latency_s(data: DashboardData) -> float:
-    """Return the seconds that a small read from the store takes now; NaN if it fails."""
+    """Return how many seconds a small read from the store takes now; NaN if it fails."""
     started_s = data.clock.elapsed_s()
     try:
         data.engine.store.state.names()

@@ -1,4 +1,4 @@
-"""Translates the API's description to OpenAPI 3.0, which the packaged Swagger UI can read."""
+"""Converts the API's description from OpenAPI 3.1 to 3.0, which the packaged Swagger UI can read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
 def downgrade_openapi(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the description in OpenAPI 3.0, which has other syntax for nullable types and open bounds.
+    """Return the description in OpenAPI 3.0, whose syntax for nullable types and exclusive bounds differs.
 
     >>> downgrade_openapi({"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
     {'openapi': '3.0.3', 'x': {'type': 'string', 'nullable': True}}

@@ -63,7 +63,7 @@ def _templates() -> Environment:
 
 
 class Pages:
-    """Renders pages inside their common frame: menu, state of the engine, time."""
+    """Renders pages inside their common frame, which has the menu, the engine's state and the time."""
 
     def __init__(self, data: DashboardData) -> None:
         self._data = data
@@ -78,9 +78,9 @@ class Pages:
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:
-        """Return a page; ``menu_entry`` is the path of its entry in the menu. The frame shows the state of
+        """Return a page. ``menu_entry`` is the path of its entry in the menu. The frame shows the state of
         ``snapshot`` (default: the newest). Times are shown relative to ``now_s`` (default: the time of the
-        snapshot)."""
+        snapshot). ``status`` is the HTTP status, ``values`` are variables of the template."""
         try:
             snapshot = snapshot or self._data.snapshots.get()
             now = page_texts(snapshot)
@@ -94,7 +94,7 @@ class Pages:
         return HTMLResponse(_templates().get_template(template).render(**frame, **values), status)
 
     def render_error(self, request: Request, error: RequestError) -> HTMLResponse | None:
-        """Return an error page if the request was for a page or from a browser, else None (for the API)."""
+        """Return an error page if the request was for a page or from a browser. Return None for the API."""
         path = request.url.path
         wants_page = path in _MENU_ENTRIES or "text/html" in request.headers.get("accept", "")
         if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
@@ -224,7 +224,7 @@ def item_link(key: str) -> str:
 
 
 def fill_detail(detail: str, texts: dict[str, str]) -> Markup:
-    """Return the line below a figure with its ``{name}`` replaced by texts that live updates can change.
+    """Return the detail line of a card, with each ``{name}`` replaced by a text that live updates can change.
 
     >>> str(fill_detail("{due} due", {"due": "<7"}))
     '<span data-field="due">&lt;7</span> due'
@@ -234,6 +234,6 @@ def fill_detail(detail: str, texts: dict[str, str]) -> Markup:
 
 
 def _sort_link(asked: dict[str, str], name: str) -> str:
-    """Return the link that sorts by a column, in reverse order if the page is sorted by it already."""
+    """Return the link that sorts the page by a column, or reverses the order if it is sorted so already."""
     down = asked["sort"] == name and asked["order"] != "down"
     return f"/items?{urlencode(asked | {'sort': name, 'order': 'down' if down else ''})}"

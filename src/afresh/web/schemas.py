@@ -1,7 +1,7 @@
-"""The JSON of the API's requests and responses; the pages show the same objects.
+"""The JSON objects of the API's requests and responses. The pages show the same objects.
 
-Times are Unix seconds, rates are per second, shares lie between 0 and 1. A number that is not known or not
-finite is null in JSON, and None here. Values of the engine whose fields are all finite are used directly.
+Times are Unix seconds, rates are per second, shares are from 0 to 1. A number that is not known or not finite
+is null in JSON, and None here. Dataclasses of the engine whose fields are always finite are used directly.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def _replace_infinite(values: list[float | None]) -> list[float | None]:
 
 
 Number = Annotated[float | None, BeforeValidator(lambda value: _replace_infinite([value])[0])]
-# A column has thousands of numbers: one call for all of them is several times as fast as one call for each.
+# A column has thousands of numbers, and one call for all of them is several times as fast as a call for each.
 Column = Annotated[list[float | None], BeforeValidator(_replace_infinite)]
 
 
 class Model(BaseModel):
-    """Base class: refuses unknown fields, and can be built from any object with attributes of these names."""
+    """A base class that refuses unknown fields, and can read its fields from the attributes of any object."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, from_attributes=True)
 
 
 class ShareOut(Model):
-    """A share with its 95 % interval, from a sample of ``n``."""
+    """An estimated share and the ends of its 95 % confidence interval, from a sample of ``n``."""
 
     value: Number
     low: Number
@@ -47,7 +47,7 @@ class ShareOut(Model):
 
 
 class SeenOut(Model):
-    """An item whose staleness is observed without polls, such as a materialised view."""
+    """An item whose source reports its staleness without polls, such as a materialised view."""
 
     item: str
     source: str
@@ -64,7 +64,7 @@ class SeenOut(Model):
 
 
 class FactorOut(Model):
-    """An estimated factor, and the interval that contains it with the probability ``level``."""
+    """An estimated factor, and the ends of the interval that contains it with the probability ``level``."""
 
     value: Number
     low: Number
@@ -73,7 +73,8 @@ class FactorOut(Model):
 
 
 class StatusOut(Model):
-    """The state of the local copy and of the engine. ``dropped`` items are not polled at this budget."""
+    """The state of the copies and of the engine. ``dropped`` is how many items are not polled at this budget;
+    ``looked_at`` is how many items the estimates were made from."""
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]
@@ -104,7 +105,8 @@ class StatusOut(Model):
 
 
 class ItemOut(Model):
-    """An item and the estimates about it; ``rate_low_per_s`` to ``rate_high_per_s`` is a 90 % interval."""
+    """An item and the estimates about it. Its rate lies between ``rate_low_per_s`` and ``rate_high_per_s``
+    with a probability of 90 %; ``worth`` is its poll value now."""
 
     key: str
     source: str
@@ -131,14 +133,14 @@ class ItemOut(Model):
 
 
 class ItemsOut(Model):
-    """A page of items; ``cursor`` leads to the next page and is null on the last one."""
+    """A page of items. Send ``cursor`` to get the next page; it is null on the last page."""
 
     items: list[ItemOut]
     cursor: str | None
 
 
 class VersionOut(Model):
-    """A version of the copy."""
+    """One version of an item's copy."""
 
     number: int
     time_s: float
@@ -147,7 +149,8 @@ class VersionOut(Model):
 
 
 class CurvesOut(Model):
-    """The probability that the copy is right, and the poll value, over the time since the last poll."""
+    """Two curves over the seconds since the last poll (``time_s``): the probability that the copy is right
+    (``fresh``) and the poll value (``worth``). The item is polled when ``worth`` reaches ``threshold``."""
 
     time_s: list[float]
     fresh: Column
@@ -158,7 +161,8 @@ class CurvesOut(Model):
 
 
 class ItemDetailOut(Model):
-    """An item, its polls and reasons; ``curves`` is null without a copy, or if its staleness is observed."""
+    """An item, its past polls, and the reasons for its polling interval. ``curves`` is null if there is no
+    copy, or if the source reports the item's staleness."""
 
     item: ItemOut
     reasons: list[str]
@@ -177,26 +181,26 @@ class AddIn(Model):
 
 
 class AddedOut(Model):
-    """How many of the items were new."""
+    """The number of items that were new."""
 
     new: int
 
 
 class ChangeIn(Model):
-    """Changes of an item; a field that is left out does not change."""
+    """The fields of an item to change. A field that is left out stays as it is."""
 
     weight: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     status: Literal["active", "paused"] | None = None
 
 
 class NoticesIn(Model):
-    """Items that have changed according to the sender."""
+    """The keys of items that have changed, according to the sender."""
 
     keys: list[Key] = Field(min_length=1, max_length=10_000)
 
 
 class NoticedOut(Model):
-    """The number of items that are registered, and the keys that are not."""
+    """The number of items for which a notice was stored, and the keys that no item has."""
 
     noticed: int
     unknown: list[str]
@@ -215,7 +219,8 @@ class BudgetOut(Model):
 
 
 class BudgetPointOut(Model):
-    """The result of one budget in the long run. ``marginal`` is the shadow price."""
+    """What one budget would achieve in the long run. ``marginal`` is the shadow price: the lowest poll value
+    that this budget pays for."""
 
     requests_per_s: float
     freshness: Number
@@ -229,7 +234,7 @@ class BudgetPointOut(Model):
 
 
 class PlanNowOut(Model):
-    """The present state, as the status reports it."""
+    """The freshness, age and dropped items at present, as in the status."""
 
     freshness: Number
     age_s: Number
@@ -237,8 +242,8 @@ class PlanNowOut(Model):
 
 
 class PlanOut(Model):
-    """The curve of optimal frequencies, the items as dots, and other budgets, from ``sample`` of all items.
-    ``today`` is the result of today's budget in the long run, ``now`` the present state."""
+    """A plan from a sample of ``sample`` items: the curve of optimal frequencies over rates, items as dots,
+    and other budgets. ``today`` is today's budget in the long run, ``now`` the present state."""
 
     objective: str
     items: int
@@ -261,8 +266,8 @@ class PlanOut(Model):
 
 
 class OtherBudgetOut(Model):
-    """Another budget compared with today's. It polls ``back`` items more and ``gone`` items no longer; the
-    lists name a few of these items."""
+    """Another budget (``then``) compared with today's. It would poll ``back`` more items, and no longer poll
+    ``gone`` items; the lists name a few of them."""
 
     then: BudgetPointOut
     today: BudgetPointOut
@@ -273,8 +278,8 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A host: its delay, robots.txt, back-off, and problems with its validators. ``failing`` counts failing
-    items among the source's 200 worst; ``failing_of`` is their most common problem."""
+    """A host: its delay, robots.txt, back-off, and problems with its validators. ``failing`` counts its items
+    among the 200 items of the source with most failures; ``failing_of`` is their most common problem."""
 
     name: str
     items: int
@@ -290,7 +295,7 @@ class HostOut(Model):
 
 
 class QueryOut(Model):
-    """A keyword query: ``total`` results on the server, of which ``brings`` are our records."""
+    """A keyword query. The server has ``total`` results for it, of which ``brings`` are local records."""
 
     query: str
     total: Number
@@ -301,7 +306,8 @@ class QueryOut(Model):
 
 
 class SearchOut(Model):
-    """The records that a search source has seen, those that queries found, and the most useful queries."""
+    """The numbers of records that a search source has, has seen, and found by queries; and the most useful
+    queries (``shown``)."""
 
     records: int
     seen: int
@@ -313,7 +319,7 @@ class SearchOut(Model):
 
 
 class SourceOut(Model):
-    """A source; ``kind`` is null if it is no longer in the settings but still has items."""
+    """A source. ``kind`` is null if the source is no longer in the settings but still has items."""
 
     name: str
     kind: str | None
@@ -337,7 +343,7 @@ class SourcesOut(Model):
 
 
 class SeriesOut(Model):
-    """The course of the last day, in columns of equal length."""
+    """The numbers of the last day or hour that the charts draw. Each dictionary has columns of one length."""
 
     time_s: float
     course: dict[str, Column]

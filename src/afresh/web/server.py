@@ -1,4 +1,4 @@
-"""Runs uvicorn on a given socket, in the foreground or in a thread beside the engine."""
+"""Runs the web server (uvicorn) on a given socket, in the main thread or in a thread beside the engine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fastapi import FastAPI
 
 from afresh.values.errors import StoreError, UsageError
 
-_GRACE_S = 1  # The server promises to end within two seconds.
+_GRACE_S = 1  # for requests that run when the server stops, so that it ends within two seconds
 _JOIN_S = 30.0
 
 
 def check_reach(host: str, token: str | None) -> None:
-    """Raise UsageError if other machines can reach ``host`` and there is no token.
+    """Raise ``UsageError`` if other machines can reach ``host`` and there is no token.
 
     >>> check_reach("127.0.0.1", None)
     >>> check_reach("0.0.0.0", None)
@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 selects any free port."""
+    """Return a socket that listens on this address. Port 0 selects any free port."""
     listening = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -68,7 +68,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _QuietServer(uvicorn.Server):
-    """uvicorn's server without its signal handlers, because the caller handles signals."""
+    """A uvicorn server that sets no signal handlers, because the caller handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -77,7 +77,8 @@ class _QuietServer(uvicorn.Server):
 
 
 class Server:
-    """Serves an application on a socket: ``run`` in this thread, a ``with`` block in another thread."""
+    """Serves an application on a socket. ``run`` serves in this thread; a ``with`` block serves in another
+    thread until the block ends."""
 
     def __init__(self, app: FastAPI, listening: socket.socket) -> None:
         self._listening = listening
@@ -106,7 +107,7 @@ class Server:
         self._server.run(sockets=[self._listening])
 
     def stop(self) -> None:
-        """Stop the server; any thread or signal handler may call this, also before the server runs."""
+        """Ask the server to stop. Any thread or signal handler may call this, also before the server runs."""
         self._server.should_exit = True
 
     def __enter__(self) -> Self:

@@ -1,10 +1,10 @@
 """Caches snapshots of the status for all readers, so that reading takes at most a twentieth of the time.
 
-Reading the status of a million items takes a good part of a second. So all readers get the same snapshot
-until its age is twenty times the duration of reading it, and at least a second. Then a reader gets the old
-snapshot at once while another thread reads a new one, or the new one if reading takes little time. If nobody
-has asked for a long time, the old snapshot is too old for a program (``wait=True``), which waits for the new
-one; a page may still show the old one, because live updates follow.
+Reading the status of a million items takes a large part of a second. So all readers get the same snapshot
+until it expires: after a second, or after twenty times the duration of reading it if that is longer. Then a
+reader gets the old snapshot at once while another thread reads a new one; if reading is quick, it gets the
+new one. If the snapshot expired long ago, a program (``wait=True``) waits for the new one. A page may still
+show the old one, because live updates follow.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _FAILING_SHOWN = 8
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
     """The status at one moment, and further data of the pages. ``number`` grows with every snapshot;
-    ``took_s`` is how long reading it took. ``backoffs`` are the hosts in back-off, each with its source, the
-    longest first. ``problem`` is the reason why the store could not be read; the other fields are then those
-    of the last snapshot that could be read."""
+    ``took_s`` is how many seconds reading took. ``backoffs`` are tuples (source, host in back-off), the
+    longest back-off first. ``longest_due_s`` is the earliest due time of an item. ``problem`` is the reason
+    why the store could not be read; then the other fields are those of the last snapshot that was read."""
 
     number: int
     time_s: float
@@ -50,14 +50,14 @@ class StatusSnapshot:
 
     @property
     def state(self) -> str:
-        """The engine's state: running, stopped, lost, none (no engine has run), or ``no store``."""
+        """The engine's state: running, stopped, lost, none (no engine has run yet), or no store."""
         if self.problem:
             return "no store"
         return "none" if self.pulse is None else self.pulse.state(self.time_s)
 
     @property
     def lag_s(self) -> float:
-        """How long the item that has been due longest has waited, in seconds."""
+        """For how many seconds the item with the earliest due time has been due."""
         return max(0.0, self.time_s - self.longest_due_s)
 
 
@@ -71,8 +71,9 @@ class SnapshotCache:
         self._expires_s = -math.inf
 
     def get(self, *, wait: bool = False) -> StatusSnapshot:
-        """Return the last snapshot, or a new one if it has expired. With ``wait`` the caller waits for a new
-        snapshot if the last one expired long ago. Raise StoreError if the store could never be read."""
+        """Return the last snapshot, or a new one as the docstring of this module says. With ``wait`` the
+        caller waits for a new snapshot if the last one expired long ago. Raise ``StoreError`` if there is no
+        snapshot and the store cannot be read."""
         last = self._last
         if last is None:
             with self._lock:

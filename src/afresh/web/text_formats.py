@@ -22,7 +22,7 @@ def format_whole(value: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with three significant digits, without an exponent below a thousand million.
+    """Return a number with three significant digits. From a thousand million on it has an exponent.
 
     >>> [format_number(value) for value in (0.12345, -1234567.0, 1e9, None, math.inf)]
     ['0.123', '-1,230,000', '1e+09', '–', '∞']
@@ -61,7 +61,8 @@ def format_rate(per_s: float | None) -> str:
 
 
 def format_rate_range(per_s: float | None, low: float | None, high: float | None) -> str:
-    """Return an interval of rates in the unit of ``per_s``, or in the unit of ``high`` if ``per_s`` is 0.
+    """Return the range ``low`` to ``high`` of a rate, in the unit that ``format_rate`` chooses for ``per_s``
+    (for ``high`` if ``per_s`` is 0).
 
     >>> format_rate_range(3 / 86400, 1 / 86400, 9 / 86400), format_rate_range(0.0, 0.0, 5 / 60)
     ('1 … 9/d', '0 … 5/m')
@@ -75,7 +76,7 @@ def format_rate_range(per_s: float | None, low: float | None, high: float | None
 
 
 def _two_digits(value: float) -> str:
-    """Return two significant digits, without an exponent below a million."""
+    """Return a number with two significant digits. From a million on it has an exponent."""
     return f"{value:.2g}" if value < 99.5 or value >= 1e6 else f"{float(f'{value:.2g}'):,.0f}"
 
 
@@ -92,7 +93,7 @@ def format_bytes(octets: float) -> str:
 
 
 def format_seconds(seconds: float | None) -> str:
-    """Return a duration; an infinite one is ``never``.
+    """Return a duration with its unit; an infinite duration is ``never``.
 
     >>> format_seconds(90.0), format_seconds(None)
     ('1.5 m', '–')
@@ -125,7 +126,7 @@ def format_iso(seconds: float | None) -> str | None:
 
 
 def format_relative(seconds: float | None, now_s: float) -> str:
-    """Return how long ago a time was, or in how much time it will be.
+    """Return how long ago a Unix time was, or how far it is in the future.
 
     >>> [format_relative(seconds, 100.0) for seconds in (90.0, 160.0, 100.4, None)]
     ['10 s ago', 'in 1 m', 'now', 'never']
@@ -139,7 +140,8 @@ def format_relative(seconds: float | None, now_s: float) -> str:
 
 
 def format_due(seconds: float | None, now_s: float, before: str = "") -> str:
-    """Return when something is due, or for how long it has been due; ``before`` precedes a future time.
+    """Return when something is due, or for how long it has been due. ``before`` is a word to write before a
+    time in the future.
 
     >>> [format_due(seconds, 100.0, "next") for seconds in (90.0, 160.0, 100.4, None)]
     ['due for 10 s', 'next in 1 m', 'due now', 'never']

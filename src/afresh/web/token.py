@@ -1,4 +1,4 @@
-"""Creates and finds the token that changes require; its file in the project can be read only by its owner."""
+"""Creates and finds the token that changes require. Only its owner can read its file in the project."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORTEST = 16
 
 
 def make_token_file(folder: Path) -> Path:
-    """Write a new token to the project folder, unless there is one already, and return its file."""
+    """Write a new token to the project folder, unless there is one already, and return the file's path."""
     path = folder / TOKEN_FILE
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -29,7 +29,8 @@ def make_token_file(folder: Path) -> Path:
 
 
 def find_token(setting: str, folder: Path, resolver: Resolver) -> str | None:
-    """Return the token from ``setting`` (the token or ``env:NAME``), else from the file, else None."""
+    """Return the token from ``setting`` (the token, or ``env:NAME``). If that is empty, return the token in
+    the project's file, or None if there is no file. ``resolver`` reads environment variables."""
     if setting:
         return _check(resolve("[web] token", setting, resolver).reveal(), "[web] token")
     path = folder / TOKEN_FILE
@@ -42,7 +43,7 @@ def find_token(setting: str, folder: Path, resolver: Resolver) -> str | None:
 
 
 def is_token(given: str, token: str) -> bool:
-    """Return whether two tokens are equal; the duration does not reveal where they differ.
+    """Return whether two tokens are equal. The time that this takes does not reveal where they differ.
 
     >>> is_token("a" * 20, "a" * 20), is_token("ä", "a" * 20)
     (True, False)

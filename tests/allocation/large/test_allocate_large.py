@@ -20,6 +20,8 @@ from afresh.values.arrays import Float64s, Floats
 from afresh.values.errors import InputError, UsageError
 from afresh.values.results import Allocation
 
+pytestmark = pytest.mark.waits(together="numba")  # one process compiles for all
+
 ENGINES = ("numba", "numpy")
 
 positive = st.floats(min_value=1e-10, max_value=1e10)

@@ -57,7 +57,7 @@ def test_what_is_due_is_polled_while_the_others_are_read(
         served = Counter(path for _, path in site.requests)
         kept = engine.store.plan.columns_of(run.scheduler.item_rows.ids.tolist())
     assert len(served) == PAGES
-    assert run.scheduler.item_rows.size == run.scheduler.forecast.rates().size == PAGES
+    assert run.scheduler.item_rows.size == run.scheduler.policy.ranking.adaptive.rates().size == PAGES
     paths, (number,) = [path for _, path in site.requests], asked
     assert set(paths[:number]) == {f"/p/{page}" for page in range(FIRST)}
     # What was polled by then is known to have been: the others come first.

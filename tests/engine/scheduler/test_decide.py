@@ -68,7 +68,7 @@ def test_unchanged_is_an_observation_and_no_event() -> None:
     decision = decide(lease(), Fetched("unchanged", requests=1), PATIENT, 1500.0)
     assert decision.observation is not None
     assert not decision.observation.changed
-    assert (decision.new_copy, decision.event, decision.keeps_validators) == (None, None, False)
+    assert (decision.new_copy, decision.event, decision.validators) == (None, None, {})
 
 
 def test_a_clock_set_back_tells_nothing_of_rates() -> None:
@@ -80,26 +80,26 @@ def test_a_clock_set_back_tells_nothing_of_rates() -> None:
 @pytest.mark.parametrize(("before", "wait_s"), [(0, 60), (1, 120), (3, 480), (9, 3600), (5000, 3600)])
 def test_failures_wait_twice_as_long_each_time(before: int, wait_s: float) -> None:
     decision = decide(lease(failures=before), Fetched("failed", requests=1, problem="p"), PATIENT, 100.0)
-    assert (decision.retry_s, decision.failures, decision.status) == (100.0 + wait_s, before + 1, "active")
+    assert (decision.due_s, decision.failures, decision.status) == (100.0 + wait_s, before + 1, "active")
     assert decision.observation is None
-    assert decision.keeps_validators
+    assert decision.validators is None
     assert decision.problem == "p"
 
 
 def test_retry_after_is_heeded() -> None:
     decision = decide(lease(), Fetched("failed", requests=1, retry_after_s=9999.0), PATIENT, 0.0)
-    assert decision.retry_s == 9999.0
+    assert decision.due_s == 9999.0
 
 
 def test_a_resting_host_is_no_fault_of_the_item() -> None:
     decision = decide(lease(failures=2), Fetched("failed", retry_after_s=30.0, problem="rests"), PATIENT, 0.0)
-    assert (decision.failures, decision.retry_s, decision.status) == (2, 30.0, "active")
+    assert (decision.failures, decision.due_s, decision.status) == (2, 30.0, "active")
 
 
 def test_a_poll_that_was_put_off_is_no_failure_though_robots_txt_was_asked_for() -> None:
     put_off = Fetched("failed", requests=1, retry_after_s=90.0, problem="rests", put_off=True)
     decision = decide(lease(failures=2), put_off, PATIENT, 0.0)
-    assert (decision.failures, decision.retry_s, decision.status) == (2, 90.0, "active")
+    assert (decision.failures, decision.due_s, decision.status) == (2, 90.0, "active")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,7 @@ def test_missing_is_gone_with_patience(status: int, failures: int, silent_s: flo
     decision = decide(lease(failures=failures), missing, PATIENT, 1000.0 + silent_s)
     assert (decision.status == "gone") is gone
     assert (decision.event == "gone") is gone
-    assert decision.retry_s is not None
-    assert math.isinf(decision.retry_s) is gone
+    assert math.isinf(decision.due_s) is gone
 
 
 def test_an_item_never_seen_goes_without_an_event() -> None:
@@ -130,5 +129,5 @@ def test_an_item_never_seen_goes_without_an_event() -> None:
 def test_refusals_end_in_not_asking() -> None:
     refused = Fetched("refused", requests=1, problem="robots.txt")
     first = decide(lease(), refused, PATIENT, 0.0)
-    assert (first.status, first.retry_s) == ("active", 3600.0)
+    assert (first.status, first.due_s) == ("active", 3600.0)
     assert decide(lease(failures=REFUSALS_ENOUGH - 1), refused, PATIENT, 0.0).status == "refused"

@@ -161,7 +161,7 @@ def test_what_is_chosen_is_what_the_theory_chooses(tmp_path: Path) -> None:
         given = MoneyInput(engine.settings, names, poll_costs)
         apply_money_terms(policy, given)
         found = plan_spending(policy, given)
-        rates = Forecast(policy).rate_range(np.arange(50), 0.9)[0]
+        rates = Forecast(policy).median_rates(np.arange(50))
         plan = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0)
         thrice = plan_spending(policy, given, scale=3.0)
         third = choose_budget(rates, 10.0, Prices(request=1.0), most_requests=200.0 / 3.0)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.engine.scheduler.audits import audited_freshness, draw, wilson_interval
-from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
@@ -91,7 +90,7 @@ def test_polls_teach_rates() -> None:
     for step in range(1, 31):
         changed = np.array([step % 2 == 0, False])
         chosen.ranking.learn(np.arange(2), np.full(2, NOW + 10 * step), np.full(2, 10.0), changed)
-    rates = Forecast(chosen).rates()
+    rates = chosen.ranking.adaptive.rates()
     assert rates[0] == pytest.approx(math.log(2) / 10, rel=0.5)
     assert rates[1] < 0.01
 

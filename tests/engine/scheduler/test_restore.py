@@ -44,7 +44,7 @@ def test_the_next_process_ranks_as_the_last_one_did(tmp_path: Path) -> None:
         found = engine.why(site.url(25))
         row = before.item_rows.row(found.item.id)
         assert row is not None
-        believed = float(before.forecast.rate_range(np.array([row]), 0.9)[0][0])
+        believed = float(before.forecast.median_rates(np.array([row]))[0])
         assert found.rate_low < believed < found.rate_high
 
 
@@ -55,7 +55,7 @@ def test_killed_before_anything_common_was_kept_the_evidence_of_each_item_is_the
         engine.store.state.set({LEARNED: None})
         assert unpack_learned(engine.store.state.get(LEARNED)) is None
         after = again(engine, site.time.now_s())
-        old, new = before.forecast.rates(), after.forecast.rates()
+        old, new = before.policy.ranking.adaptive.rates(), after.policy.ranking.adaptive.rates()
         # The prior is learned anew from the evidence of all: much the same, not exactly.
         assert np.corrcoef(np.log(old), np.log(new))[0, 1] > 0.9
 
@@ -81,6 +81,6 @@ def test_two_runs_learn_as_much_as_one(tmp_path: Path) -> None:
             with site.engine(tmp_path, budget="60/s") as engine:
                 engine.add(site.urls())
                 loop = ran(site, engine, 2.0)
-        rates = loop.scheduler.forecast.rates()
+        rates = loop.scheduler.policy.ranking.adaptive.rates()
         medians = [float(np.median(rates[begin : begin + 10])) for begin in (0, 10, 20)]
         assert medians[0] < medians[1] < medians[2]

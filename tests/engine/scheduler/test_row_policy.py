@@ -53,8 +53,8 @@ def test_what_never_changed_is_due_late_and_what_always_did_is_dropped() -> None
 def test_a_wrong_guess_is_refuted_by_polls() -> None:
     day = 86400.0
     chosen = taught((True, False), guess=1.0 / day)
-    assert Forecast(chosen).rates()[0] > 0.05  # changed at each of forty polls, ten seconds apart
-    assert Forecast(chosen).rates()[1] < 0.01
+    assert chosen.ranking.adaptive.rates()[0] > 0.05  # changed at each of forty polls, ten seconds apart
+    assert chosen.ranking.adaptive.rates()[1] < 0.01
 
 
 @pytest.fixture

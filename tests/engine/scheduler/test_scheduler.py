@@ -34,7 +34,7 @@ def test_all_items_take_the_place_of_some_with_what_was_polled_meanwhile() -> No
     assert some.item_rows is full.item_rows
     assert some.item_rows is not before
     assert some.item_rows.polled_s.tolist() == [NOW - 5.0, NOW - 5.0, 900.0, 900.0, 900.0]
-    assert some.forecast.rates().size == 5
+    assert some.policy.ranking.adaptive.rates().size == 5
     # The picker ranks the new rows, too.
     assert {some.picker.next(NOW, lambda _key, now_s: now_s) for _ in range(5)} == set(range(5))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.slow_cases import with_slow_cases
 
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.policy import PolicyInput
@@ -24,9 +25,10 @@ def test_what_is_due_is_valued_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_array_equal(chosen, whole.next(1e4, 40))
 
 
-def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is() -> None:
+@pytest.mark.parametrize("items", with_slow_cases([15_000, 60_000], kept=1))
+def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is(items: int) -> None:
     """A level that nothing reaches once had just polled items polled again, and then all items looked at."""
-    items, k = 60_000, 60
+    k = items // 1000
     every, rng = np.arange(items), np.random.default_rng(2)
     policy = Adaptive(replace(PolicyInput.of(items, 0.1 * items), families=every[:, None] // 10, hour=None))
     gained = possible = 0.0

@@ -19,4 +19,4 @@ def test_calibration_follows_what_polls_find_by_class() -> None:
     assert calibration.factors(busy)[0] == pytest.approx(1.36, abs=0.08)  # 1.5 but for the doubt
     assert calibration.factors(idle)[0] == pytest.approx(0.64, abs=0.08)
     # If families meant nothing, every change found would be the item's own: twice what was expected.
-    assert calibration.factors_alone(idle)[0] == pytest.approx(1.8, abs=0.2)
+    assert calibration.both_factors(idle)[1, 0] == pytest.approx(1.8, abs=0.2)

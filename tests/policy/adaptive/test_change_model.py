@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.policy.adaptive.adaptive import Adaptive
@@ -28,7 +28,6 @@ def test_one_silence_does_not_make_a_busy_item_slow() -> None:
     np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1000), frequency=st.sampled_from([1e-6, 0.01, 1.0, 100.0]), related=st.booleans())
 def test_a_copy_does_not_become_right_again(seed: int, frequency: float, related: bool) -> None:
     rng = np.random.default_rng(seed)

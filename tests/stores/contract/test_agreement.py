@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from tests.stores.backends import schema_url
+from tests.stores.backends import belief_of, schema_url
 from tests.stores.reference.store import ReferenceStore
 
 from afresh.stores.postgres.store import PostgresStore
@@ -201,7 +201,7 @@ def plan_of(store: Store) -> list[list[Any]]:
             values = [float(getattr(batch, name)[row]) for name in ("weight", "due_s", "polled_s")]
             codes = [names[int(batch.source[row])], names[int(batch.group[row])]]
             found.append(
-                [int(batch.id[row]), batch.belief(row), int(batch.status[row]), *codes, *map(str, values)]
+                [int(batch.id[row]), belief_of(batch, row), int(batch.status[row]), *codes, *map(str, values)]
             )
     return found
 

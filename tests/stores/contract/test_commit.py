@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.stores.backends import copy_of, new_items, poll, seen
+from tests.stores.backends import belief_of, copy_of, new_items, poll, seen
 
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -82,7 +82,7 @@ def test_an_outcome_moves_everything_together(store: Store) -> None:
     assert copy is not None
     assert (copy.content, copy.version.time_s, copy.version.media_type) == (b"one", 11.0, "text/plain")
     (columns,) = store.plan.columns()
-    assert (columns.belief(0), columns.due_s.tolist()) == (b"belief", [500.0])
+    assert (belief_of(columns, 0), columns.due_s.tolist()) == (b"belief", [500.0])
     (observations,) = store.observations.read()
     assert (observations.time_s.tolist(), observations.changed.tolist()) == ([11.0], [True])
     assert store.ledger.total(0.0, 60.0) == Spent(2, 300, 0.5, 0.25)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.stores.backends import copy_of, new_items, poll
+from tests.stores.backends import belief_of, copy_of, new_items, poll
 
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import InputError
@@ -106,7 +106,7 @@ def test_columns_say_what_items_say(store: Store, whole_batches: bool) -> None:
         np.testing.assert_array_equal(getattr(first, name), expected, err_msg=name)
     assert [STATUSES[code] for code in second.status] == ["gone"]
     assert (second.prior_rate_per_s.tolist(), second.cost.tolist()) == ([0.0], [1.0])
-    assert [first.belief(0), first.belief(1), second.belief(0)] == [b"", b"bb", b"c"]
+    assert [belief_of(first, 0), belief_of(first, 1), belief_of(second, 0)] == [b"", b"bb", b"c"]
     assert first.beliefs == b"bb"
 
 
@@ -139,7 +139,7 @@ def test_a_plan_is_saved_for_many_items_at_once(store: Store) -> None:
     store.plan.save(np.array([1]), np.array([math.inf]))
     got = store.plan.columns_of([1, 2, 3])
     assert got.due_s.tolist() == [math.inf, 0.0, 7.0]
-    assert [got.belief(row) for row in range(3)] == [b"z", b"", b"x"]
+    assert [belief_of(got, row) for row in range(3)] == [b"z", b"", b"x"]
 
 
 def test_a_plan_with_no_time_in_it_is_refused_whole(store: Store) -> None:

@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 from tests.slow_cases import with_slow_cases
-from tests.stores.backends import new_items
+from tests.stores.backends import belief_of, new_items
 
 from afresh.stores.sqlite.store import SqliteStore
 
@@ -115,7 +115,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(tmp_path: P
             assert copy.content == f"{key} at {item.polled_s}".encode() * 50
             assert copy.version.time_s == item.polled_s == item.due_s
             assert item.polls >= sum(name == key for name, _ in told)
-            belief = store.plan.columns_of([item.id]).belief(0)
+            belief = belief_of(store.plan.columns_of([item.id]), 0)
             assert belief == copy.content[:9]
         spent = store.ledger.total(0.0, 1e9).requests
         assert spent == sum(item.polls for item in store.items.by_id(range(1, 21)))

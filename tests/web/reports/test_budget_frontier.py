@@ -31,7 +31,7 @@ def sample_of(mass: Float64s, rates: Float64s) -> PlanSample:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(seed=st.integers(0, 10_000), objective=st.sampled_from(["freshness", "age", "lag"]))
 def test_more_budget_is_never_less_fresh(seed: int, objective: str) -> None:
     mass = np.random.default_rng(seed).dirichlet(np.full(LADDER.size, 0.2), size=20)

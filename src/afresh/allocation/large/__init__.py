@@ -1,1 +1,1 @@
-"""The freshness plan of millions of items: histograms of prices and two passes over the items."""
+"""The freshness plan of millions of items, by a histogram of the items and two passes over them."""

@@ -1,10 +1,11 @@
-"""The freshness plan of millions of items: a pass fills a histogram, a root is found, a pass writes the plan.
+"""The freshness plan of millions of items: one pass fills a histogram, another writes the frequencies.
 
-Maximise Σ w·F subject to Σ c·f = B in fixed order, without bounds (Cho & Garcia-Molina 2000, §4). The first
-pass fills a ``Histogram``, in which the cut-off is found. The few items near it are then counted in narrower
-bins. The last pass writes the frequencies and adds up spend, freshness and age exactly. If the exact spend
-differs from the budget by more than 5e−10 of it, all frequencies are scaled if the difference is within 1e−7;
-otherwise the histogram is solved again for a budget corrected by the difference. Temporary arrays are short.
+The plan maximises Σ w·F subject to Σ c·f = B, without bounds (Cho & Garcia-Molina 2000, §4; weight w,
+freshness F, cost c, frequency f, budget B, refreshes at equal intervals). The first pass over the items fills
+a ``Histogram``, in which the cut-off price is found. The few items near the cut-off are then counted again in
+narrower bins. The last pass writes the frequencies and adds up spend, freshness and age exactly. If this
+spend differs from the budget by a share of more than 5e−10, all frequencies are scaled. If it differs by more
+than 1e−7, the histogram is first solved again for a corrected budget.
 
 The loops of Numba run on threads. Without Numba, NumPy does the same work a few times slower.
 """
@@ -34,7 +35,7 @@ from afresh.values.results import Allocation
 ENGINES = ("auto", "numba", "numpy")
 
 _NUMBA_FROM = 2_000_000  # for fewer items, importing and loading Numba takes longer than the plan
-_LOOKS = 8  # most counts of the items near the edge in narrower bins; four reach single doubles
+_LOOKS = 8  # how often the items near the edge are counted again at most; four times reach single doubles
 _TRIES = 6
 _GOOD_SPEND = 5e-10
 _GOOD_SCALE = 1e-7  # a plan scaled by 1+ε is within 2ε of the best plan in the sum of differences
@@ -52,11 +53,11 @@ def allocate_large(
     engine: str = "auto",
     threads: int | None = None,
 ) -> Allocation:
-    """Return the optimal freshness plan; the frequencies are written to ``out`` if given.
+    """Return the optimal freshness plan; the frequencies are written to the array ``out`` if it is given.
 
-    Frequencies are float32 if all columns are, which rounds each by up to 6e−8; the reported sums are
+    Frequencies are float32 if all arguments are, which rounds each by up to 6e−8; the reported sums are
     computed before rounding. ``engine`` is numba, numpy, or auto (Numba if it is installed and there are
-    millions of items). ``threads`` defaults to the processors that this process may use, or 1 without Numba.
+    millions of items). ``threads`` is by default the number of processors, or 1 without Numba.
 
     >>> plan = allocate_large([1.0, 2.0, 3.0, 4.0, 5.0], 5.0)  # Cho & Garcia-Molina 2000, Table 5 (b)
     >>> plan.frequency.round(4), round(plan.spend, 9), plan.dropped
@@ -82,6 +83,7 @@ def _output(columns: ItemColumns, out: Floats | None) -> Floats:
 
 
 def _passes(engine: str, items: int) -> ModuleType:
+    """Return the module ``passes_numba`` or ``passes_numpy``."""
     one_of("engine", engine, ENGINES)
     if engine == "numpy" or (engine == "auto" and items < _NUMBA_FROM):
         return passes_numpy
@@ -105,7 +107,7 @@ class _Run:
     workers: int
 
     def build_histogram(self, window: PriceWindow = WHOLE) -> Histogram:
-        """Return the histogram of the items in ``window``, in one pass over the items."""
+        """Return the histogram of the items whose price lies in ``window``, in one pass over the items."""
 
         def one(start: int, stop: int) -> Histogram:
             histogram: Histogram = self.passes.build_histogram(self.columns.part(start, stop), window)
@@ -115,7 +117,7 @@ class _Run:
         return sum(others, start=first)
 
     def write_plan(self, cutoff: Cutoff, scale: float, *, with_age: bool) -> PlanSums:
-        """Write the plan with this cut-off in one pass; return its sums, added in short, accurate parts."""
+        """Write the frequencies of the plan with this cut-off, times ``scale``; return sums over the plan."""
 
         def one(start: int, stop: int) -> list[PlanSums]:
             sums = []
@@ -152,7 +154,7 @@ def _solve(run: _Run, budget: float) -> Allocation:
         cutoff = histogram.solve(budget, near=cutoff)
     cutoff, scale, sums = _meet_budget(run, histogram, cutoff, budget)
     weight = histogram.total_weight
-    # To second order a plan scaled by 1+ε loses ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e. So does rounding.
+    # To second order a plan scaled by 1+ε loses ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e. Rounding by ε does too.
     error = max(abs(scale - 1), 2.0**-24 if run.out.dtype == np.float32 else 2.0**-53)
     gap = 0.5 * error**2 * weight / math.e + cutoff.multiplier * max(budget - sums.spend, 0.0)
     return Allocation(
@@ -169,7 +171,7 @@ def _solve(run: _Run, budget: float) -> Allocation:
 def _meet_budget(
     run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float
 ) -> tuple[Cutoff, float, PlanSums]:
-    """Write the plan so that its exact spend meets the budget; return the cut-off, the scale and the sums."""
+    """Write a plan whose exact spend meets the budget; return a tuple (cut-off, scale, sums of the plan)."""
     asked = budget
     for _ in range(_TRIES):
         scale = 1.0

@@ -1,13 +1,13 @@
-"""The cut-off price of a freshness plan, which all items share, and each item's frequency.
+"""The cut-off of a freshness plan, the price from which items are dropped, and the frequencies that follow.
 
 An item of rate λ, cost c and weight w has the price x = cλ/w. With the multiplier μ and y = μx, the optimal
-plan refreshes it at the frequency f = λ/Φ(y) if y < 1, and drops it otherwise (Cho & Garcia-Molina 2000, §4;
-Φ is ``model.curves.phi``). The *edge* 1/μ is the price from which items are dropped. Near it
-1−y = μ·(edge−x) keeps all its digits, whereas 1−μx loses them.
+plan refreshes the item at the frequency f = λ/Φ(y) if y < 1, and drops it otherwise (Cho & Garcia-Molina
+2000, §4; Φ is ``model.curves.phi``). The *edge* 1/μ is the price from which items are dropped. Near the edge
+1−y is computed as μ·(edge−x), which keeps all digits; 1−μx would lose them.
 
 That is not enough if many items of one price are refreshed so rarely (r = λ/f beyond 30, at a tiny budget)
-that their y cannot be distinguished from 1 in double precision. Then the edge is put *at* their price and r
-is stored with it: for all items below, 1−y = μ·(edge−x) + (1+r)e^{−r} with μ = (1−(1+r)e^{−r})/edge.
+that their y equals 1 in double precision. Then the edge is put *at* their price and their r is stored with
+it. For all items below the edge, 1−y = μ·(edge−x) + (1+r)e^{−r} with μ = (1−(1+r)e^{−r})/edge.
 
 1/Φ is interpolated in a small table. With L = −ln(1−y), Φ is the positive root of r − ln(1+r) = L, which
 ``model.curves.phi`` computes in all digits by Halley steps. As a function of s = √(2L), H = s/Φ is smooth
@@ -32,10 +32,9 @@ CELLS = int(LAST * CELLS_PER_UNIT)
 
 @cache
 def phi_table() -> Float64s:
-    """Return rows c₀, c₁, c₂, c₃ with H = c₀ + c₁t + c₂t² + c₃t³ on each cell of s, t from 0 to 1.
-
-    They follow from the values of H and of its slope H' = (1 − s²(1+Φ)/Φ²)/Φ at both ends of the cell.
-    """
+    """Return the table of H(s) = s/Φ: an array with the rows c₀, c₁, c₂, c₃ and a column for each cell of s.
+    In a cell H = c₀ + c₁t + c₂t² + c₃t³, with t from 0 to 1. The coefficients follow from H and its slope
+    H' = (1 − s²(1+Φ)/Φ²)/Φ at both ends of the cell. The module's docstring explains s and Φ."""
     s = np.arange(1, CELLS + 1) / CELLS_PER_UNIT
     ratio = ratio_at(s * s / 2)
     values = np.append(1.0, s / ratio)
@@ -47,9 +46,8 @@ def phi_table() -> Float64s:
 
 
 def ratio_at(log_rest: Float64s) -> Float64s:
-    """Return Φ(y), the changes per refresh at which a marginal gain is y, for y = 1 − e^{−L}.
-
-    ``log_rest`` is L > 0 instead of y, because y is rounded to 1 from L = 37 on. ``model/curves.py`` has Φ.
+    """Return Φ(y), the changes per refresh at which the marginal freshness is y, for y = 1 − e^{−L}.
+    The argument is ``log_rest`` = L > 0 instead of y, because y is rounded to 1 from L = 37 on.
 
     >>> ratio_at(np.array([0.5, 1000.0])).round(6)
     array([   1.357677, 1006.91564 ])
@@ -65,7 +63,8 @@ def ratio_at(log_rest: Float64s) -> Float64s:
 
 
 def inverse_phi(log_rest: Float64s) -> Float64s:
-    """Return 1/Φ(y) for L = −ln(1−y) > 0 (``log_rest``), accurate to 1e−12 up to L = 38.
+    """Return 1/Φ(y), the refreshes per change, from the table; accurate to 1e−12 up to L = −ln(1−y) = 38.
+    The argument is ``log_rest`` = L > 0.
 
     >>> inverse_phi(np.array([0.76606])).round(4)  # y = 0.5352, where items are refreshed most often
     array([0.5576])
@@ -88,23 +87,24 @@ _NEAR = 3.0  # from this L on, 1−y is computed from the distance to the edge
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Items at prices above ``edge`` are dropped; items at ``edge`` have r = ``ratio`` (∞ if dropped too)."""
+    """The price ``edge`` above which items are dropped. The price of an item is cost·rate/weight.
+    Items exactly at the edge have ``ratio`` changes per refresh, ∞ if they are dropped too."""
 
     edge: float
     ratio: float = math.inf
 
     @property
     def rest(self) -> float:
-        """1−y at the edge: (1+r)e^{−r}."""
+        """1−y at the edge, which is (1+r)e^{−r} for r = ``ratio`` changes per refresh."""
         return 0.0 if self.ratio > 800 else (1 + self.ratio) * math.exp(-self.ratio)
 
     @property
     def multiplier(self) -> float:
-        """μ, the gain in Σ w·F per further unit of spend."""
+        """The multiplier μ: the gain in Σ weight·freshness from one more unit of budget."""
         return (1 - self.rest) / self.edge
 
     def inverse_ratio(self, prices: Float64s) -> Float64s:
-        """Return 1/r = f/λ for items of these prices (above 0), accurate to 1e−12; 0 for dropped items.
+        """Return the refreshes per change of items of these prices > 0, accurate to 1e−12; 0 if dropped.
 
         >>> Cutoff(edge=2.0).inverse_ratio(np.array([1.0703, 2.0])).round(4)
         array([0.5576, 0.    ])
@@ -125,7 +125,8 @@ class Cutoff:
 
 
 def freshness_at(y: Float64s, inverse: Float64s) -> Float64s:
-    """Return F = (1−e^{−r})/r from y = g(r) and i = 1/r without an exponential: i(1+y·i)/(1+i); 0 if i = 0.
+    """Return the freshness (1−e^{−r})/r from y = g(r) and ``inverse`` i = 1/r, as i(1+y·i)/(1+i); 0 if i = 0.
+    g is ``model.curves.g``. This form needs no exponential, which would be slow.
 
     >>> freshness_at(np.array([0.5351534]), np.array([1 / 1.7933])).round(4)
     array([0.4648])

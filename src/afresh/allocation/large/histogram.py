@@ -1,14 +1,14 @@
-"""A histogram of prices: all that the search for the freshness plan's multiplier needs to know of the items.
+"""A histogram of the items' prices, which is all that the search for a freshness plan's multiplier needs.
 
 With the price x = cλ/w (cost c, rate λ, weight w) the spend at a multiplier μ is C(μ) = Σ w·x/Φ(μx). So only
 the distribution of w over x matters. The histogram stores it in bins of relative width 1/256, each with the
-number of items, Σw, Σw·t and Σw·t², where t is the position within the bin. Everything is a sum, so the
-histograms of parts of the items, made by threads or processes, add up to that of all items.
+number of items, Σw, Σw·t and Σw·t², where t is the position within the bin, from 0 to 1. These are all sums,
+so the histograms of parts of the items, made by threads or processes, can be added.
 
-For a bin, w is taken to be spread evenly over the interval of prices that has the bin's mean and variance.
-The error is of third order in the bin's width, except at the cut-off, where 1/Φ is singular. So another pass
-counts the items of the few bins around the edge in bins 2¹² times as narrow (``window``), until the
-unresolved spend is negligible. Items of equal price end in a bin of their own, as narrow as a single double.
+The weight of a bin is treated as if it were spread evenly over a range of prices with the bin's mean and
+variance. The error is of third order in the bin's width, except at the cut-off, where 1/Φ is singular. So
+another pass counts the items of the few bins around the edge in bins 2¹² times as narrow (``window``), until
+the spend of the bins at the edge is negligible. Items of equal price end in a bin of one double.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
 _CHUNK = 1 << 15
-_NARROWER = 12  # each further pass uses so many more bits of the mantissa
+_NARROWER = 12  # each further pass uses this many more bits of the mantissa
 _AROUND = 4  # bins on either side of the edge that a further pass covers
 _UNRESOLVED = 1e-8  # share of the budget that may be spent in bins at the edge
 _TOO_CLOSE = 1e-9  # relative distance to the edge below which a price is needed in all digits
@@ -34,10 +34,11 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Sums over items in bins of their price; ``a + b`` is the histogram of both. It is frozen and picklable.
+    """Sums over items in bins of their price cost·rate/weight; ``a + b`` is the histogram of both.
 
-    A bin begins at the double with the bits ``start`` and is 2^``shift`` doubles wide. The rows of ``sums``
-    are the number of items, Σw, Σw·t and Σw·t². Items of rate 0 (static) or weight 0 have no bin.
+    Bin i begins at the double with the bits ``start[i]`` and is 2^``shift[i]`` doubles wide. The rows of
+    ``sums`` are the number of items, Σw, Σw·t and Σw·t², with the weight w and the position t in the bin.
+    Items of rate 0 (static) or weight 0 (unweighted) have no bin. Histograms can be sent to other processes.
 
     >>> halves = Histogram.from_items([1.0, 2.0]) + Histogram.from_items([3.0, 4.0, 5.0])
     >>> round(halves.solve(5.0).multiplier, 4)  # Cho & Garcia-Molina 2000, Table 5 (b): the fifth is dropped
@@ -78,7 +79,7 @@ class Histogram:
     def from_table(
         table: Float64s, window: PriceWindow, static: int, unweighted: int, static_weight: float
     ) -> Histogram:
-        """Build from a table with the rows count, Σw, Σw·t, Σw·t² and a column per bin of ``window``."""
+        """Return the histogram of a table with the rows count, Σw, Σw·t, Σw·t² and a column per bin."""
         if window is not WHOLE:  # these items were already counted in an earlier pass
             static, unweighted, static_weight = 0, 0, 0.0
         (used,) = np.nonzero(table[0])
@@ -109,11 +110,11 @@ class Histogram:
 
     @property
     def total_weight(self) -> float:
-        """Σw over all items, static items included."""
+        """The sum of the weights of all items, including static items."""
         return math.fsum(self.sums[1]) + self.static_weight
 
     def spend(self, cutoff: Cutoff) -> float:
-        """Return C = Σ w·x/Φ(y), the cost per time of the plan with this cut-off."""
+        """Return the cost per time of the plan with this cut-off."""
         return self._spend(cutoff, self._stretches())
 
     def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
@@ -121,7 +122,7 @@ class Histogram:
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
 
     def dropped(self, cutoff: Cutoff) -> float:
-        """Return how many changing, weighted items the plan drops; the bin at the edge is approximate."""
+        """Return the number of items that the plan drops; the part in the bin at the edge is approximate."""
         middle, half = self._stretches()
         with np.errstate(divide="ignore", invalid="ignore"):
             beyond = np.clip(0.5 + (middle - cutoff.edge) / (2 * half), 0.0, 1.0)
@@ -132,7 +133,7 @@ class Histogram:
         return float((self.sums[0] * beyond).sum())
 
     def _stretches(self) -> tuple[Float64s, Float64s]:
-        """Return middle and half length of the interval of x over which each bin spreads its weight."""
+        """Return (middles, half lengths) of the price ranges over which the bins spread their weight."""
         low = self.start.view(np.float64)
         width = (self.start + (1 << self.shift)).view(np.float64) - low
         _, weight, first, second = self.sums
@@ -143,11 +144,9 @@ class Histogram:
         return low + mean * width, np.sqrt(3 * variance) * width
 
     def _measure(self, edge: float, stretches: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
-        """Return points of x and their weights that represent all items below the edge, by Gauss quadrature.
-
-        There is one node for intervals that are short compared with their distances from 0 and from the edge,
-        two for the others, and eight on the part below the edge of intervals near it.
-        """
+        """Return a tuple (prices, weights) of a few points that stand for all items below the edge.
+        They are the nodes of Gauss quadrature: one in price ranges that are short compared with their
+        distances from 0 and from the edge, eight in the part below the edge of ranges near it, else two."""
         middle, half = stretches
         distance = edge - middle
         near = (half >= 0.02 * np.abs(distance)) & (half > 0)
@@ -167,9 +166,7 @@ class Histogram:
 
     def solve(self, budget: float, near: Cutoff | None = None) -> Cutoff:
         """Return the cut-off at which the plan spends ``budget``; at least one item must have a bin.
-
-        ``near`` is a cut-off that nearly does, where the search begins.
-        """
+        The search begins at the cut-off ``near``, if it is given."""
         least = float(self.start.view(np.float64)[0])
         if budget == 0:
             return Cutoff(least)
@@ -189,7 +186,8 @@ class Histogram:
         return self._split_edge(1 / float(found.low[0]), budget)
 
     def _split_edge(self, edge: float, budget: float) -> Cutoff:
-        """Return the cut-off if the spend jumps at ``edge``: items of one price share what is left."""
+        """Return the cut-off if the spend jumps at ``edge``, where many items have the same price.
+        These items share the budget that the cheaper items leave."""
         middle, half = self._stretches()
         at = np.flatnonzero((half == 0) & (middle <= edge) & (middle > edge * (1 - 1e-8)))
         if not at.size:
@@ -200,7 +198,8 @@ class Histogram:
         return Cutoff(price, float(self.sums[1][last]) * price / left) if left > 0 else Cutoff(edge)
 
     def window(self, edge: float, budget: float) -> PriceWindow | None:
-        """Return the prices near the edge to count again in narrower bins; None if the spend is resolved."""
+        """Return the range of prices at the edge that must be counted again in narrower bins.
+        It is None if the spend of the bins at the edge is negligible."""
         low, high = self.start, self.start + (1 << self.shift)
         place = item_columns.double_to_bits(edge)
         close = np.flatnonzero((low - (1 << self.shift) <= place) & (place < high + (1 << self.shift)))
@@ -223,7 +222,7 @@ class Histogram:
         return PriceWindow(narrow, begin >> narrow, (end - begin) >> narrow) if begin < end else None
 
     def without(self, window: PriceWindow) -> Histogram:
-        """Return the histogram without the bins that ``window`` counts again; items without a bin stay."""
+        """Return the histogram without the bins in ``window``, whose items are counted again."""
         begin, end = window.bounds
         keep = (self.start < begin) | (self.start >= end)
         return replace(self, start=self.start[keep], shift=self.shift[keep], sums=self.sums[:, keep])

@@ -1,13 +1,14 @@
-"""The columns that the passes over many items read, and the sums that they return.
+"""The columns that the passes over many items read, and the sums that the passes return.
 
 An item's rate λ, weight w and cost c affect the freshness plan mostly through its *price* x = cλ/w, the cost
-of refreshing after every change, per unit of weight. It is refreshed if its price is below a common cut-off.
+of refreshing after every change, per unit of weight. Items are refreshed if their price is below a common
+cut-off.
 
-Prices are counted in bins that are numbered by the leading bits of a double, which needs no logarithm. A
-price x is a positive double, and its bits, read as an integer, grow with x. Shifted right by 44, they leave
-the exponent and 8 bits of the mantissa, which gives bins of relative width 1/256 over the whole range. With a
-smaller shift bins are narrower, down to single doubles. The position t of x within its bin, from 0 to 1, is
-given by the bits that were shifted out.
+Items are counted in bins of their price. The number of a bin is the leading bits of a double, so that no
+logarithm is needed: the bits of a positive double, read as an integer, grow with it. Shifted right by 44,
+they leave the exponent and 8 bits of the mantissa, which gives bins of relative width 1/256 everywhere. With
+a smaller shift bins are narrower, down to single doubles. The bits that were shifted out give the position t
+of x within its bin, from 0 to 1.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
 
 @dataclass(frozen=True, slots=True)
 class ItemColumns:
-    """Rates, weights and costs of items, float32 or float64; None for weights or costs that are all 1."""
+    """The rates, weights and costs of items, float32 or float64; None if all weights or costs are 1."""
 
     rates: Floats
     weights: Floats | None = None
@@ -33,7 +34,7 @@ class ItemColumns:
 
     @staticmethod
     def from_arrays(rates: ArrayLike, weights: ArrayLike | None, costs: ArrayLike | None) -> ItemColumns:
-        """Check the numbers and return the columns; a single weight or cost is used for all items.
+        """Return the checked columns; one number as weight or cost is used for all items.
 
         >>> ItemColumns.from_arrays([1.0, 2.0], [1.0], None)
         Traceback (most recent call last):
@@ -62,11 +63,11 @@ class ItemColumns:
         return ItemColumns(self.rates[rows], weights, None if self.costs is None else self.costs[rows])
 
     def weight(self) -> Float64s | float:
-        """Return the weight of each item in double precision."""
+        """Return the weight of each item as float64, or 1.0 if all weights are 1."""
         return 1.0 if self.weights is None else self.weights.astype(np.float64)
 
     def count_zeros(self) -> tuple[int, int]:
-        """Return how many items are static, and how many others have weight 0."""
+        """Return a tuple (static, unweighted): the number of items of rate 0, and of others of weight 0."""
         # The minimum is computed several times as fast as zeros are counted, and it is rarely 0.
         static = self.size - int(np.count_nonzero(self.rates)) if self.rates.min(initial=1) == 0 else 0
         if self.weights is None or self.weights.min(initial=1) > 0:
@@ -74,7 +75,7 @@ class ItemColumns:
         return static, int(np.count_nonzero((self.weights == 0) & (self.rates > 0)))
 
     def prices(self) -> Float64s:
-        """Return x = cλ/w of each item; infinite for items of weight 0, NaN if their rate is 0 too.
+        """Return the price cost·rate/weight of each item; ∞ for weight 0, NaN if the rate is 0 too.
 
         >>> ItemColumns(np.array([2.0, 3.0]), np.array([4.0, 1.0])).prices()
         array([0.5, 3. ])
@@ -101,7 +102,8 @@ def _column(name: str, given: ArrayLike | None, rate: Floats) -> Floats | None:
 
 @dataclass(frozen=True, slots=True)
 class PlanSums:
-    """The sums over a plan: Σ c·f, Σ w·F, Σ w·A (the age, if computed) and the number of dropped items."""
+    """Sums over the items of a plan: ``spend`` Σ cost·frequency, ``value`` Σ weight·freshness, ``age``
+    Σ weight·age (0 if it is not computed), and the number of dropped items."""
 
     spend: float
     value: float
@@ -129,7 +131,8 @@ def bits_to_double(bits: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PriceWindow:
-    """``rows`` bins of prices: bin k holds the prices whose bits, shifted by ``shift``, are ``first`` + k."""
+    """A range of prices, divided into ``rows`` bins of 2^``shift`` doubles.
+    Bin k holds the prices whose bits, shifted right by ``shift``, are ``first`` + k."""
 
     shift: int
     first: int
@@ -137,12 +140,12 @@ class PriceWindow:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The bits of the first double inside and of the first double past the window."""
+        """The bits of the first double inside the range, and of the first double after it."""
         return self.first << self.shift, (self.first + self.rows) << self.shift
 
     @property
     def prices(self) -> tuple[float, float]:
-        """The least and largest price inside, with a margin for rounding in float32."""
+        """The least and the largest price of the range, with a margin for rounding in float32."""
         low, high = (bits_to_double(bits) for bits in self.bounds)
         return low * (1 - 1e-6), high * (1 + 1e-6)
 
@@ -152,7 +155,8 @@ WHOLE = PriceWindow(_COARSE_SHIFT, 0, (double_to_bits(LARGEST_PRICE) >> _COARSE_
 
 
 def find_candidates(columns: ItemColumns, window: PriceWindow) -> Ints:
-    """Return the rows that may lie in ``window``; float32 is precise enough unless it over- or underflows."""
+    """Return the positions of items whose price may lie in ``window``."""
+    # float32 is precise enough for this, unless it overflows or underflows.
     low, high = window.prices
     single = columns.costs is None and 1e-30 < low < high < 1e30
     part = columns.rates if single else columns.rates.astype(np.float64)
@@ -165,7 +169,7 @@ def find_candidates(columns: ItemColumns, window: PriceWindow) -> Ints:
 
 
 def add_items(table: Float64s, prices: Float64s, weight: Float64s | float, window: PriceWindow) -> None:
-    """Add count, Σw, Σw·t and Σw·t² of these items to the rows of ``table``; ``prices`` is overwritten."""
+    """Add these items to the rows of ``table`` (count, Σw, Σw·t, Σw·t²); ``prices`` is overwritten."""
     np.maximum(prices, LEAST_PRICE, out=prices)
     np.minimum(prices, LARGEST_PRICE, out=prices)
     bits = prices.view(np.int64)

@@ -1,7 +1,7 @@
 """The two passes over the items, compiled by Numba: several times as fast as ``passes_numpy``, same results.
 
-Items are processed in blocks that stay in the first-level cache, in short loops that the compiler turns into
-vector instructions. Only the table look-ups are done one by one. The loops release the GIL for threads.
+They process 1024 items at a time, which stay in the first-level cache, in short loops that the compiler turns
+into vector instructions. Only the table is read item by item. The loops release the GIL for other threads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile to machine code, cached on disk beside the source or in the user's cache if one is writable."""
+    """Return the function compiled to machine code, which is cached on disk if a cache is writable."""
     # Sums may be reordered and products fused, but NaN and infinity must keep their meaning.
     options: dict[str, Any] = {
         "nogil": True,
@@ -69,7 +69,7 @@ def build_histogram(columns: ItemColumns, window: PriceWindow = WHOLE) -> Histog
 
 
 def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
-    """Write f = scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
+    """Write the frequency scale·λ/Φ(y) of each item into ``out``, and return the sums; see ``passes_numpy``.
 
     >>> frequency = np.empty(2)
     >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped
@@ -85,7 +85,7 @@ def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, 
 
 @cache
 def _table() -> Float64s:
-    """Return ``phi_table`` with a cell's coefficients side by side, so that an item reads one cache line."""
+    """Return ``phi_table`` with the coefficients of a cell side by side, in one cache line."""
     return np.ascontiguousarray(phi_table().T)
 
 
@@ -120,7 +120,9 @@ def _fill_table(rates, weights, costs, shift, first, table):  # type: ignore[no-
 
 @_compile
 def _exclude_zeros(rate, weight, x):  # type: ignore[no-untyped-def]
-    """Give static and unweighted items an infinite price, which has no bin, and return their counts."""
+    """Give items of rate or weight 0 an infinite price x, which has no bin.
+    Returns a tuple (static, unweighted, static weight): the items of rate 0, others of weight 0, and Σw of
+    the static ones."""
     zeros, static, unweighted, static_weight = 0, 0, 0, 0.0
     for j in range(rate.size):  # most blocks have none
         zeros += (rate[j] == 0) if weight is None else (rate[j] == 0) | (weight[j] == 0)
@@ -156,7 +158,7 @@ def _count(size, weight, x, shift, first, table):  # type: ignore[no-untyped-def
 
 @_compile
 def _candidates(rates, weights, costs, low, high):  # type: ignore[no-untyped-def]
-    """Return the few rows whose price may lie from ``low`` to ``high``, without divisions."""
+    """Return the positions of items whose price may lie from ``low`` to ``high``, without divisions."""
     flags = np.zeros(_BLOCK, np.uint8)
     eights = flags.view(np.uint64)
     found, many = np.empty(max(rates.size // 64, _BLOCK), np.int64), 0
@@ -206,10 +208,9 @@ def _write_blocks(rates, weights, costs, out, place, scale, with_age, table):  #
 
 @_compile
 def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
-    """Compute s = √(2L) with L = −ln(1−y) = −k·ln 2 + 2·artanh((1−m)/(1+m)), where 1−y = 2ᵏm and m is near 1.
-
-    For k = 0 the numerator is y itself, which is exact for small y.
-    """
+    """Set s to √(2L) with L = −ln(1−y), for every item; y is multiplier·price.
+    With 1−y = 2ᵏm and m near 1, L = −k·ln 2 + 2·artanh((1−m)/(1+m)). For k = 0 the numerator is y itself,
+    which is exact for small y."""
     bits = s.view(np.int64)
     for j in range(size):
         s[j] = min(max(rest[j] + rest_at_edge, _LEAST_REST), 1.0)
@@ -226,10 +227,8 @@ def _roots(size, y, rest, rest_at_edge, s):  # type: ignore[no-untyped-def]
 
 @_compile
 def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
-    """Set h to s/Φ, interpolated in ``table``, for items below the cut-off price (``rest`` > 0).
-
-    h is 0 for items above that price (dropped), and s·``at_edge`` for items exactly at it.
-    """
+    """Set h to s/Φ for every item below the cut-off price (``rest`` > 0), interpolated in ``table``.
+    h is 0 for items above that price (dropped), and s·``at_edge`` for items exactly at that price."""
     for j in range(size):
         position = min(s[j] * _CELLS_PER_UNIT, _LAST)
         cell = np.uint32(np.int32(position))
@@ -242,7 +241,7 @@ def _look_up(size, s, h, rest, at_edge, table):  # type: ignore[no-untyped-def]
 
 @_compile
 def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyped-def]
-    """Write the frequencies of a block; return Σ c·f, Σ w·F and the number of dropped items."""
+    """Write the frequencies of some items; return a tuple (Σ cost·frequency, Σ weight·freshness, dropped)."""
     lack = 1.0 - 1.0 / scale
     spend, value, dropped = 0.0, 0.0, 0
     for j in range(rate.size):
@@ -266,7 +265,8 @@ def _write(rate, weight, cost, target, y, s, h, scale):  # type: ignore[no-untyp
 
 @_compile
 def _age(rate, weight, s, h, scale):  # type: ignore[no-untyped-def]
-    """Return Σ w·A of a block, A = r(½−1/r+(1−e^{−r})/r²)/λ; below r = 1 the bracket is r·Σ (−r)ʲ/(j+3)!."""
+    """Return Σ weight·age of some items. With r changes per refresh at the rate λ the age is r/λ times
+    ½−1/r+(1−e^{−r})/r², which below r = 1 is computed as r·Σ (−r)ʲ/(j+3)!."""
     age = 0.0
     for j in range(rate.size):
         w = 1.0 if weight is None else np.float64(weight[j])

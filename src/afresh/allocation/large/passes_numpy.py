@@ -1,6 +1,6 @@
 """The two passes over the items in plain NumPy: one fills the histogram, one writes the plan.
 
-Items are processed in chunks so small that all temporary arrays stay in the second-level cache.
+They process so few items at a time that all temporary arrays stay in the second-level cache.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from afresh.allocation.large.item_columns import ItemColumns, PlanSums
 from afresh.model.curves import age_curve
 from afresh.values.arrays import Floats
 
-PART = 1 << 14  # items per call of ``apply``
+PART = 1 << 14  # items per call of ``write_plan``
 THREADS = 1  # the GIL is held half of the time, so a second thread would not help
 
 build_histogram = Histogram.from_columns
 
 
 def write_plan(columns: ItemColumns, cutoff: Cutoff, scale: float, out: Floats, with_age: bool) -> PlanSums:
-    """Write f = scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
-
-    ``scale`` is within a few 1e−7 of 1; it makes the spend meet the budget.
+    """Write the frequency scale·λ/Φ(y) of each item into ``out``, and return the sums over the plan.
+    The module ``cutoff`` explains Φ and y. ``scale`` is nearly 1; it makes the spend meet the budget.
 
     >>> frequency = np.empty(2)
     >>> write_plan(ItemColumns(np.array([1.0, 5.0])), Cutoff(4.6204), 1.0, frequency, with_age=False).dropped

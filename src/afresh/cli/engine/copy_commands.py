@@ -65,7 +65,7 @@ def get(
 
 
 def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
-    """Raise AfreshError if the last poll is older than ``max_age_s``; the old copy was printed already."""
+    """Raise ``AfreshError`` if the item's last poll was more than ``max_age_s`` seconds before ``now_s``."""
     item = engine.store.items.get(key)
     if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
         why = _reason_not_polled(engine, item, now_s) or "another engine is polling it"
@@ -73,7 +73,7 @@ def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> No
 
 
 def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
-    """Return why an item is not polled (closed source, failed poll), or an empty text if it is polled."""
+    """Return why an item could not be polled (its source is closed, or its last poll failed), or ""."""
 
     if item is None:
         return ""
@@ -84,7 +84,7 @@ def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
 
 
 def _version_number(engine: Engine, key: str, version: int | None) -> int | None:
-    """Return the number of a version; a ``version`` of 0, −1, … counts back from the newest version."""
+    """Return the number of a version. 0 is the newest version, −1 the version before it, and so on."""
     if version is None or version > 0:
         return version
     versions = engine.versions(key)

@@ -92,7 +92,8 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
 
 @dataclass(frozen=True, slots=True)
 class _ObservedRow:
-    """One JSON object of the file. A method returns one field, or raises InputError with the line number."""
+    """One JSON object of the file. Each method returns one field, or raises ``InputError`` with the number of
+    the line; ``fault`` returns this error."""
 
     file: str
     number: int

@@ -141,7 +141,7 @@ def set_items(
 def _item_change(
     weight: float | None, cost: float | None, min_interval: str | None, max_interval: str | None
 ) -> ItemChange:
-    """Return the change of an item that the options describe; raise UsageError if a number is invalid."""
+    """Return the change of an item that these options ask for; raise ``UsageError`` if one is invalid."""
     from afresh.values.items import ItemChange
 
     shortest, longest = (
@@ -156,7 +156,7 @@ def _item_change(
 
 @contextmanager
 def _naming_options() -> Iterator[None]:
-    """Turn InputError about a value of an item into UsageError that names the command's option."""
+    """Convert an ``InputError`` about a polling interval to a ``UsageError`` that names the option."""
     try:
         yield
     except InputError as error:
@@ -171,7 +171,7 @@ def _read_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
 
 
 def _report_done(verb: str, wanted: list[str], unknown: tuple[str, ...]) -> None:
-    """Print how many items were removed or changed; raise UsageError if any of ``wanted`` is unknown."""
+    """Print how many items were removed or changed (``verb``); raise ``UsageError`` if some are unknown."""
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         are = "is" if len(unknown) == 1 else "are"

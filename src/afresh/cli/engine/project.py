@@ -28,9 +28,10 @@ AllowPrivate: TypeAlias = Annotated[
 
 
 def read_overrides(sets: list[str] | None, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the settings that override the file, from the environment, from ``--set`` and from ``more``.
+    """Return the settings that override those of the file ``afresh.toml``, by key.
 
-    If two of these contain the same setting, the later one in this order applies.
+    They come from the environment, from the ``--set`` options (``sets``) and from ``more``. If two of these
+    have the same setting, the later one in this order applies.
 
     >>> read_overrides(["plan.policy=uniform"])["plan.policy"]
     'uniform'
@@ -49,10 +50,9 @@ def read_overrides(sets: list[str] | None, more: Mapping[str, str] | None = None
 def open_project(
     sets: list[str] | None = None, more: Mapping[str, str] | None = None, *, reading: bool = False
 ) -> Engine:
-    """Open the engine of the current folder.
+    """Open the engine of the project in the current folder. See ``read_overrides`` for the parameters.
 
-    With ``reading`` the store is opened read-only, which works without write permission.
-    """
+    With ``reading`` the store is opened read-only, which works without write permission."""
     from afresh.engine.app import open_engine
 
     set_up_logs("plain", logging.WARNING)
@@ -83,10 +83,9 @@ class _StderrHandler(logging.Handler):
 
 
 def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
-    """Return overrides for every HTTP source in the project's file.
+    """Return the overrides that apply options of a command to every HTTP source of the project.
 
-    ``options`` maps each setting to the name of the command's option and its text (None if not given).
-    """
+    ``options`` maps each setting to a tuple (name of the option, its text or None if it is not given)."""
     from afresh.engine.settings.overrides import SettingWithOrigin
 
     given = {
@@ -97,12 +96,12 @@ def source_overrides(options: Mapping[str, tuple[str, str | None]]) -> dict[str,
 
 
 def private_overrides(allowed: bool) -> dict[str, str]:
-    """Return the overrides for ``--allow-private``: none if ``allowed`` is False."""
+    """Return the overrides that allow private addresses in every HTTP source; empty if not ``allowed``."""
     return source_overrides({"allow_private": ("--allow-private", "true" if allowed else None)})
 
 
 def is_private_allowed() -> bool:
-    """Return whether the settings allow private addresses in every HTTP source without an option."""
+    """Return whether the settings, without options, allow private addresses in every HTTP source."""
     return all(table.allow_private for table in _http_sources())
 
 

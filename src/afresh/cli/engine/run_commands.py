@@ -18,7 +18,7 @@ import typer
 from typer import Option
 
 from afresh.cli.engine import project
-from afresh.cli.engine.settings_commands import check_source
+from afresh.cli.engine.settings_commands import check_source, check_web
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json
@@ -104,20 +104,16 @@ def serve(
 
 
 def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
-    """Raise UsageError if other machines could reach the dashboard and there is no token.
+    """Raise ``UsageError`` if other machines could reach the dashboard and there is no token.
 
-    This is called before the store is created or opened.
-    """
+    Commands call this before they create or open the store."""
     from afresh.engine.app import read_folder
-    from afresh.web.server import check_reach
-    from afresh.web.token import find_token
 
-    web = read_folder(Path(), project.read_overrides(sets, more)).web
-    check_reach(web.host, find_token(web.token, Path(), os.environ.get))
+    check_web(read_folder(Path(), project.read_overrides(sets, more)))
 
 
 def _make_server(engine: Engine) -> Server:
-    """Return a server for the engine's project; its socket listens where the ``[web]`` settings say."""
+    """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
     from afresh.web.server import Server, listen
     from afresh.web.token import find_token
@@ -139,7 +135,8 @@ def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
 
 
 class _SettingsReader:
-    """Reads the settings again, and warns of changes in the file that an override makes ineffective."""
+    """Reads the settings again when it is called, and warns if the file changed a setting that an override
+    (option or environment) replaces, because such a change has no effect."""
 
     def __init__(self, overrides: dict[str, str]) -> None:
         self._overrides, self._in_file = overrides, _read_file_alone()
@@ -169,7 +166,8 @@ def _read_file_alone() -> Settings | None:
 
 
 def _log_start(engine: Engine) -> None:
-    """Log the start; warn if the delays between requests to a host do not allow the whole budget."""
+    """Log that the run starts. Warn if the delays between requests to a host do not allow the whole budget,
+    and if sources are outside their allowed hours."""
     from afresh.engine.logs import log_event
     from afresh.engine.reporting.group_status import group_statuses
 
@@ -224,7 +222,7 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
 
 
 def _draw_progress(progress: RunProgress) -> None:
-    """Draw the progress on one line of the terminal, over the previous line, cut to the terminal's width."""
+    """Draw the progress in one line of the terminal, over the previous progress."""
     text = (
         f"{format_count(progress.polls, 'poll')}  {format_count(progress.changes, 'change')}  "
         f"{progress.failures:,} failed  {progress.in_flight} under way  "

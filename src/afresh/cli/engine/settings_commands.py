@@ -63,10 +63,11 @@ def config(
 
 
 def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the name and description of each part that works, and the problems of the other parts."""
+    """Check the store, the dashboard and every source. Return a tuple of two lists: (name, description) of
+    each part that works, and the problems of the other parts."""
     parts: list[tuple[str, Callable[[], str]]] = [
         ("store", partial(_check_store, settings)),
-        ("web", partial(_check_web, settings)),
+        ("web", partial(check_web, settings)),
         *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
     ]
     found, problems = [], []
@@ -79,7 +80,7 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _check_store(settings: Settings) -> str:
-    """Open the store read-only, without creating it, and return a description of its state."""
+    """Open the store read-only, without creating it, and return a short description of it."""
     from afresh.stores.opening import open_store
 
     try:
@@ -94,7 +95,9 @@ def _check_store(settings: Settings) -> str:
     return format_count(items, "item")
 
 
-def _check_web(settings: Settings) -> str:
+def check_web(settings: Settings) -> str:
+    """Describe where the dashboard listens, and who may change things there. Raise ``UsageError`` if other
+    machines could reach it and there is no token."""
     from afresh.web.server import check_reach
     from afresh.web.token import find_token
 
@@ -105,7 +108,7 @@ def _check_web(settings: Settings) -> str:
 
 
 def check_source(table: SourceTable) -> str:
-    """Build a source as a run does, close it, check that its hook exists, and return a description."""
+    """Build a source as ``afresh run`` does, close it, check its hook, and return a short description."""
     from afresh.sources.context import SourceContext
 
     async def build() -> None:
@@ -117,7 +120,7 @@ def check_source(table: SourceTable) -> str:
 
 
 def _check_hook(hook: tuple[str, ...] | str | None) -> str:
-    """Return a phrase that names the source's hook; raise UsageError if the hook does not exist."""
+    """Return words that name a source's hook; raise ``UsageError`` if the hook does not exist."""
     from afresh.sources.python.user_function import find_function
 
     if isinstance(hook, str):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
-_BEFORE_ALL = 1e300  # reported as the poll value of items that are polled before all others
+_BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
@@ -52,7 +52,7 @@ def why(
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
-    """Return the rows of ``afresh status``; ``set_per_s`` is the settings' budget, in requests a second."""
+    """Return a tuple (name, text) per line of ``afresh status``; ``set_per_s`` is the settings' budget."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
     copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
@@ -96,7 +96,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
 
 
 def _describe_savings(found: Status) -> str:
-    """Describe how many times the requests of this plan uniform polling needs for the same freshness."""
+    """Describe by what factor uniform polling needs more requests for the same freshness."""
     needs = found.uniform_needs
     if math.isnan(needs.value):
         return "not known yet"
@@ -105,7 +105,7 @@ def _describe_savings(found: Status) -> str:
 
 
 def _describe_run(found: Status) -> str:
-    """Describe whether an engine runs, and count the polls of that engine or of the last one that ran."""
+    """Describe whether an engine runs, and how many polls it made; if none runs, describe the last run."""
     run = found.run
     if run is None:
         return "none has run yet: 'afresh run'"
@@ -120,7 +120,8 @@ def _describe_run(found: Status) -> str:
 
 
 def _describe_budget(found: Status, set_per_s: float) -> str:
-    """Describe the budget that applies, any other budget in the settings, and the share that was used."""
+    """Describe the budget that applies, and how much of it was used. If the settings and the running (or
+    last) engine have different budgets, name both."""
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
     if run is not None and own is not None:
@@ -135,7 +136,7 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
-    """Return a row for each limit on bytes, seconds or money: how much of it the last hour used."""
+    """Return a tuple (name, text) for each limit on bytes, seconds or money: its use in the last hour."""
     spent = found.spent_last_hour
     parts = (
         ("bytes", found.limits.bytes, spent.bytes, f"{spent.bytes / 1e6:,.2f} MB"),
@@ -207,7 +208,7 @@ def _format_share(share: ShareEstimate) -> str:
 
 
 def why_rows(found: Why) -> list[tuple[str, str]]:
-    """Return the rows of ``afresh why`` for one item."""
+    """Return a tuple (name, text) for each line of ``afresh why`` about one item."""
     item = found.item
     polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
     rows = [
@@ -227,7 +228,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
 
 
 def _describe_rate(found: Why) -> str:
-    """Describe the median rate and its 90 % interval, in the shortest unit of time that gives at least 1."""
+    """Describe an item's median rate and its 90 % interval, in the shortest unit that gives a rate ≥ 1."""
     per_s = found.rate_per_s
     unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
@@ -252,7 +253,7 @@ def _describe_frequency(found: Why) -> str:
 
 
 def _describe_poll_value(found: Why) -> str:
-    """Describe the poll value now beside the shadow price, at which items are polled."""
+    """Describe the current poll value of an item, and the shadow price at which items are polled."""
     if found.seen is not None and found.seen.state == "fresh":
         return "none: it is fresh"
     if found.marginal == -math.inf:

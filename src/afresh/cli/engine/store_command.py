@@ -52,7 +52,7 @@ def store(
 
 
 def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
-    """Check the store, and print what was checked and every problem."""
+    """Check the store, and print what was checked and every problem; raise if there is one."""
     problems, sizes = upkeep.check(sample), upkeep.stats()
     if as_json:
         print_json({"problems": problems, "checked": asdict(sizes)})
@@ -106,7 +106,7 @@ def _megabytes(size: int) -> str:
 
 
 def _copy(source: str, target: str, *, as_json: bool) -> None:
-    """Copy one store into an empty one; if an earlier copy was interrupted, continue it."""
+    """Copy one store to an empty store. If copying was interrupted before, continue it."""
     from afresh.stores.copying import copy_store
     from afresh.stores.opening import open_for_copying
 
@@ -122,7 +122,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
 
 
 def _resolve_address(text: str) -> str:
-    """Return the address of a store; ``env:NAME`` reads it from the environment, to hide its password."""
+    """Return the address of a store. ``env:NAME`` hides its password in the environment variable NAME."""
     if not text.startswith("env:"):
         return text
     found = os.environ.get(text.removeprefix("env:"))

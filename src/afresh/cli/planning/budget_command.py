@@ -77,7 +77,8 @@ def budget(
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
-    """Return the measure of the target, "freshness" or "age", and its value (an age in units of time)."""
+    """Return a tuple (measure, value) of a target: "freshness" and a share, or "age" and a number of units of
+    ``unit_s`` seconds."""
     try:
         if target.endswith("%"):
             return "freshness", float(target[:-1]) / 100
@@ -89,7 +90,8 @@ def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
 def _solve(
     rates: Floats, wanted: float | None, measure: str, chosen: dict[str, Any], *, is_drawn: bool
 ) -> tuple[BudgetCurve, BudgetCurve]:
-    """Return the point that reaches the target (without a target: the curve), and the curve to draw."""
+    """Return a tuple of two curves: the one to print and the one to draw. If there is a target (``wanted``),
+    the curve to print is the single point that reaches it."""
     from afresh.allocation.budget_curve import budget_curve, budget_for
 
     found = None if wanted is None else [budget_for(rates, wanted, target_is=measure, **chosen)]

@@ -74,17 +74,18 @@ class EstimateOptions:
 
     @property
     def target(self) -> str | None:
-        """The path to write the rows to, or None if no rows are written."""
+        """The path to which the rows are written, or None if no rows are written."""
         return choose_output(self.output, as_json=self.as_json)
 
     @property
     def plan_interval_s(self) -> float | None:
-        """The mean interval of the plan that will use the rates, in seconds, or None if there is none."""
+        """The mean polling interval in seconds of the plan that will use the rates; None if not given."""
         return None if self.interval is None else _parse_time("--interval", self.interval)
 
     @property
     def fading_s(self) -> float | None:
-        """The time over which old polls lose weight, in seconds; infinite: never; None: estimate it.
+        """The time in which the weight of old polls falls to 1/e, in seconds; infinite: old polls keep their
+        weight; None: the time is estimated.
 
         >>> [EstimateOptions(drift=text).fading_s for text in ("auto", "off", "1d")]
         [None, inf, 86400.0]
@@ -95,11 +96,11 @@ class EstimateOptions:
 
     @property
     def has_season(self) -> bool | None:
-        """Whether to estimate a factor for each hour of the week; None: if the log shows differences."""
+        """Whether to estimate a factor for each hour of the week; None: only if the log shows differences."""
         return _SEASONS[one_of("--season", self.season, _SEASONS)]
 
     def check(self) -> None:
-        """Raise UsageError if an option is wrong, before anything is read."""
+        """Raise ``UsageError`` if an option is wrong. This is called before any file is read."""
         unit_seconds(self.unit)
         if sum(source is not None for source in (self.polls, self.cohorts, self.lifetimes)) != 1:
             raise UsageError("give one of POLLS, --cohorts FILE and --lifetimes FILE")
@@ -137,7 +138,8 @@ def estimate(options: EstimateOptions) -> None:
 
 
 def _parse_time(option: str, text: str, right: str = "a time such as 20d") -> float:
-    """Return the duration in an option's text, in seconds; raise UsageError unless it is above 0."""
+    """Return the duration that an option's text states, in seconds; raise ``UsageError`` if it is wrong or 0.
+    ``right`` says what would be right, for the error message."""
     try:
         seconds = parse_duration(text)
     except UsageError as error:

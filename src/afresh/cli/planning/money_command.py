@@ -86,7 +86,8 @@ def money(
 
 
 def _fill_column(table: CheckedTable, name: str, flag: float | None) -> Any:
-    """Return a column with the option's value in empty cells, or in all cells if there is no such column."""
+    """Return a column of the table, with ``flag`` (the option's value) in empty cells. If the table has no
+    such column, all cells have the option's value or its default."""
     import numpy as np
 
     default = _DEFAULTS.get(name) if flag is None else flag
@@ -117,7 +118,7 @@ def _read_decays(table: CheckedTable, default: str) -> Any:
 def _find_intervals(
     table: CheckedTable, given: dict[str, Any], target: str | None, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write the best interval of each item; return the JSON summary and the rows of the printed summary."""
+    """Write the best refresh interval of each item; return a tuple (summary for JSON, lines for people)."""
     import numpy as np
 
     from afresh.money.best_interval import best_intervals
@@ -159,7 +160,8 @@ def _check_bulks(table: CheckedTable, bulk: list[str], cost: Any) -> None:
 
 
 def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
-    """Describe the three futile items closest to paying: why they are futile, and which benefit would pay."""
+    """Return a line for each of the three futile items that need the lowest benefit to pay: why the item is
+    futile, and from which benefit on its refreshes pay."""
     import numpy as np
 
     from afresh.money.terms import VERDICT_TEXTS, RefreshVerdict
@@ -178,7 +180,8 @@ def _futile_rows(table: CheckedTable, found: Incomes, per: str) -> Rows:
 def _find_benefits(
     table: CheckedTable, given: dict[str, Any], target: str | None, interval: float, unit: str
 ) -> tuple[dict[str, Any], Rows]:
-    """Write the benefit at which ``interval`` is the best for each item; return both summaries."""
+    """Write for each item the benefit at which ``interval`` is its best refresh interval; return a tuple
+    (summary for JSON, lines for people)."""
     import numpy as np
 
     from afresh.money.inverse import implied_benefit

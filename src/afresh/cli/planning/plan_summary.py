@@ -1,4 +1,4 @@
-"""Describes a plan to people: its freshness, the gain of more budget, the dropped items, and a picture."""
+"""Describes a plan for people: its freshness, the gain of more budget, the dropped items, and a picture."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NO_LAW = (np.empty(0), np.empty(0), float("inf"))
 
 
 class NearestDropped:
-    """Collects, while the rows of a plan are written, the dropped items with the largest marginal gain."""
+    """Collects the dropped items with the largest marginal gain while the rows of a plan are written."""
 
     def __init__(self) -> None:
         self.found: list[tuple[float, int, str]] = []  # gain, position, name
 
     def update(self, names: pa.Array, start: int, detail: Explanation) -> None:
-        """Add a batch of rows; the first row of the batch has the position ``start``."""
+        """Add the dropped items of a batch of rows; ``start`` is the position of its first row."""
         dropped = np.flatnonzero(detail.status == DROPPED)
         gains = detail.marginal[dropped]
         for at in np.argsort(-gains, kind="stable")[:_SHOWN]:
@@ -46,7 +46,7 @@ class NearestDropped:
 
 
 def plan_title(policy: str, objective: str, order: str) -> str:
-    """Return the title of the summary: policy, objective and order of the plan."""
+    """Return the title of the summary. ``order`` is ``fixed`` (even intervals) or ``random`` (memoryless)."""
     way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
     return f"{policy} plan for {objective}, {way}"
 
@@ -59,7 +59,8 @@ def plan_rows(
     unit: str,
     chosen: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
-    """Return the rows of the summary; ``chosen`` are the arguments of ``allocate`` for this plan."""
+    """Return (name, text) for each line of the summary. ``chosen`` are the arguments of ``allocate`` for this
+    plan, ``budget`` is in cost units per ``unit`` of time."""
     per = f"per {UNIT_NAMES[unit]}"
     fewer = f", {plan.dropped:,} of them dropped" if plan.dropped else ""
     return [
@@ -75,7 +76,8 @@ def plan_rows(
 
 
 def _compare_uniform(given: PlannedItems, budget: float, chosen: Mapping[str, Any]) -> str:
-    """Describe the freshness of uniform polling, or return "" under bounds, which uniform polling ignores."""
+    """Describe the freshness of uniform polling at the same budget. Return "" if frequencies are bounded or
+    groups have caps, because uniform polling ignores these limits."""
     if {"lower", "upper", "caps"} & chosen.keys() or not given.count:
         return ""
     uniform = allocate(given.rates, budget, policy="uniform", **chosen)
@@ -89,7 +91,7 @@ def _describe_next_unit(
     weights = chosen.get("weights")
     total = float(given.count if weights is None else np.sum(weights, dtype=np.float64))
     gain = plan.multiplier
-    if budget < _SMALL_UNIT:  # one unit is a large step, over which the marginal gain falls
+    if budget < _SMALL_UNIT:  # one unit is a large step, so its gain is less than the multiplier
         gain = next_unit(given.rates, budget, **chosen).gain
     objective = chosen["objective"]
     effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
@@ -101,7 +103,8 @@ def _describe_next_unit(
 def _dropped_rows(
     given: PlannedItems, dropped: NearestDropped, budget: float, per: str, chosen: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Describe the dropped items found: the gain of a unit spent on each, and the budget to bring it back."""
+    """Return a row for each dropped item found: what one unit of budget spent on the item would gain, and how
+    much more budget would bring it back into the plan."""
     if not dropped.found:
         return []
     rows = []
@@ -118,16 +121,16 @@ def _dropped_rows(
 def plan_picture(
     given: PlannedItems, plan: Allocation, budget: float, unit: str, policy: str, chosen: Mapping[str, Any]
 ) -> PlanPicture:
-    """Return the data of the picture: the items, the optimal curve, and the freshness of other budgets.
+    """Return the data of the picture: rate and frequency of the items, the optimal frequency over the rate,
+    and the freshness over the budget.
 
-    If there are many items, the curves over budgets are computed from a sample of the items.
-    """
+    If there are many items, the freshness over the budget is computed from a sample of the items."""
     from afresh.plots.plan_plot import PlanPicture
 
     every = max(1, given.count // _SAMPLE)
     rates = given.rates[::every]
     options = slice_options(chosen, slice(None, None, every))
-    if "caps" in options:  # the sample of a group may spend only the sampled share of the group's cap
+    if "caps" in options:  # the sampled items of a group may spend only their share of the group's cap
         options["caps"] = {group: cap / every for group, cap in options["caps"].items()}
     limited = {"lower", "upper", "caps"} & chosen.keys()
     curve = budget_curve(rates, **options)
@@ -152,9 +155,10 @@ def plan_picture(
 
 
 def _optimal_law(plan: Allocation, rates: Floats, chosen: Mapping[str, Any]) -> tuple[Floats, Floats, float]:
-    """Return the optimal frequency over the rate at the plan's multiplier, and the rate where it becomes 0.
+    """Return the curve of optimal frequencies over the rate, for an item of weight 1 and cost 1.
 
-    The curve is for weight and cost 1.
+    It is a tuple (rates for the curve, frequency at each of them, rate above which the frequency is 0). The
+    frequencies are those at the plan's multiplier, the value of one more unit of budget.
     """
     changing = rates[rates > 0]
     if not changing.size or plan.multiplier <= 0:

@@ -1,4 +1,4 @@
-"""Reads ITEMS, ``--caps`` and ``--views`` of ``plan`` and ``budget`` into arguments of ``allocate``.
+"""Reads the files of ``plan`` and ``budget`` (ITEMS, ``--caps``, ``--views``) as arguments of ``allocate``.
 
 The names of items are the largest part of a file of ten million rows, so they are never all in memory. They
 are read again when the plan is written.
@@ -47,7 +47,8 @@ _ARGUMENTS |= {"min_frequency": "lower", "max_frequency": "upper"}
 
 @dataclass(frozen=True, slots=True)
 class PlannedItems:
-    """The items of a plan: their rates, and the other arguments of ``allocate`` that the file gives."""
+    """The items of a plan: their rates, the other arguments of ``allocate`` from the file (``options``), and
+    a function that reads their names again, in batches (``names``)."""
 
     rates: Floats
     options: Mapping[str, Any]
@@ -62,7 +63,10 @@ class PlannedItems:
         return len(self.rates)
 
     def at_budget(self, budget: float) -> PlannedItems:
-        """Return the items with uncertain rates replaced by the rates to plan with at the mean interval."""
+        """Return the items with every estimated rate replaced by the rate with which to plan.
+
+        That rate depends on how uncertain the estimate is and on the mean polling interval, which follows
+        from ``budget``; see ``uncertain_rate``."""
         if self.shape is None or not budget > 0:
             return self
         from afresh.rates.estimator import uncertain_rate
@@ -73,7 +77,7 @@ class PlannedItems:
 
 
 def slice_options(options: Mapping[str, Any], part: slice) -> dict[str, Any]:
-    """Return the arguments of ``allocate`` for the items of ``part``: arrays are sliced, others stay."""
+    """Return the arguments of ``allocate`` for a part of the items: arrays are sliced, other values stay."""
     return {name: value if isinstance(value, str | dict) else value[part] for name, value in options.items()}
 
 
@@ -84,7 +88,8 @@ def read_items(
     views: str | None = None,
     on_read: Callable[[float], None] | None = None,
 ) -> PlannedItems:
-    """Read and check the items of a file; ``on_read`` is called with the share of the file read so far."""
+    """Read and check the items of a file, and the files ``caps`` and ``views`` if given. ``on_read`` is
+    called with the share (0 to 1) of the file that has been read."""
     if views is not None:
         return _read_views(source, views, caps)
     columns = [ITEM, *NUMBERS, *UNCERTAIN, POLLS, DECAY, *([GROUP] if caps else [])]
@@ -115,7 +120,8 @@ def read_items(
 
 
 def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) -> None:
-    """Raise an error for an unknown decay function, contradicting bounds, or a second level in one file."""
+    """Raise ``InputError`` if a decay function is unknown, if min_frequency is above max_frequency, or if the
+    column ``level`` has two values. ``levels_before`` are the levels of earlier batches of the file."""
     check_decays(table)
     low, high = table.numbers("min_frequency"), table.numbers("max_frequency")
     if (low > high).any():
@@ -129,7 +135,8 @@ def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) ->
 
 
 def _shape(rates: Floats, low: Floats, level: Floats, for_interval: Floats) -> Floats:
-    """Return the gamma shape of each rate; rates without ``low``, or with ``for_interval``, are certain."""
+    """Return the shape of each rate's gamma distribution. It is infinite, for an exact rate, if ``low`` is
+    missing or ``for_interval`` is given, because such a rate is planned with as it is."""
     from afresh.rates.estimator import posterior_shape
 
     certain = np.isnan(low) | ~np.isnan(for_interval)
@@ -143,7 +150,7 @@ def _with_options(items: PlannedItems, **more: Any) -> PlannedItems:
 def _values(batch: CheckedTable, column: Column) -> Any:
     if column.kind == "text":
         return batch.text(column.name).dictionary_encode()
-    # A column that is not in the file must use no memory, which matters with 1e8 items.
+    # A column that is not in the file uses no memory this way, which matters with 1e8 items.
     if column.name in batch:
         return batch.numbers(column.name)
     return np.broadcast_to(column.empty_value, batch.rows)
@@ -167,7 +174,7 @@ def _with_caps(
 
 
 def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
-    """Read the caps of groups; each group must be in ``labels``, the groups of the items in ``path``."""
+    """Return the caps of groups in the file ``caps``. ``labels`` are all groups of the items in ``path``."""
     table = read_table(caps, CAPS, unique="group")
     names = table.text("group").to_pylist()
     known = set(labels)
@@ -179,11 +186,11 @@ def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
 
 
 def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems:
-    """Read views, which are refreshed instead of their bases; its rate is the sum over distinct bases.
+    """Read ITEMS with the views of the file ``views``. A view is refreshed instead of its bases.
 
-    A view's weight, costs and bounds come from its row in ITEMS, if there is one; its rate there is empty.
-    Bases are not refreshed and have no row in the plan. Other items are planned as usual.
-    """
+    The rate of a view is the sum of the rates of its distinct bases. Its weight, costs and bounds come from
+    its row in ITEMS, if there is one, where the rate must be empty. Bases are not refreshed and have no row
+    in the plan. Other items are planned as usual."""
     rate = replace(NUMBERS[0], required=False, default=np.nan)
     table = read_table(source, [ITEM, rate, *NUMBERS[1:], *UNCERTAIN, POLLS, DECAY, GROUP], unique="item")
     if "rate" not in table:
@@ -212,10 +219,8 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
 
 
 def _sum_over_bases(names: list[str], values: Floats, graph: ViewGraph) -> Floats:
-    """Return the sum of ``values`` over the distinct bases of each view, then the values of other items.
-
-    The sum of the variances rate²/shape is the variance of the view's rate.
-    """
+    """Return one array: for each view the sum of ``values`` over its distinct bases, then the values of the
+    items that are neither view nor base. ``values`` belong to ``names`` one by one."""
     of_item = dict(zip(names, values.tolist(), strict=True))
     below = set(graph.views) | set(graph.bases)
     return np.append(graph.rates(of_item), [value for name, value in of_item.items() if name not in below])
@@ -249,7 +254,7 @@ def _views_and_others(
 
 
 def check_decays(table: CheckedTable) -> None:
-    """Raise an error for the first cell of ``decay`` that is neither empty nor a decay function."""
+    """Raise ``InputError`` for the first cell of the column ``decay`` that names no known decay function."""
     encoded = table.text("decay").dictionary_encode()
     for code, spec in enumerate(encoded.dictionary.to_pylist()):
         try:
@@ -262,7 +267,7 @@ def check_decays(table: CheckedTable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ViewPairs:
-    """The pairs (view, base) of ``--views``, and their graph, in which no view depends on itself."""
+    """The rows (view, base) of the ``--views`` file, and their graph, in which no view depends on itself."""
 
     table: CheckedTable
     view: list[str]
@@ -271,7 +276,7 @@ class ViewPairs:
 
     @classmethod
     def read(cls, path: str) -> ViewPairs:
-        """Read the pairs of a file; raise InputError with the row that closes a circle of views."""
+        """Read the rows of a file; raise ``InputError`` for a row that closes a circle of views."""
         table = read_table(path, VIEWS)
         view, base = table.text("view").to_pylist(), table.text("base").to_pylist()
         try:
@@ -280,7 +285,7 @@ class ViewPairs:
             raise table.fault(_closing_row(view, base), "base", error.problem) from None
 
     def refuse_unknown_bases(self, items: Collection[str]) -> None:
-        """Raise an error if a base is neither one of the ``items`` nor a view."""
+        """Raise ``InputError`` if a base is neither one of the ``items`` nor a view."""
         known = {*items, *self.graph.views}
         for row, name in enumerate(self.base):
             if name not in known:
@@ -288,7 +293,7 @@ class ViewPairs:
                 raise self.table.fault(row, "base", f"is {name!r}, which is neither an item nor a view{hint}")
 
     def refuse_polled_views(self, items: Collection[str]) -> None:
-        """Raise an error if a view has the name of one of the ``items``, which were polled themselves."""
+        """Raise ``InputError`` if a view has the same name as one of the polled ``items``."""
         polled = set(items)
         for row, name in enumerate(self.view):
             if name in polled:
@@ -297,7 +302,7 @@ class ViewPairs:
 
 
 def _closing_row(view: list[str], base: list[str]) -> int:
-    """Return the first row with which the pairs contain a circle, found by bisection."""
+    """Find, by bisection, the first row that closes a circle of views with the rows before it."""
     low, high = 0, len(view)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Reads the POLLS file of ``estimate`` into arrays; errors contain the number of the wrong row."""
+"""Reads the POLLS file of ``afresh estimate`` into arrays; errors name the number of the wrong row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ CLOCKS_APART_S = 60.0  # polls up to this far in the future are accepted, since 
 
 @dataclass(frozen=True, slots=True)
 class PollLog:
-    """Polls in file order. ``item`` is an index in ``names``; ``groups`` contains the group of each item."""
+    """The polls of a file, in the order of its rows. ``item`` has, for each poll, the position of its item in
+    ``names``. ``groups`` has the number of the group of each item, not of each poll."""
 
     names: pa.Array
     item: Ints
@@ -57,7 +58,10 @@ def read_polls(
     group: str | None = None,
     on_read: Callable[[float], None] | None = None,
 ) -> PollLog:
-    """Read the polls of a file, in any order; raise InputError if a poll is later than ``now_s``."""
+    """Read the polls of a file, whose rows may have any order; raise ``InputError`` if a row is wrong.
+
+    No poll may be later than ``now_s``. ``group`` is the column with the item's group. ``on_read`` is called
+    with the share of the file (0 to 1) that has been read."""
     if group in {column.name for column in COLUMNS}:
         raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
     columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
@@ -111,7 +115,7 @@ def _refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
 
 
 def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: Ints) -> Ints:
-    """Return the group of each item; raise InputError if an item is in two groups."""
+    """Return the number of the group of each item; raise ``InputError`` if an item is in two groups."""
     encoded = _encode(parts[column])
     of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     of_item = np.zeros(len(items.dictionary), dtype=np.int64)

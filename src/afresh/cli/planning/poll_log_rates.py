@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from afresh.cli.planning.estimate_command import EstimateOptions
 
 _HOUR_S = 3600.0
-_DAY_S = 86400.0  # without any interval between polls, one change a day is assumed
+_DAY_S = 86400.0  # if no item was polled twice, one change a day is assumed
 _WEEK_S = HOURS * _HOUR_S
 _MOST_DRAWN = 2000  # items; more dots would merge into one line
-_NEAR = 0.3  # items whose mean gap is within this share of the typical one are drawn together
+_NEAR = 0.3  # items are drawn together if their mean gap differs by less than this share from the median
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # Unix time began on a Thursday
 
 
 def estimate_log(path: str, options: EstimateOptions) -> None:
-    """Read the log, estimate the rates, write them, and print a summary."""
+    """Read the log of polls at ``path``, estimate the rates, write them, and print a summary."""
     unit_s = unit_seconds(options.unit)
     with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
@@ -59,7 +59,7 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     polls = _poll_table(log, unit_s)
     del log  # to free its memory, which is as large as that of ``polls``
     horizon = None if options.fading_s is None else options.fading_s / unit_s
-    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # others cannot weight polls by age
+    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # it cannot weight polls by their age
         horizon = math.inf
     regime = find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
     found = estimate_polls(
@@ -89,7 +89,7 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
 
 
 def _find_estimator(name: str) -> Estimator[Any]:
-    """Return the estimator with this name, of afresh or of another installed package."""
+    """Return the estimator with this name, from afresh or from another installed package."""
     if name in ESTIMATORS:
         return ESTIMATORS[name]
     from afresh.engine.plugins import estimators
@@ -99,11 +99,10 @@ def _find_estimator(name: str) -> Estimator[Any]:
 
 
 def _poll_table(log: PollLog, unit_s: float) -> PollTable:
-    """Return the polls of the log; times are in units of ``unit_s`` since the week of the first poll began.
+    """Return the polls of the log; times are in units of ``unit_s`` seconds since the first poll's week.
 
-    Seconds since 1970 would leave few digits for short intervals. A shift by whole weeks preserves the hours
-    of the week.
-    """
+    Times since 1970 would leave few digits for short polling intervals. A shift by whole weeks preserves the
+    hours of the week, which the season needs."""
     start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
     times = log.time_s - start_s
     times /= unit_s
@@ -121,7 +120,8 @@ def _poll_table(log: PollLog, unit_s: float) -> PollTable:
 def _with_views(
     names: pa.Array, found: RateEstimates, views: str, level: float
 ) -> tuple[pa.Array, RateEstimates]:
-    """Add a row for every view; a view changes when any of its distinct bases changes."""
+    """Return ``names`` and ``found`` with a row added for every view in the file ``views``. A view changes
+    when any of its distinct bases changes."""
     from afresh.cli.planning.planned_items import ViewPairs
     from afresh.rates.views import with_views
 
@@ -133,7 +133,8 @@ def _with_views(
 
 
 def _plan_columns(options: EstimateOptions, unit_s: float) -> dict[str, float]:
-    """Return further columns that ``plan`` needs if ``--level`` is not 0.9 or ``--interval`` is given."""
+    """Return the values of further columns that ``afresh plan`` needs if ``--level`` is not 0.9, or if
+    ``--interval`` is given. All rows have the same value."""
     columns = {} if options.level == 0.9 else {"level": options.level}
     if options.plan_interval_s is not None:
         columns["for_interval"] = options.plan_interval_s / unit_s
@@ -186,7 +187,7 @@ def _print_results(
 
 
 def _regime_rows(regime: Regime, unit: str) -> list[tuple[str, str]]:
-    """Return the rows about season and drift, or no rows if the rates are constant."""
+    """Return the lines of the summary about season and drift; none if the rates are constant."""
     rows = []
     if not math.isinf(regime.horizon):
         over = f"{format_number(regime.horizon)} {unit}s"
@@ -204,7 +205,7 @@ def _hour_name(profile: Float64s, hour: int) -> str:
 
 
 def _rates_figure(found: RateEstimates, unit: str) -> Figure:
-    """Draw the rates from the slowest to the fastest item, with the ends of their intervals."""
+    """Draw the rates from the slowest to the fastest item, with the ends of their confidence intervals."""
     from afresh.plots.line_plot import line_figure
     from afresh.plots.panels import Panel, Series
 
@@ -219,10 +220,8 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
 
 
 def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
-    """Draw the gaps between changes beside an exponential line (Cho & Garcia-Molina 2000, Fig. 11).
-
-    Only items whose mean gap is near the median are drawn.
-    """
+    """Draw the distribution of the gaps between changes, with the exponential distribution for comparison
+    (Cho & Garcia-Molina 2000, Fig. 11). Only items whose mean gap is near the median are drawn."""
     from afresh.plots.estimate_plots import poisson_figure
 
     checks = check_items(item, times)

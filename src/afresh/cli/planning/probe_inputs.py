@@ -1,4 +1,4 @@
-"""Reads the inputs of ``afresh probes``: indexes of local, server and proxy records, or a live server."""
+"""Reads the inputs of ``afresh probes``, indexes local, server and proxy records, and asks a live server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
@@ -18,29 +17,35 @@ from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, parse_ke
 from afresh.probes.rounds import ProbeAnswer, ServerStoppedError
 from afresh.probes.update_models import expected_lag
 from afresh.sources.context import SourceContext
-from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, table_rows
+from afresh.sources.search.relation import (
+    LocalRelation,
+    TextColumns,
+    check_keys,
+    display_place,
+    is_postgres,
+    table_rows,
+)
 from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.tables.columns import Column
-from afresh.tables.reading import CheckedTable, read_table
+from afresh.tables.reading import CheckedTable, check_rows, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
 
 _LONGEST = 1_000_000  # characters of a keyword field; a longer field is a document, or a broken quote
-_NARROW = 4  # keywords of the query that replaces a look-up
+_NARROW = 4  # how many keywords the query has that replaces a look-up by key
 _RETRIES = 2
-_FIRST_REST = "1s"  # short, since a user waits; a Retry-After of the server is respected all the same
+_FIRST_REST = "1s"  # short, because a user waits; a Retry-After header of the server still applies
 _PATIENCE_S = 60.0  # the longest wait that the server may ask for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeWorld:
-    """The local records with the value of each, and the records of the server and of a proxy, if known.
-
-    ``weighed`` is false if no values are given, so that all of them are 1.
-    """
+    """The local records (``keys``, ``relation``) with the value of refreshing each, and the keyword indexes
+    of the records of the server and of a proxy, None if not given. ``weighed`` is whether values were given;
+    if not, all are 1."""
 
     keys: list[str]
     relation: KeywordIndex
@@ -57,7 +62,8 @@ class ProbeWorld:
 
 
 def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda _: None) -> ProbeWorld:
-    """Read and index the files in the options; a live server is not read."""
+    """Read and index the files that the options name. A live server is not asked here. ``on_read`` is called
+    with the share (0 to 1) of the work that is done."""
     key, scoped = options.key, not options.any_attribute
     columns = (options.weight, options.rate, options.elapsed)
     attributes = [parse_keywords(text) for text in options.keywords]
@@ -87,7 +93,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
 
 
 def is_in_database(place: str) -> bool:
-    """Return whether the place of records is a table of a database, not a file.
+    """Return whether ``place`` names a table of a database (and not a file).
 
     >>> is_in_database("papers.csv"), is_in_database("papers.db#papers")
     (False, True)
@@ -111,50 +117,17 @@ def _read(
     wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
     if is_in_database(path):
         rows = table_rows(path, [column.name for column in wanted], os.environ.get)
-        table = _check_rows(display_place(path), wanted, rows)
+        table = check_rows(display_place(path), wanted, rows)
     else:
         table = read_table(path, wanted, unique=key if unique else None)
     for column in wanted:
         if column.name not in table:
             read_table(path, [replace(column, required=True)])  # its error names the columns that there are
     if is_in_database(path) and key is not None and unique:
-        _refuse_repeats(table, key)
+        check_keys(TextColumns(table.path, {key: table.text(key).to_pylist()}), key)
     for attribute in attributes:
         _refuse_long(table, attribute.name)
     return table
-
-
-def _check_rows(place: str, wanted: Sequence[Column], rows: list[tuple[object, ...]]) -> CheckedTable:
-    values: dict[str, object] = {}
-    for index, column in enumerate(wanted):
-        cells = [row[index] for row in rows]
-        for row, cell in enumerate(cells, 1):
-            if problem := _find_problem(column, cell):
-                problem += f": must be {column.requirement}"
-                raise InputError(problem, path=place, row=row, line=0, column=column.name)
-        if column.kind == "text":
-            texts = ["" if cell is None else str(cell) for cell in cells]
-            values[column.name] = pa.array(texts, pa.large_string())
-        else:
-            values[column.name] = np.array(cells, dtype=np.float64)
-    empty_values = {column.name: column.empty_value for column in wanted}
-    return CheckedTable(place, 0, len(rows), frozenset(values), 1.0, values, empty_values, lambda _: 0)
-
-
-def _find_problem(column: Column, cell: object) -> str:
-    if column.required and (cell is None or cell == ""):
-        return "is empty"
-    is_right = column.kind == "text" or (isinstance(cell, int | float) and 0 <= cell < np.inf)
-    return "" if is_right else f"is {cell!r}"
-
-
-def _refuse_repeats(table: CheckedTable, key: str) -> None:
-    seen: dict[str, int] = {}
-    for row, value in enumerate(table.text(key).to_pylist()):
-        if value in seen:
-            problem = f"{value!r} occurs twice, first in row {seen[value] + 1}: it must be unique"
-            raise table.fault(row, key, problem)
-        seen[value] = row
 
 
 def _refuse_long(table: CheckedTable, name: str) -> None:
@@ -170,7 +143,9 @@ def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[
 
 
 def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
-    """Return the weight times the expected lag of each record; a factor without columns is 1."""
+    """Return the value of each record: weight · expected lag. A factor is 1 if its columns are not given.
+
+    ``columns`` are the names of the columns (weight, rate, elapsed), None if not given."""
     weight, rate, elapsed = columns
     values = np.ones(table.rows) if weight is None else _column(table, weight)
     if rate is not None and elapsed is not None:
@@ -179,7 +154,7 @@ def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | No
 
 
 def _column(table: CheckedTable, name: str) -> Float64s:
-    """Return the numbers of a column, even if it was read as text because it is the key or keywords."""
+    """Return the numbers of a column, also if it was read as text because it is the key or has keywords."""
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
@@ -196,8 +171,7 @@ def _column(table: CheckedTable, name: str) -> Float64s:
 class LiveServer:
     """A ``ProbeServer`` that sends requests to a live server, one at a time and with delays.
 
-    When the server refuses a request, the probes end, and ``trouble`` contains the reason.
-    """
+    When the server refuses a request, ``ServerStoppedError`` is raised, and ``trouble`` has the reason."""
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
         given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
@@ -229,7 +203,7 @@ class LiveServer:
         return ProbeAnswer(found.total, _distinct_keys(found))
 
     def look_up(self, key: str) -> ProbeAnswer:
-        """Request one record by its key, or by its rarest keywords if the server cannot search by key."""
+        """Request one record by its key. If the server cannot search by key, use the rarest keywords."""
         if not self._settings.finds_keys:
             words = self._relation.by_tuple.row(self._rows[key]).tolist()
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
@@ -244,7 +218,7 @@ class LiveServer:
             if not found.problem:
                 return found
             wait_s = found.retry_after_s or 0.0
-            # If the server never answered, its address may be wrong, so this fails without retries.
+            # If the server never answered before, its address may be wrong, so there are no retries.
             is_final = found.refused or not self._answered
             if is_final or attempt == _RETRIES or not 0 < wait_s <= _PATIENCE_S:
                 break
@@ -254,7 +228,7 @@ class LiveServer:
 
 
 def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
-    """Return the keys of the distinct records of a page; equal records count once."""
+    """Return the keys of the records of a page. Records that are equal in all fields count once."""
     distinct: list[KeyedRecord] = []
     for record in found.records:
         if record not in distinct:

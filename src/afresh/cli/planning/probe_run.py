@@ -21,14 +21,14 @@ from afresh.sources.search.totals import LearnedTotals
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutcome:
-    """The requests that were made, as columns of rows, and the summary."""
+    """The result of ``afresh probes``: the requests that were made, as columns, and a summary."""
 
     rows: dict[str, list[Any]]
     summary: dict[str, Any]
     covered: tuple[int, ...]  # records, after each request
 
     def panel(self) -> Panel:
-        """Return a chart of the records covered over the requests, with a line for look-ups one by one."""
+        """Return a chart of the records covered after each request; a dashed line shows one per request."""
         requests = np.arange(len(self.covered) + 1.0)
         grown = np.array([0, *self.covered], dtype=np.float64)
         alone = np.minimum(requests, self.summary["tuples"])
@@ -44,8 +44,7 @@ def plan_and_ask(
 ) -> ProbeOutcome:
     """Plan the queries and send them to ``live``, or to the server's records in ``world`` if it is None.
 
-    ``on_step`` is called with the number of records that are covered.
-    """
+    ``on_step`` is called with the number of records covered so far."""
     totals: ExactTotals | LearnedTotals = LearnedTotals(world.relation, world.proxy or world.relation)
     if world.server is not None and world.proxy is None:
         totals = ExactTotals(world.server)
@@ -78,7 +77,7 @@ def _make_campaign(
 def _run_greedy(
     world: ProbeWorld, options: ProbeOptions, totals: ResultTotals, asked: ProbeServer
 ) -> tuple[ProbeStep, ...]:
-    """Run the greedy algorithm of Yang's paper; method 1 reads all pages of a query, method 2 the first."""
+    """Run the greedy algorithm of Yang's paper. Method 1 reads all pages of a query, method 2 the first."""
     method = int(options.method)
     chosen = greedy_probes(
         world.relation,
@@ -125,7 +124,7 @@ def _summary(
 
 
 def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]:
-    """Return one row for each look-up, and for each run of successive pages of one query."""
+    """Return the columns of the output. Each look-up, and each series of pages of one query, is one row."""
     names = ("query", "kind", "page", "requests", "total", "expected", "new", "covered")
     rows: dict[str, list[Any]] = {name: [] for name in names}
     covered = 0

@@ -29,7 +29,7 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """The options of ``afresh probes`` that the settings of a search source have under the same names."""
+    """The options of ``afresh probes`` that are also settings of a search source, with the same names."""
 
     relation: Annotated[
         str,
@@ -115,7 +115,7 @@ class ProbeOptions(ServerOptions):
     plot: Plot = None
 
     def check(self) -> None:
-        """Raise an error if options contradict each other, or if a file cannot be used."""
+        """Raise ``UsageError`` if options contradict each other; check that the files can be used."""
         one_of("method", self.method, ("auto", "1", "2"))
         if self.quota is not None and self.until_covered:
             raise UsageError("--quota and --until-covered: give one, either ends the asking")
@@ -126,7 +126,7 @@ class ProbeOptions(ServerOptions):
 
     @property
     def is_live(self) -> bool:
-        """Whether ``server`` is queried over HTTP or in a database, and not a file of its records."""
+        """Whether ``server`` is queried over HTTP or in a database. Otherwise it is a file of its records."""
         return "://" in self.server or self.server.startswith(("sqlite:", "env:"))
 
 
@@ -199,7 +199,8 @@ def _describe_coverage(summary: dict[str, Any]) -> str:
 
 
 def _describe_bound(summary: dict[str, Any]) -> str:
-    """Describe what the bound limits, and whether it is proven."""
+    """Describe the bound and whether it is proven. The bound is the smallest number of requests that covers
+    all records or, with a quota, the most that the quota could cover."""
     if summary["quota"] is not None:
         what = "the quota" if summary["method"] == "auto" else "as many requests"
         words = f"{summary['bound_of']}: the most that {what} could bring"

@@ -1,4 +1,4 @@
-"""``afresh history git`` turns a git repository into a history of changes that can be replayed."""
+"""``afresh history git`` writes the changes in a git repository as a history that can be replayed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def history_git(
 
 
 def check_output_names(name: str) -> dict[str, str]:
-    """Return the names of the two files of a history; raise OutputError if they cannot be written."""
+    """Return the paths of the two files of a history, by "changes" and "items"; raise ``OutputError`` if they
+    cannot be written. ``name`` is the common beginning of both."""
     from afresh.tables.atomic_output import check_writable
 
     if name == "-" or not Path(name).name:
@@ -79,7 +80,10 @@ def check_output_names(name: str) -> dict[str, str]:
 
 
 def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **columns: Any) -> None:
-    """Write both files, or none after an error; ``columns`` are further columns of the items' file."""
+    """Write both files of a history, or neither if there is an error.
+
+    ``names`` are all items. Change i is a change of item number ``item[i]`` at ``time[i]``. ``columns`` are
+    further columns of the items' file."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
@@ -99,10 +103,10 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
 def report_history(
     title: str, outputs: dict[str, str], summary: dict[str, Any], notes: dict[str, str], *, as_json: bool
 ) -> None:
-    """Print what was written: JSON, or a table and the command that replays the history.
+    """Print what was written: as JSON, or as a table with the command that replays the history.
 
-    ``summary`` contains items, changes, start and end; ``notes`` are texts after the first two numbers.
-    """
+    ``summary`` has items, changes, start and end. ``notes`` are texts to print after the numbers of items and
+    changes."""
     from afresh.values.formatting import format_iso_time
 
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from afresh.histories.recorded import EVENTS
 from afresh.papers.cho.cho_figures import ChangeLog
 from afresh.papers.yang.probe_experiments import SearchRecords
 from afresh.tables.columns import Column
@@ -12,10 +13,6 @@ from afresh.tables.reading import read_table
 from afresh.values.errors import InputError
 from afresh.values.units import UNIT_SECONDS
 
-CHANGES = (
-    Column("item", "text", required=True, what="what changed"),
-    Column("time", "time", required=True, what="when"),
-)
 _RECORD_COLUMNS: dict[Literal["papers", "movies"], tuple[str, ...]] = {
     "papers": ("title", "authors"),
     "movies": ("title", "director", "cast"),
@@ -31,7 +28,7 @@ def read_histories(folder: Path) -> list[ChangeLog]:
         )
     histories = []
     for path in paths:
-        table = read_table(path, CHANGES)
+        table = read_table(path, EVENTS)
         items = table.text("item").dictionary_encode().indices.to_numpy()
         name, _, _ = path.name.partition(".changes.")
         histories.append(ChangeLog(name, items.astype("int64"), table.times("time") / UNIT_SECONDS["d"]))

@@ -56,7 +56,7 @@ class ReplayOptions:
 
     @property
     def budgets(self) -> tuple[BudgetRate, ...]:
-        """The budgets to replay, each above 0."""
+        """The budgets at which to run the policies, each above 0."""
         return () if self.budget is None else parse_budgets(self.budget)
 
     @property
@@ -70,7 +70,7 @@ class ReplayOptions:
         return tuple(dict.fromkeys(name for name in names if name))
 
     def check(self, inputs: Sequence[str | None]) -> None:
-        """Raise UsageError if an option, or a file of ``inputs``, is wrong, before anything is read.
+        """Raise ``UsageError`` if an option or one of the files ``inputs`` is wrong. Call it before reading.
 
         >>> ReplayOptions(warm_up=1.0).check([])
         Traceback (most recent call last):
@@ -116,7 +116,7 @@ class WorldOptions:
 
 
 def parse_budgets(text: str) -> tuple[BudgetRate, ...]:
-    """Return the budgets in a text, separated by commas; raise UsageError unless each is above 0.
+    """Return the budgets in a text that separates them by commas; raise ``UsageError`` if one is not above 0.
 
     >>> [budget.per_item for budget in parse_budgets("0.02/item/d, 5/d")]
     [True, False]

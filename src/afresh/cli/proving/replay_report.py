@@ -1,4 +1,4 @@
-"""Writes the results of a replay: JSON for programs, a table for each budget, the visits, a picture."""
+"""Writes the results of a replay: JSON for programs, a table for each budget, all polls, and a picture."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from afresh.replay.compare import PeriodScores, ReplayResult
 
 _WIDTH = 160
-_PLOT_POINTS = 90  # of a line over time: enough to see seasons, few enough to see the line
+_PLOT_POINTS = 90  # points of a line over time: enough to show seasons, and few enough for a clear line
 _CAPTION = (
     "after the warm-up (last: whole window); intervals hold 90 %;"
     " needs: times the requests with which uniform polling would do as well"
 )
 Cell: TypeAlias = "Callable[[ReplayResult], str]"
-# Scores that a table shows only if they are the objective, or (for the error) if they are known.
+# A table shows these scores only if they are the objective; it also shows the error whenever it is known.
 _SPECIAL: Mapping[str, Cell] = {
     "lag": lambda result: format_duration(result.after.scores.lag),
     "harmonic": lambda result: format_number(result.after.scores.harmonic),
@@ -34,7 +34,7 @@ _SPECIAL: Mapping[str, Cell] = {
 
 
 def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
-    """Return one result as a JSON object: the scores of the whole window, and those after the warm-up."""
+    """Return one result as a JSON object, with the scores of the whole period and after the warm-up."""
     return {
         "policy": result.policy,
         "budget": result.budget * UNIT_SECONDS[unit],
@@ -63,7 +63,7 @@ def _score_fields(part: PeriodScores, unit: str) -> dict[str, Any]:
 def print_tables(
     results: Sequence[ReplayResult], unit: str, title: str, objective: str = "freshness"
 ) -> None:
-    """Print one table for each budget on stderr, sorted by freshness after the warm-up, highest first."""
+    """Print one table for each budget on standard error, with one row for each policy, the freshest first."""
     from rich.console import Console
     from rich.table import Table
 
@@ -92,7 +92,7 @@ def print_tables(
 
 
 def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]:
-    """Return the columns of a table: the name of each, and the function that gives its text."""
+    """Return the columns of a table as a dictionary from name to the function that returns a cell's text."""
     shown = {objective}
     if any(not math.isnan(result.after.scores.error) for result in results):
         shown.add("error")
@@ -124,7 +124,7 @@ def _format_factor(factor: float) -> str:
 
 
 def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:
-    """Write every visit of every policy; if there are several budgets, add a column budget_per_s."""
+    """Write every poll of every policy. If there are several budgets, the column budget_per_s is added."""
     import pyarrow as pa
 
     from afresh.tables.writing import TableWriter
@@ -149,10 +149,9 @@ def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None
 def draw_replay(
     path: str, results: Sequence[ReplayResult], history: ChangeHistory, warm_up_end: float, unit: str
 ) -> None:
-    """Draw freshness over time at the first budget, and freshness over budgets if there are several.
+    """Draw the freshness over time at the smallest budget and, if there are several, over the budgets.
 
-    ``results`` are sorted by budget; ``path`` ends in .png or .svg.
-    """
+    ``results`` are sorted by budget; ``path`` ends in .png or .svg; ``warm_up_end`` is in Unix seconds."""
     from afresh.plots.replay_plot import FreshnessOverTime, replay_figure
     from afresh.replay.scores import freshness_course, stale_spans
 
@@ -170,7 +169,7 @@ def draw_replay(
 
 
 def _lines_over_budgets(results: Sequence[ReplayResult], unit: str) -> list[FreshnessByBudget]:
-    """Return one line for each policy, or no lines if there is only one budget."""
+    """Return for each policy its line of freshness over budget, or no lines if there is only one budget."""
     from afresh.plots.replay_plot import FreshnessByBudget
 
     if len({result.budget for result in results}) < 2:

@@ -32,7 +32,7 @@ from afresh.values.units import unit_seconds
 
 
 def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None:
-    """Run the policies, write the visits and the picture, and print the summary."""
+    """Run the policies on a history, write the polls and the picture, and print the summary."""
     _refuse_unknown_names(options)
     for remark in recorded.remarks:
         typer.echo(f"afresh: {remark}", err=True)
@@ -52,7 +52,7 @@ def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None
 
 
 def _change_history(recorded: RecordedHistory) -> ChangeHistory:
-    """Return the recorded history as arrays, without names."""
+    """Return the recorded history as arrays, in which items are numbers instead of names."""
     return ChangeHistory.of(
         len(recorded.names),
         recorded.item,
@@ -90,7 +90,8 @@ def _run_all(
 def _compare_with_uniform(
     history: ChangeHistory, results: Sequence[ReplayResult], start: PolicyInput, options: ReplayOptions
 ) -> list[ReplayResult]:
-    """Return the results, with the budget that uniform polling would need for the same freshness."""
+    """Return the results with ``uniform_needs`` added: the factor by which uniform polling needs more budget
+    for the same freshness."""
     found: list[ReplayResult] = []
     budgets = len({result.budget for result in results})
     with ProgressBar("polling uniformly at other budgets", float(budgets)) as progress:
@@ -119,7 +120,7 @@ def _refuse_unknown_names(options: ReplayOptions) -> None:
 
 
 def _policy_input(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> PolicyInput:
-    """Return the input that every policy starts with; its budget is a placeholder that is set later."""
+    """Return the input with which every policy starts. Its budget is a placeholder that is replaced later."""
     families = families_of(recorded.names.to_pylist())
     if recorded.group is not None:
         given = number_labels([group or None for group in recorded.group])
@@ -137,7 +138,7 @@ def _policy_input(recorded: RecordedHistory, history: ChangeHistory, options: Re
 
 
 def _with_caps(start: PolicyInput, recorded: RecordedHistory, path: str, unit: str) -> PolicyInput:
-    """Add the caps of a file, which are in the cost units of the budget per unit of time."""
+    """Return ``start`` with the caps of the file ``path``, which are in cost units per ``unit`` of time."""
     if recorded.group is None:
         raise UsageError(f"--caps needs a column 'group' in {recorded.items_path}")
     caps = read_caps(path, list(dict.fromkeys(recorded.group)), recorded.items_path)
@@ -147,7 +148,9 @@ def _with_caps(start: PolicyInput, recorded: RecordedHistory, path: str, unit: s
 
 
 def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime | None:
-    """Return the windows that open between ``start`` and ``end``, in Unix seconds."""
+    """Return the allowed hours between ``start`` and ``end`` (Unix seconds), or None if ``texts`` is empty.
+
+    ``texts`` are weekly windows such as "22:00-06:00 Mon-Fri", in UTC."""
     if not texts:
         return None
     windows = Windows.parse(tuple(texts), "UTC")
@@ -163,7 +166,7 @@ def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime 
 
 
 def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> NoticeLog | None:
-    """Read the notices of a file, or generate notices if ``--notices`` is settings such as recall=0.8."""
+    """Read the notices of a file, or make them up if ``--notices`` is a text such as recall=0.8,false=0.1."""
     if options.notices is None:
         return None
     if "=" in options.notices and not Path(options.notices).exists():

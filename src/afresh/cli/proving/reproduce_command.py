@@ -63,7 +63,7 @@ def reproduce(
 
 
 def _read_data(folder: Path | None, papers: set[str]) -> tuple[Sequence[ChangeLog], Sequence[SearchRecords]]:
-    """Read the histories and the records in ``folder`` that any of the papers uses."""
+    """Return a tuple (histories, records) of ``folder``. Each is empty if none of the ``papers`` uses it."""
     if folder is None:
         return (), ()
     from afresh.cli.proving.paper_data import read_histories, read_records

@@ -1,4 +1,4 @@
-"""Builds the items of a synthetic world, and the way they change, from the options of ``simulate``."""
+"""Builds the items of a synthetic world, and how they change, from the options of ``afresh simulate``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _DAY_S = UNIT_SECONDS["d"]
 
 @dataclass(frozen=True, slots=True)
 class WorldItems:
-    """The items of a world: names, rates per second, groups for mass edits, and further columns."""
+    """The items of a world: names, rates in changes per second, the number of each item's group for mass
+    edits, and further columns (weight, cost, group) by name."""
 
     names: list[str]
     rates_per_s: Float64s
@@ -50,7 +51,8 @@ _SETTINGS: dict[str, SettingReaders] = {
     "--drift": {"sd": (parse_number, 1.0), "horizon": (parse_duration, 90 * _DAY_S)},
     "--mass-edits": {"rate": (parse_rate, 2 / UNIT_SECONDS["y"]), **_numbers(share=0.5, size=20)},
 }
-# Each distribution of rates: its settings, and the function that draws rates per unit of time.
+# For each distribution of rates: its settings, and the function that draws rates (per day for cho, else per
+# unit of time).
 DISTRIBUTIONS: dict[str, tuple[SettingReaders, Callable[..., Float64s]]] = {
     "cho": (_numbers(), cho_rates),
     "gamma": (_numbers(mean=0.1, cv=1.5), gamma_rates),
@@ -61,7 +63,8 @@ DISTRIBUTIONS: dict[str, tuple[SettingReaders, Callable[..., Float64s]]] = {
 def make_items(
     options: WorldOptions, unit_s: float, group_size: int | None, rng: np.random.Generator
 ) -> WorldItems:
-    """Return items whose rates are drawn from a distribution, or the items of a file."""
+    """Return items whose rates are drawn from a distribution, or the items of a file. The given rates are per
+    ``unit_s`` seconds. Mass edits change groups of ``group_size`` items together; None: no mass edits."""
     rates, items = options.rates, options.items
     name, _, text = rates.partition(":")
     if name in DISTRIBUTIONS:
@@ -112,7 +115,7 @@ def _read_items(path: str, unit_s: float, group_size: int | None) -> WorldItems:
 
 
 def make_behaviour(options: WorldOptions) -> tuple[WorldBehaviour, int | None]:
-    """Return how the items change, and the size of a group if there are mass edits."""
+    """Return a tuple: how the items change, and the number of items in a group, None without mass edits."""
     edits, size = _parse_mass_edits(options.mass_edits)
     behaviour = WorldBehaviour(
         shape=_parse_shape(options.changes),

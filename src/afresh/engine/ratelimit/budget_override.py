@@ -1,8 +1,7 @@
 """A budget override: a budget that is set while engines run. It is stored, and engines apply it in seconds.
 
-The override that was set last counts. It replaces the budget of the settings file and of the command lines of
-running engines. It ends when an engine is started with a budget on its command line, or when the budget in
-the settings file is changed.
+The last override counts. It replaces the budget of the settings file and of the command lines of running
+engines. It ends when an engine starts with a budget on its command line, or when the file's budget changes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from afresh.values.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class BudgetOverride:
-    """``requests`` per second, which replace ``instead_of``, those of the settings file at that time."""
+    """A budget of ``requests`` per second. When it was set, the settings file stated ``instead_of``."""
 
     requests: float
     instead_of: float
@@ -38,7 +37,7 @@ def set_override(store: Store, settings: Settings, requests: float) -> None:
 
 
 def drop_superseded_override(store: Store, settings: Settings) -> None:
-    """Remove the override if the engine that starts has a budget on its command line, which is newer."""
+    """Remove the override if the engine that starts has a newer budget, on its command line."""
     if settings.written_requests is not None and read_override(store) is not None:
         store.state.set({BUDGET_OVERRIDE: None})
 

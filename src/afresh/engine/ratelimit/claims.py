@@ -1,9 +1,9 @@
-"""The groups that this worker may ask: those that it has claimed, for as long as it renews the claims.
+"""The groups to which this worker may send requests: it claims them, and renews the claims it needs.
 
 A group is claimed when its first item is picked, and released when it was not used for the length of a claim.
-If there are other workers, one that holds more than its fair share releases the groups that it has held
-longest. In addition, every worker releases one group from time to time, because another may need it for a
-redirect or for a user. After taking over a group, a worker waits for the delay between requests.
+If there are other workers, a worker that holds more than its fair share releases the groups that it has held
+longest. In addition, every worker releases one group from time to time, because another worker may need it
+for a redirect or for a user. A worker that takes over a group first waits for the delay between requests.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from afresh.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class TakenClaims:
-    """Claims that last until ``until_s``; no request may start before ``open_s``. Both are elapsed seconds.
-    ``others``: another worker may have held the claims a moment ago."""
+    """The claims ``names``, taken until ``until_s``; no request may start before ``open_s``. Both are elapsed
+    seconds (``Clock.elapsed_s``). ``others`` is True if another worker may have held them a moment ago."""
 
     names: Sequence[str]
     until_s: float
@@ -33,10 +33,10 @@ class TakenClaims:
 
 
 TakeClaims: TypeAlias = Callable[[Sequence[str]], Awaitable[TakenClaims]]
-"""Takes those of the named claims that are free."""
+"""A function that takes the named claims, as far as they are free."""
 
 Inherit: TypeAlias = Callable[[Collection[str]], Awaitable[None]]
-"""Reads what other workers learned about groups, before this worker sends requests to them."""
+"""A function that loads what other workers learned about groups, before this one sends requests to them."""
 
 TURN = 4.0  # if there are other workers, one keeps a group for at most 4 times the length of a claim
 _AGAIN_S = 0.25  # the wait after a claim that was not free
@@ -46,8 +46,8 @@ _GAP_S = 1.0  # a group that was released for other workers is not claimed again
 
 @dataclass(slots=True)
 class _Held:
-    """A claimed group. No poll starts before ``open_s``, or while it is ``closing``, that is, about to be
-    released. All times are elapsed seconds."""
+    """A claimed group, in elapsed seconds: held from ``since_s`` to ``until_s``, last used at ``used_s``. No
+    poll starts before ``open_s``, or while the group is ``closing``, that is, about to be released."""
 
     until_s: float
     open_s: float
@@ -60,7 +60,7 @@ class Claims:
     """The claimed groups of one worker. All times are elapsed seconds, except those of ``ready_s``."""
 
     def __init__(self, clock: Clock, duration_s: float, take: TakeClaims, wakeup: asyncio.Event) -> None:
-        """``wakeup`` is set each time claims were taken or refused."""
+        """``duration_s`` is the length of a claim; ``wakeup`` is set when claims were taken or refused."""
         self._clock, self._duration_s, self._take, self._wakeup = clock, duration_s, take, wakeup
         self._held: dict[str, _Held] = {}
         self._retry_at_s: dict[str, float] = {}
@@ -87,7 +87,7 @@ class Claims:
         return group not in self and self._retry_at_s.get(group, -math.inf) > self._clock.elapsed_s()
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when polls of ``group`` may start, in Unix seconds; request its claim if needed."""
+        """Return when polls of ``group`` may start, in Unix seconds; request the claim if it is not held."""
         held, elapsed_s = self._held.get(group), self._clock.elapsed_s()
         if held is not None and elapsed_s < held.until_s:
             if held.closing:
@@ -123,7 +123,7 @@ class Claims:
             groups, self._wanted = list(self._wanted), {}
             taken = await self._take([group_claim(group) for group in groups])
             names = set(taken.names)
-            # Before the claims count as held, so that requests start only with the last holder's back-offs.
+            # Done before the claims count as held, so that no request ignores the last holder's back-offs.
             if names and taken.others:
                 await inherit([group for group in groups if group_claim(group) in names])
             now_s = self._clock.elapsed_s()
@@ -149,7 +149,8 @@ class Claims:
 
     def release_idle(self, share: float, is_quiet: Callable[[str], bool]) -> list[str]:
         """Release claims that are no longer needed, or that other workers should get; return their names.
-        ``share`` is the number of groups that is a fair share, infinite if there are no other workers."""
+        ``share`` is the fair share of one worker, as a number of groups; it is infinite without other
+        workers. ``is_quiet`` returns whether a group can be released now."""
         now_s, names = self._clock.elapsed_s(), []
         self._close(share, now_s)
         for group, held in list(self._held.items()):
@@ -163,7 +164,7 @@ class Claims:
         return names
 
     def _close(self, share: float, now_s: float) -> None:
-        """Mark the groups to be released as closing: they are released when their polls have ended."""
+        """Mark the groups to be released as closing: they are released as soon as their polls have ended."""
         longest = sorted(self._held.values(), key=lambda held: held.since_s)
         excess = max(len(longest) - share, 0)
         for place, held in enumerate(longest):

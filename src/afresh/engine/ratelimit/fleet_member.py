@@ -1,8 +1,8 @@
 """This process as one of the workers on a store: it sends heartbeats, holds claims, and may be the planner.
 
 The planner is the worker that holds the claim ``PLANNER``. It does what only one worker may do: save what was
-learned of all items together, read listings, call hooks, write the pulse. A dead worker is replaced when its
-claims expire or, if its process ran on this machine and no longer exists, at the next heartbeat.
+learned of all items together, read listings, call hooks, write the pulse. Others take the claims of a dead
+worker when these expire or, if its process ran on this machine and no longer exists, at the next heartbeat.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections, which ``
 
 
 class SteadyClock:
-    """A clock in Unix seconds for the times that workers share. It follows ``clock``, except if that is set
-    back by a second or more: then it continues at the old time, because windows and claims in the store
-    would otherwise be far in the future."""
+    """A clock in Unix seconds for the times that workers share. It follows ``clock``. If ``clock`` is set
+    back by a second or more, it continues at the old time: windows and claims in the store would otherwise be
+    far in the future."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class SteadyClock:
         return self.pair()[0]
 
     def pair(self) -> tuple[float, float]:
-        """Return the current time in Unix seconds and in elapsed seconds."""
+        """Return a tuple (now, elapsed): the time in Unix seconds, and by a clock that is never set."""
         elapsed_s = self._clock.elapsed_s()
         offset_s = self._clock.now_s() - elapsed_s
         if offset_s > self._offset_s - _CLOCK_STEP_S:
@@ -54,7 +54,7 @@ class SteadyClock:
 
 
 class FleetMember:
-    """One worker, from ``join`` to ``leave``."""
+    """This process as a worker. It is registered by ``join`` and removed by ``leave``."""
 
     def __init__(
         self, store: ThreadedStore, clock: Clock, wakeup: asyncio.Event, *, claim_s: float, delay_s: float
@@ -80,7 +80,7 @@ class FleetMember:
     async def join(self) -> None:
         """Register as a worker. Dead workers are removed first."""
         await self.beat()
-        self._removed_s = -math.inf  # what they saved is read at the start anyway
+        self._removed_s = -math.inf  # what the dead workers saved is read at the start anyway
 
     def _remove_dead(self) -> None:
         fleet, now_s = self._store.sync.fleet, self.time.now_s()
@@ -100,10 +100,10 @@ class FleetMember:
             self.report_idleness()
             names = self.claims.release_idle(await self._share(), is_quiet)
             if names:
-                await self._store.fleet.release(names, self.name)
+                await self._store.run(self._store.sync.fleet.release, names, self.name)
 
     def report_idleness(self) -> None:
-        """Log once that this worker has nothing to do, because other workers hold every group."""
+        """Log once that this worker has nothing to do because other workers hold every group."""
         idle = not self.is_alone and self.claims.waits_for_others
         if idle and not self._is_idle:
             words = "other engines on this store hold every host: this one waits until a host is released"
@@ -111,18 +111,18 @@ class FleetMember:
         self._is_idle = idle
 
     async def _share(self) -> float:
-        """Return how many groups are a fair share for one worker; infinite if there is only this one."""
+        """Return the fair share of one worker, as a number of groups; infinite without other workers."""
         if self.is_alone:
             return math.inf
-        claims = await self._store.fleet.claims(self.time.now_s())
+        claims = await self._store.run(self._store.sync.fleet.claims, self.time.now_s())
         groups = sum(claim.name != PLANNER for claim in claims)
         return math.ceil(groups / (1 + self._others_count))
 
     async def beat(self) -> None:
         """Send a heartbeat, remove dead workers, renew the claims, and become planner if there is none."""
         before = self.is_planner
-        await self._store.call_with_retry(self._remove_dead)
-        held, others, begun_s = await self._store.call_with_retry(self._beat)
+        await self._store.run(self._remove_dead)
+        held, others, begun_s = await self._store.run(self._beat)
         self.claims.record_renewal(held, begun_s)
         self._others_count = len(others)
         self._planner_until_s = begun_s + self._claim_s if PLANNER in held else -math.inf
@@ -132,7 +132,8 @@ class FleetMember:
             )
 
     def _beat(self) -> tuple[tuple[str, ...], list[Worker], float]:
-        """Return the claims held, the other workers, and the time of the renewal in elapsed seconds."""
+        """Send a heartbeat. Return a tuple: the names of the claims held, the other workers, and the time of
+        the renewal in elapsed seconds."""
         fleet = self._store.sync.fleet
         if isinstance(self._clock, SharedClock) and self._clock.elapsed_s() > self._measured_s + _MEASURE_S:
             self._clock.measure()
@@ -149,11 +150,11 @@ class FleetMember:
         return [worker for worker in self._store.sync.fleet.workers(since_s) if worker.name != self.name]
 
     async def take_claims(self, names: Sequence[str]) -> TakenClaims:
-        return await self._store.call_with_retry(lambda: self._take_claims(names))
+        return await self._store.run(self._take_claims, names)
 
     def _take_claims(self, names: Sequence[str]) -> TakenClaims:
-        """Take those of the claims that are free. If other workers were seen recently, the last holder may
-        have sent a request just before, so that the group's delay is waited for first."""
+        """Take those of the claims that are free. If other workers were seen recently, the last holder of a
+        group may have sent a request just now: then requests start only after the delay of the group."""
         now_s, begun_s = self.time.pair()
         held = self._store.sync.fleet.take(names, self.name, now_s, self._claim_s)
         recently_s = now_s - 2 * self._claim_s - self._delay_s
@@ -167,9 +168,9 @@ class FleetMember:
         return float(kept) if kept else -math.inf
 
     async def leave(self) -> None:
-        """Release all claims for other workers; if the store cannot be written, the claims expire."""
+        """Leave the fleet and release all claims; if the store cannot be written, they expire."""
         try:
-            await self._store.call(self._leave)
+            await self._store.run_once(self._leave)
         except StoreError as error:
             log_event(logging.DEBUG, "could not release the claims", problem=str(error))
 
@@ -180,7 +181,7 @@ class FleetMember:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One running engine: when it was last seen, how many groups it holds, whether it is the planner."""
+    """One running engine: when it was last seen, how many groups it holds, and whether it is the planner."""
 
     name: str
     host: str
@@ -191,7 +192,7 @@ class WorkerStatus:
 
 
 def list_workers(store: Store, now_s: float, claim_s: float) -> tuple[WorkerStatus, ...]:
-    """Return the workers that were seen within the last ``claim_s`` seconds, with what they hold."""
+    """Return the workers that were seen within the last ``claim_s`` seconds, with the claims they hold."""
     held: dict[str, list[str]] = {}
     for claim in store.fleet.claims(now_s):
         held.setdefault(claim.worker, []).append(claim.name)

@@ -22,7 +22,7 @@ from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
 
 _COARSE_S = 0.002  # an event loop wakes up about this much too late
-_MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1
+_MORE, _LESS, _LEAST_SLACK = 1.5, 0.7, 0.1  # see ``_window``
 _LATEST = 0.2  # the weight of the last poll in the moving average of debts
 _AHEAD_S = 0.1  # the next window is reserved this long before the current one ends
 _ROUNDING_S = 1e-9  # a smaller debt is a rounding error
@@ -41,8 +41,8 @@ class RequestReservations(Protocol):
 
 
 class SharedReservations:
-    """The request windows of all workers on a store. A call waits for as long as the store cannot be written.
-    ``is_alone``: there is no other worker."""
+    """The request windows of all workers on a store. While the store cannot be written, calls wait.
+    ``is_alone`` is True if there is no other worker."""
 
     def __init__(self, store: ThreadedStore, member: FleetMember) -> None:
         self._store, self._member, self._time = store, member, member.time
@@ -52,26 +52,27 @@ class SharedReservations:
         return self._member.is_alone
 
     async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
-        """Reserve the next window for ``count`` requests. Return it with the offset that is added to its
-        Unix times to get elapsed seconds of this process."""
+        """Reserve the next window for ``count`` requests, ``spacing_s`` seconds apart; ``slack_s`` seconds
+        are added for requests that start late. Return a tuple (window, offset): the offset is added to the
+        window's Unix times to get elapsed seconds of this process."""
 
         def work() -> tuple[RequestWindow, float]:
             now_s, elapsed_s = self._time.pair()
             return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
 
-        return await self._store.call_with_retry(work)
+        return await self._store.run(work)
 
     async def owe(self, owed_s: float) -> None:
-        """Record a debt of ``owed_s`` seconds: the next window of any worker begins after it is paid off."""
-        await self._store.call_with_retry(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
+        """Record a debt of ``owed_s`` seconds: no window of any worker begins before it is paid off."""
+        await self._store.run(lambda: self._store.sync.fleet.owe(owed_s, self._time.now_s()))
 
     async def last_start_s(self, group: str) -> float:
         """Return when a request to a capped group last started, in Unix seconds; −∞ if never."""
-        kept = await self._store.state.get(CAPPED_STARTS + group)
+        kept = await self._store.run(self._store.sync.state.get, CAPPED_STARTS + group)
         return float(kept) if kept else -math.inf
 
     async def save_start(self, group: str, began_s: float) -> None:
-        await self._store.state.set({CAPPED_STARTS + group: repr(began_s).encode()})
+        await self._store.run(self._store.sync.state.set, {CAPPED_STARTS + group: repr(began_s).encode()})
 
 
 class GroupClaims(Protocol):
@@ -92,7 +93,7 @@ class Gate:
         claims: GroupClaims,
         caps: Mapping[str, float] | None = None,
     ) -> None:
-        """``caps`` are the highest numbers of requests per second of single groups."""
+        """``caps`` maps groups to the highest number of requests per second that each allows."""
         self._clock, self._reservations, self._claims = clock, reservations, claims
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
@@ -100,6 +101,7 @@ class Gate:
         self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
         # Requests reserved and used in the last window; the slack as a share of the usual one.
         self._count, self._used, self._slack = 0, 0, 1.0
+        # Debts that are not in the store yet, how long the last reservation took, the mean debt of a poll.
         self._owed_s, self._took_s, self._usual_debt_s = 0.0, 0.0, 0.0
         self._ahead = NOTHING_SPENT  # costs of requests whose polls are not over, which are already owed
         self._reserving: asyncio.Task[None] | None = None
@@ -169,9 +171,10 @@ class Gate:
                 return
 
     def _window(self) -> tuple[int, float]:
-        """Return how many requests to reserve, and the slack in seconds for those that start late. If there
-        are other workers, only the waiting requests are counted, and some more if the last window was used
-        completely; the slack is small, but is doubled after a window that was missed."""
+        """Return a tuple (count, slack): how many requests to reserve, and how many seconds late they may
+        start. Without other workers, a long window is reserved, or a short one if the last window was not
+        used. With other workers, as many requests as are waiting are reserved, or 1.5 times as many as last
+        if these were all used. The slack then shrinks, but is doubled after a window that was missed."""
         limits, used = self._slots.limits, self._used
         few, slack_s = window_size(limits, SHORTEST_WINDOW_S)
         many, _ = window_size(limits, WINDOW_S)
@@ -211,7 +214,7 @@ class Gate:
         return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
 
     def record_cost(self, spent: Spent) -> None:
-        """Record the cost of a poll with all its requests as a debt, except what ``owe_ahead`` recorded."""
+        """Record the cost of a poll with all its requests as a debt, minus what ``owe_ahead`` recorded."""
         if self._slots.limits.counts_only:
             self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
             return

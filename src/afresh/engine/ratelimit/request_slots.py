@@ -1,14 +1,14 @@
-"""The budget: at most rate·T + 1 requests start in any period of length T.
+"""The budget: at most rate·T + 1 requests start in any period of T seconds; rate is in requests per second.
 
 A period with n requests is at least as long as the time from its first request to its last, so it suffices
-that two requests start at least 1/rate apart. Unused time is not saved for later.
+that requests start at least 1/rate seconds apart. Unused time is not saved for later.
 
 All workers on a store keep the budget together: the store assigns request windows that never overlap
 (``Fleet.reserve``), and a worker starts requests only in its own windows. Two windows of one worker that
 follow each other directly are joined to one.
 
-Bytes, seconds and money are known only after a request. Each is a debt that is paid off at its limit per
-second, and no request starts before all debts are paid off.
+The bytes, seconds and money of a request are known only afterwards. Each is a debt that is paid off at its
+limit per second, and no request starts before all debts are paid off.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 
 WINDOW_S, SHORTEST_WINDOW_S = 0.5, 0.1
-"""The length of a reserved window in seconds (two small writes per second), and its length if there are
-other workers or few requests, because reserved time that is not used is lost to the other workers."""
+"""The length of a reserved request window in seconds (this means two small writes per second), and its length
+if there are other workers or few requests: reserved time that is not used is lost for the other workers."""
 
 UNCOUNTED_PER_S = 1e5
-"""More requests per second than all workers can send; each worker keeps such a budget by itself."""
+"""More requests per second than all workers can send. With such a budget, a worker ignores windows."""
 
-_SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0
+_SLACK_S, _SLACK, _MOST_SLACK_S = 0.02, 0.02, 1.0  # a fixed part, a part of the spacing, and the most
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be spent per second; infinite if it is not limited."""
+    """How much may be spent per second, by kind of cost; infinite if it is not limited."""
 
     requests: float = math.inf
     bytes: float = math.inf
@@ -50,8 +50,8 @@ class Limits:
         return self.bytes == self.seconds == self.money == math.inf
 
     def owed_s(self, spent: Spent) -> float:
-        """Return in how many seconds the cost of a request is paid off. Bytes, seconds and money are paid off
-        at the same time, so that the longest counts.
+        """Return in how many seconds the cost ``spent`` is paid off. Bytes, seconds and money are paid off at
+        the same time, so that the longest of these times counts.
 
         >>> Limits(bytes=1000.0, money=1.0).owed_s(Spent(bytes=5000, money=2.0))
         5.0
@@ -67,7 +67,8 @@ def budget_limits(budget: BudgetTable) -> Limits:
 
 
 def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
-    """Return how many requests to reserve for ``length_s`` seconds, and the seconds that they may start late.
+    """Return a tuple (count, slack) for a window of ``length_s`` seconds: how many requests to reserve, and
+    how many seconds late they may start.
 
     >>> window_size(Limits(requests=50.0), 1.0), window_size(Limits(requests=0.01), 1.0)
     ((50, 0.0204), (1, 1.0))
@@ -78,7 +79,9 @@ def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Computes when the next request may start. All times are seconds of a clock that never goes back.
+    """The request windows of this worker, from which it computes when the next request may start.
+    ``started_s`` is the last start of a request, ``debt_s`` the time at which all debts are paid off. All
+    times are seconds of a clock that never goes back.
 
     >>> slots = Slots(Limits(requests=2.0)).with_window(RequestWindow(100.0, 101.0))
     >>> slots = slots.with_start(100.0)
@@ -98,14 +101,14 @@ class Slots:
     debt_s: float = -math.inf
 
     def earliest_s(self, now_s: float) -> float:
-        """Return the earliest start of a request without regard to windows; at least ``now_s``."""
+        """Return the earliest start of the next request if windows are ignored; at least ``now_s``."""
         spacing_s = self.limits.spacing_s
         ready_s = max(now_s, self.started_s + spacing_s, self.debt_s)
         # The sum is rounded, but the difference of the two starts must not be less than the spacing.
         return ready_s if ready_s - self.started_s >= spacing_s else math.nextafter(ready_s, math.inf)
 
     def ready_s(self, now_s: float) -> float:
-        """Return the earliest start of a request within the reserved windows; infinite if there is none."""
+        """Return the earliest start of the next request in a reserved window; infinite if there is none."""
         earliest_s = self.earliest_s(now_s)
         if self.limits.requests >= UNCOUNTED_PER_S:
             return earliest_s

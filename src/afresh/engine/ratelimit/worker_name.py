@@ -1,8 +1,8 @@
 """The name of a worker, from which other workers on the same machine can find that its process has ended.
 
 A name is ``machine:process:kernel:moment``. ``kernel`` identifies the boot of the machine and the container.
-If it is that of this process and no process has the number ``process``, the worker is dead, and its claims
-can be taken before they expire.
+If it equals that of this process, but there is no process with the number ``process``, the worker is dead,
+and its claims can be taken before they expire.
 """
 
 from __future__ import annotations

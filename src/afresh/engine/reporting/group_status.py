@@ -1,7 +1,7 @@
-"""The groups (hosts) of a mirror: their items, the requests per second that each allows, and back-offs.
+"""The groups (hosts) of a project: their items, the requests per second that each allows, and back-offs.
 
-A group is listed once even if several sources have items in it. Together these send no more requests than the
-source with the longest delay, the host's Crawl-delay and the group's cap allow.
+A group is listed once even if several sources have items in it. Together, these sources send no more requests
+than the longest of their delays, the host's Crawl-delay and the group's cap allow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from afresh.values.items import ItemCount
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """One group: its sources, the number of its items, and the most requests per second that it allows. In a
-    back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise they are −∞ and empty."""
+    """One group: the names of its sources, the number of its items, and the most requests per second that it
+    allows. In a back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise −∞ and empty."""
 
     source: str
     group: str
@@ -43,7 +43,7 @@ def group_statuses(
         if count.status == "active":
             sources = found[count.group]
             sources[count.source] = sources.get(count.source, 0) + count.items
-    # If several sources back off from a host, the longest back-off counts: as the last, it replaces others.
+    # If several sources back off from a host, the longest back-off counts: it comes last and replaces others.
     rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
     asked_s = _crawl_delays(store, settings)
     groups = []
@@ -72,7 +72,7 @@ def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
 
 
 def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
-    """Return the back-offs that are not over, each with the name of its source, the longest first."""
+    """Return tuples (source, back-off) of the back-offs that are not over, the longest first."""
     stored = [
         (table.settings.name, backoff)
         for table in settings.sources
@@ -83,7 +83,7 @@ def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple
 
 
 def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
-    """Return by host the Crawl-delay of its robots.txt in seconds, if a source that obeys it has read it."""
+    """Return the Crawl-delay in seconds by host, from each robots.txt that a source has read and obeys."""
     found: dict[str, float] = {}
     for table in settings.sources:
         if isinstance(table.settings, HttpSettings) and table.settings.respect_robots:

@@ -25,7 +25,7 @@ from afresh.values.stored import ObservationColumns, PolicyColumns
 
 _LOADED_WHOLE = 5000  # 5,000 items are restored in less than 0.1 s
 RateInterval = tuple[float, float, float]
-"""The median of a rate per second, and the low and high end of its 90 % interval."""
+"""A tuple (median, low, high): the median of a rate per second, and its 90 % confidence interval."""
 
 _RATE_LEVEL, _POLLS_SHOWN = 0.9, 10
 _NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
@@ -34,7 +34,7 @@ NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _N
 
 @dataclass(frozen=True, slots=True)
 class PastPoll:
-    """One poll of the past that found a change or none."""
+    """One past poll: whether it found a change in the ``elapsed_s`` seconds since the previous poll."""
 
     time_s: float
     elapsed_s: float
@@ -45,8 +45,8 @@ class PastPoll:
 @dataclass(frozen=True, slots=True)
 class ItemSnapshot:
     """What was known of ``items`` at ``time_s``, with the ``settings`` of the running engine. ``scheduler``
-    contains these items and those they are compared with. ``rates`` and ``polls`` are by item id; ``seen`` is
-    by key, for the items whose staleness is observed without polls."""
+    contains these items and the items that they are compared with. ``rates`` and ``polls`` are by item id;
+    ``seen`` is by key, for the items whose staleness is observed without polls."""
 
     time_s: float
     settings: Settings
@@ -62,12 +62,12 @@ class ItemSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ItemEstimate:
-    """The estimates for one item. Rates are per second, with their 90 % interval. ``fresh`` is the
-    probability that the copy is still correct. ``plan`` is one word:
-    ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no poll
-    of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if it is
-    not active. For an item whose staleness is observed without polls it is the observed state: ``fresh``,
-    ``stale``, ``left alone`` or ``unknown``."""
+    """The estimates for one item. Rates are per second, with their 90 % confidence interval; ``interval_s``
+    is the polling interval. ``fresh`` is the probability that the copy is still correct. ``plan`` is one
+    word: ``kept`` (polled at this budget), ``dropped`` (other items gain more at this budget), ``futile`` (no
+    poll of the item ever pays for itself), ``new`` (not polled yet), ``unweighted``, or the item's status if
+    it is not active. For an item whose staleness is observed without polls it is the observed state:
+    ``fresh``, ``stale``, ``left alone`` or ``unknown``."""
 
     rate_per_s: float
     low_per_s: float
@@ -79,7 +79,7 @@ class ItemEstimate:
 
 
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
-    """Read everything that is needed about ``items`` once."""
+    """Read everything that answers about ``items`` need, once, and return it as a snapshot."""
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
@@ -93,7 +93,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
-    """Return by item id the polls that found a change or none. Items without such polls are left out."""
+    """Return the successful polls of the items ``ids``, by item id. Items without such polls are left out."""
     found: dict[int, ObservationColumns] = {}
     for batch in store.observations.read(ids):
         for item_id in np.unique(batch.item_id).tolist():
@@ -105,7 +105,7 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns
 def own_rates(
     polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
 ) -> dict[int, RateInterval]:
-    """Return by item id the median of its rate and the 90 % interval (``rate_belief``)."""
+    """Return by item id the median of its rate and its 90 % confidence interval (``rate_belief``)."""
     ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
     found = {}
     for item_id in ids:
@@ -127,8 +127,8 @@ def own_rates(
 
 
 def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:
-    """Return the columns of these items and of those that influence their poll values. A poll value depends
-    a little on all items, for example on the mean time between polls. If there are few items, all are loaded,
+    """Return the columns of ``items`` and of the items that influence their poll values. A poll value depends
+    a little on all items, for example on the mean polling interval. If there are few items, all are loaded,
     so that an item has the same values on every page."""
     if sum(count.items for count in store.items.counts()) <= _LOADED_WHOLE:
         return store.plan.columns()
@@ -171,7 +171,7 @@ def _plan_word(item: Item, interval_s: float) -> str:
 
 
 def is_chosen_by_source(settings: Settings, item: Item) -> bool:
-    """Return whether the source of an item chooses which records it requests together."""
+    """Return whether the item's source itself chooses which records one request refreshes."""
     table = settings.source(item.source)
     return table is not None and table.settings.kind == "search"
 

@@ -1,4 +1,4 @@
-"""A sample of the active items, with the beliefs about their rates and the money that plans are made from."""
+"""A sample of the active items, from which plans are computed: beliefs about their rates, costs and money."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from afresh.values.arrays import Float64s, Ints
 class RatePosteriors:
     """The engine's beliefs about the rates of sampled items. ``mass[i, j]`` is the probability that item i
     has the rate ``rates[i, j]``, in changes per second. ``ladder`` is the grid of rates that is common to all
-    items, before calibration and shocks; ``prior`` is its distribution for an item that was never polled."""
+    items, before calibration and shocks; ``prior`` has its probabilities for an item not polled yet."""
 
     ladder: Float64s
     prior: Float64s
@@ -80,9 +80,9 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True)
 class PlanSample:
-    """Active items with a weight, each of which represents ``scale`` items of the store. ``weight`` is as
-    set, ``value_per_cost`` the weight (or money at stake) per cost by which items are ranked, and ``cost``
-    what a poll uses of the budget. ``interval_s`` is the current time between polls, within
+    """Active items with a weight above 0, each of which represents ``scale`` items of the store. ``weight``
+    is as set, ``value_per_cost`` the weight (or money at stake) per cost by which items are ranked, and
+    ``cost`` what a poll uses of the budget. ``interval_s`` is the current polling interval, within
     ``min_interval_s`` and ``max_interval_s``. ``active`` is the number of active items in the store.
     ``stakes`` is None unless the settings of a source state what fresh copies earn."""
 
@@ -112,6 +112,7 @@ class PlanSample:
 
     def freshness_with_known_rates(self, objective: str, budget: float) -> float:
         """Return the freshness that the best plan would reach if the rate of each item were known exactly."""
+        # Items are regrouped by their possible rates: one class of known rate for each column of the grid.
         mass, share = self.posteriors.mass, self.weight_share
         items = mass.sum(axis=0)
         used = items > 1e-9 * len(mass)
@@ -123,7 +124,7 @@ class PlanSample:
 def take_plan_sample(
     store: Store, settings: Settings, now_s: float, most: int, rng: np.random.Generator
 ) -> PlanSample:
-    """Draw at most ``most`` of the active items that have a weight, all with the same probability."""
+    """Draw at most ``most`` of the active items with a weight above 0, all with the same probability."""
     total = sum(count.items for count in store.items.counts())
     # The beliefs must not depend on a budget that was set meanwhile, because a plan compares budgets.
     settings = replace(settings, budget=settings.budget.of_items(total))

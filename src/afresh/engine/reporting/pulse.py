@@ -1,7 +1,7 @@
 """The pulse of a running engine and its time course, which it writes to the store for other processes.
 
-The pulse is a small value that states when the engine was last active, and its counts. The time course of the
-last day contains freshness with its interval, age and counts. It is stored in one value per hour, so that
+The pulse is a small record: when the engine was last active, and its counts. The time course of the last day
+contains freshness with its confidence interval, age and counts. It is stored in one record per hour, so that
 adding a point writes little. ``pulse_task`` writes both.
 """
 
@@ -27,9 +27,9 @@ Course = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The last report of a running engine. ``stopped``: the run ended regularly; ``trouble``: why the store
-    cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays`` the seconds
-    between requests to a host by source; both may differ from the settings of the process that reads them."""
+    """The last report of a running engine. ``stopped`` is True if the run ended regularly; ``trouble`` states
+    why the store cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays``
+    the seconds between requests to a host, by source. Both may differ from the settings that others read."""
 
     time_s: float
     started_s: float
@@ -93,8 +93,8 @@ def read_course(store: Store) -> Course:
 
 
 def add_point(store: Store, point: Course) -> dict[str, bytes | None]:
-    """Return the values to store in order to add ``point``: the points of its hour, which replace those of 25
-    hours ago. If an old version stored the whole course in one value, that is split by hour."""
+    """Return the records to store in order to add ``point``: the points of its hour, which replace those of
+    25 hours ago. If an old version of afresh stored the whole course in one record, it is split by hour."""
     now_s = float(point[0, 0])
     before, whole = _points(store, _hour_name(now_s)), _points(store, COURSE)
     known = whole if whole.size else before

@@ -1,4 +1,4 @@
-"""The status of a mirror: freshness as estimated and as audited, age, budget, hosts, problems."""
+"""The status of a project: freshness as estimated and as audited, age, budget, groups, problems."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _PROBLEMS_SHOWN, _FAILING_READ = 5, 1000
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """A problem, the number of items that fail with it, and the key of one of them. Only the 1,000 items that
-    failed most often are counted."""
+    """A problem (``words``), the number of items that fail with it, and the key of one of them. Only the
+    1,000 items that failed most often are counted."""
 
     words: str
     items: int
@@ -51,8 +51,8 @@ class SourceTrouble:
 class SearchStatus:
     """The status of a search source. Of its ``records``, ``seen`` were received so far, ``by_queries`` of
     them as results of a query. ``queries`` is the number of different queries, ``sent`` how often they were
-    sent in all. ``scales`` contains for each attribute how many times more results the server has than the
-    relation, or the sample used instead of it."""
+    sent in all, ``look_ups`` the number of requests by key. ``scales`` has for each attribute how many times
+    more results the server has than the relation, or the sample used instead of it."""
 
     source: str
     records: int
@@ -68,16 +68,16 @@ class SearchStatus:
 class Status:
     """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds.
 
-    ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % interval; ``audited`` is
-    what audits measured. ``uniform_needs`` is how many times more requests uniform polling would need to be
-    as fresh as this plan. ``age_s`` is the weighted mean of the expected ages, NaN without copies.
-    ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how many
-    requests per second all groups together allow. If there are very many items, only ``looked_at`` are read,
-    and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is the spending
-    plan, if copies have income. ``troubles`` are sources whose listings cannot be read. The budget is that of
-    the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
-    if not set. ``closed`` are the sources outside their time windows, with the next opening. ``run`` is the
-    last pulse.
+    ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % confidence interval;
+    ``audited`` is what audits measured. ``uniform_needs`` is how many times more requests uniform polling
+    would need to be as fresh as this plan. ``age_s`` is the weighted mean of the expected ages, NaN without
+    copies. ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how
+    many requests per second all groups together allow. If there are very many items, only ``looked_at`` of
+    them are read, and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is
+    the spending plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The
+    budget is that of the running engine or, if none is running, of the settings; ``limits`` are its parts per
+    second, infinite if not set. ``closed`` has the sources that may not be polled now, with the time of the
+    next opening. ``run`` is the last pulse.
     """
 
     items: int
@@ -113,7 +113,7 @@ class Status:
 
     @property
     def below_target(self) -> bool:
-        """Whether the whole 95 % interval of the audited freshness is below the target."""
+        """Whether the whole 95 % confidence interval of the audited freshness is below the target."""
         return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
 
 

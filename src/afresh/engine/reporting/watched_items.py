@@ -20,12 +20,13 @@ WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class WatchedItem:
-    """One item whose staleness is observed. Rates are per second with their 90 % interval, times in seconds.
-    ``left alone`` means that it is stale, but its refresh would delay others by more than it gains, or would
-    not pay. ``unknown`` means that something it is made from cannot be observed. ``stale_for_s`` is 0 for a
-    fresh item, ``cost_s`` the mean duration of a refresh, ``next_s`` the next refresh: now for a stale item,
-    at the expected change for a fresh one. ``dispersion`` is the variance divided by the mean of the database
-    rows written between two reports: far above 1, it is no Poisson process. Unknown numbers are NaN."""
+    """One item whose staleness is observed. Rates are per second with their 90 % confidence interval, times
+    in seconds. The state ``left alone`` means that the item is stale, but its refresh would delay others by
+    more than it gains, or would not pay. ``unknown`` means that something it is made from cannot be observed.
+    ``stale_for_s`` is 0 for a fresh item, ``cost_s`` the mean duration of a refresh, ``next_s`` the next
+    refresh: now for a stale item, at the expected change for a fresh one. ``dispersion`` is the variance
+    divided by the mean of the database rows written between two reports; far above 1, writes are no Poisson
+    process. Unknown numbers are NaN."""
 
     item: str
     source: str

@@ -1,4 +1,4 @@
-"""Explains why an item is polled as often as it is: its rate, interval, poll value, and what changes them."""
+"""Explains why an item is polled as often as it is: rate, polling interval, poll value and other reasons."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried,
 @dataclass(frozen=True, slots=True)
 class Why:
     """Everything that ``afresh why`` shows, as of ``time_s``. Rates are per second, times in seconds.
-    ``rate_per_s`` is the median that follows from the item's own polls, with its 90 % interval;
-    ``interval_s`` is the current time between polls, infinite if the item is dropped. ``marginal`` is the
-    poll value (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price.
-    ``reasons`` are sentences. ``seen`` is the observed staleness, if it is observed."""
+    ``rate_per_s`` is the median that follows from the item's own polls, with its 90 % confidence interval;
+    ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
+    (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price, ``next_s`` the
+    time of the next poll. ``reasons`` are sentences. ``seen`` is the observed staleness, if there is one."""
 
     item: Item
     time_s: float
@@ -111,7 +111,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
 
 
 def _unknown(store: Store, settings: Settings, key: str) -> str:
-    """Return the message that there is no such item, with a similar key or how to add one."""
+    """Return the message that there is no item ``key``, with a similar key or with how to add one."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":
@@ -122,14 +122,14 @@ def _unknown(store: Store, settings: Settings, key: str) -> str:
 
 
 def _due_s(item: Item) -> float:
-    """Return when an item is due, but not within its least interval, which may have been set afterwards."""
+    """Return when an item is due; not within ``min_interval_s``, which may have been set afterwards."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
 
 
 def _next_s(item: Item, interval_s: float, now_s: float) -> float:
-    """Return when an item is polled next: its stored due time. The current interval counts instead if only
-    one of the two is infinite, because the item was dropped or is no longer dropped."""
+    """Return when an item is polled next: at its stored due time. If only one of due time and current polling
+    interval is infinite, the item was dropped or is no longer dropped, and the interval counts instead."""
     due_s = _due_s(item)
     settled = item.status == "active" and not item.failures and due_s > now_s
     if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
@@ -183,7 +183,7 @@ def _reasons(
 
 
 def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:
-    """Return ``words`` with the weight at which the poll value of the item reaches ``level``, if any does."""
+    """Return ``words`` with the weight at which the poll value would reach ``level``, if there is one."""
     low, high = 1.0, _HEAVIEST
     if math.isinf(_after_s(policy, row, level / high)):
         return words
@@ -195,8 +195,8 @@ def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) 
 
 
 def _after_s(policy: RowPolicy, row: int, level: float) -> float:
-    """Return after how many seconds without a poll the poll value of ``row`` reaches ``level``."""
-    return float(policy.time_to_reach(np.array([row]), level)[0])
+    """Return the seconds without a poll after which the poll value of ``row`` is ``level``, or infinity."""
+    return float(policy.ranking.time_to_reach(np.array([row]), level)[0])
 
 
 def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:

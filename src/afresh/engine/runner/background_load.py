@@ -1,4 +1,4 @@
-"""Start with very many items: the due items are polled first, while all items are loaded in the background.
+"""The start with very many items: due items are polled first, while all items are loaded in the background.
 
 due items ──▶ Scheduler ──▶ polls …    … idle ──▶ all items, with the polls made meanwhile ──▶ polls
 all items ──▶ Scheduler (a thread of its own) ──▲
@@ -22,14 +22,14 @@ from afresh.stores.store import Store
 from afresh.values.stored import PolicyColumns
 
 MANY = 1_000_000
-"""Up to this number of items all are loaded before the first poll, which takes some seconds."""
+"""Up to this number of items, all are loaded before the first poll; this takes some seconds."""
 
 _BATCH = 65_536  # items that are read in one step
 _LASTS_S, _FEWEST, _MOST = 300.0, 10_000, 300_000  # the first items are enough for 300 s of polls
 
 
 def first_due_items(store: Store, settings: Settings, now_s: float) -> list[int] | None:
-    """Return the ids of the items to start with; None if there are few enough to load all first."""
+    """Return the ids of the items to load first; None if there are so few items that all are loaded first."""
     if sum(count.items for count in store.items.counts()) <= MANY:
         return None
     wanted = min(max(settings.budget.requests * _LASTS_S, _FEWEST), _MOST)
@@ -41,7 +41,7 @@ class _StoppedError(Exception):
 
 
 async def load_all_items(context: RunContext) -> Scheduler | None:
-    """Return a scheduler of all items of the store, loaded in a separate thread; None if it was stopped."""
+    """Return a scheduler of all items of the store, loaded in a separate thread; None if it was cancelled."""
     stopped, store = Event(), context.store.sync
 
     def columns() -> Iterator[PolicyColumns]:
@@ -66,5 +66,5 @@ async def switch_to_all_items(context: RunContext, full: Scheduler) -> None:
     """Replace the items of the run's scheduler by those of ``full``. No poll may be under way."""
     ids = context.scheduler.item_rows.ids
     known = ids[np.isin(ids, full.item_rows.ids)].tolist()
-    context.scheduler.replace_items(full, await context.store.plan.columns_of(known))
+    context.scheduler.replace_items(full, await context.store.run(context.store.sync.plan.columns_of, known))
     log_event(logging.INFO, "all items are read", items=context.scheduler.item_rows.size)

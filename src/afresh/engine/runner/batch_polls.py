@@ -1,8 +1,7 @@
 """Polls of sources that choose which items one request refreshes (``sources.capabilities``).
 
 The lead is the item that the scheduler picked; it is already leased. The other items that the source chooses
-are leased here, except those that are being polled. Items that the answer does not contain are released
-without an outcome.
+are leased here, unless they are being polled. Items that are not in the answer are released without outcome.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from afresh.values.lease import Lease
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The rows of a source's keys, −1 for keys that had no row when ``item_rows`` had ``size`` rows."""
+    """The rows of a source's ``keys``, −1 for keys that had no row when there were ``size`` rows."""
 
     keys: Sequence[str]
     rows: Ints
@@ -32,7 +31,7 @@ class _Rows:
     size: int
 
     def fits(self, keys: Sequence[str], item_rows: ItemRows) -> bool:
-        """Return whether these are still the rows of ``keys``; ``item_rows`` may have been replaced."""
+        """Return whether these are still the rows of ``keys``; ``item_rows`` may be new or have grown."""
         if self.keys is not keys or self.item_rows is not item_rows:
             return False
         return self.size == item_rows.size or -1 not in self.rows
@@ -46,7 +45,7 @@ class BatchPolls:
         self._rows: dict[str, _Rows] = {}
 
     async def poll(self, source: BatchSource, lead: Lease, lease_s: float) -> list[tuple[Lease, Fetched]]:
-        """Let the source choose and request a batch; return its answers by lease, and release the others."""
+        """Let the source choose and request a batch. Return (lease, answer) tuples; release other leases."""
         leases = [lead]
         try:
             batch = await source.choose(lead.key, await self._weights(source))
@@ -60,11 +59,11 @@ class BatchPolls:
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
-        """Return the weights of a source's items, 1 if an item has no row; None if its keys changed."""
+        """Return a weight for each key, 1 without a row; None if the keys were replaced meanwhile."""
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):
-            ids = await self._store.items.ids(keys)
+            ids = await self._store.run(self._store.sync.items.ids, keys)
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows, item_rows.size)
@@ -75,7 +74,7 @@ class BatchPolls:
 
     async def _take_leases(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
-        ids = list((await self._store.items.ids(keys)).values())
+        ids = list((await self._store.run(self._store.sync.items.ids, keys)).values())
         rows = {
             item_id: row
             for item_id in ids
@@ -85,8 +84,8 @@ class BatchPolls:
             and not item_rows.is_busy[row]
         }
         item_rows.is_busy[list(rows.values())] = True  # before the await, so that no other poll picks them
-        worker, take = self._context.member.name, self._store.leases.take
-        taken = await take(list(rows), now_s, lease_s, worker=worker) if rows else []
+        worker, take = self._context.member.name, self._store.sync.leases.take
+        taken = await self._store.run(take, list(rows), now_s, lease_s, worker=worker) if rows else []
         got = {lease.item_id for lease in taken}
         item_rows.is_busy[[row for item_id, row in rows.items() if item_id not in got]] = False
         for lease in taken:
@@ -98,6 +97,6 @@ class BatchPolls:
 
     async def _release(self, leases: Sequence[Lease]) -> None:
         if leases:
-            await self._store.leases.release(leases)
+            await self._store.run(self._store.sync.leases.release, leases)
             item_rows = self._scheduler.item_rows
             item_rows.is_busy[item_rows.rows([lease.item_id for lease in leases])] = False

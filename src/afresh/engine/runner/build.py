@@ -1,4 +1,4 @@
-"""Builds all parts of a run in one place: reads the store, joins its workers, and connects the parts."""
+"""Builds all parts of a run in one place: reads the store, joins its fleet of workers, connects the parts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
 SourcesFor = Callable[[Gate], BuildSource]
-"""Returns the function that builds sources whose requests pass the given gate."""
+"""A function that takes a gate and returns the function that builds sources; their requests pass the gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run is built from. ``only`` are the ids of its items, all by default. ``once`` means that it
-    makes a single round over the items that are due."""
+    """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
+    the run makes a single round: it polls each item that is due at its start once."""
 
     store: Store
     settings: Settings
@@ -48,7 +48,7 @@ class RunInput:
 
 
 async def build_run(given: RunInput) -> Run:
-    """Return a run that is ready to poll; ``Run.run``, ``refresh`` or ``list_items`` also closes it."""
+    """Return a run that is ready to poll. Each of ``Run.run``, ``refresh`` and ``list_items`` closes it."""
     store = ThreadedStore(given.store)
     try:
         return await _build(store, given)
@@ -59,14 +59,12 @@ async def build_run(given: RunInput) -> Run:
 
 async def _build(store: ThreadedStore, given: RunInput) -> Run:
     if given.only is None:
-        await store.call_with_retry(lambda: _retry_failing_items(given))
+        await store.run(_retry_failing_items, given)
     # The edit number is read before the items, so that edits made meanwhile are followed afterwards.
-    edit_number = (await store.items.edits(0)).number
+    edit_number = (await store.run(store.sync.items.edits, 0)).number
     first = given.only
     if first is None and not given.once:
-        first = await store.call_with_retry(
-            lambda: first_due_items(given.store, given.settings, given.clock.now_s())
-        )
+        first = await store.run(lambda: first_due_items(given.store, given.settings, given.clock.now_s()))
     context = await _make_context(store, given, first)
     watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
     await watcher.begin()
@@ -78,16 +76,16 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
 
 
 async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[int] | None) -> RunContext:
-    """Join the workers of the store and load the items with the ids ``first``, or all if it is None."""
+    """Join the fleet, and load the items with the ids ``first``, or all items if it is None."""
     settings, clock, wakeup = given.settings, given.clock, given.stop.wakeup
     delay_s = max((each.settings.delay_s or 0.0 for each in settings.sources), default=0.0)
     member = FleetMember(store, clock, wakeup, claim_s=settings.run.claim, delay_s=delay_s)
     await member.join()
-    scheduler = await store.call_with_retry(lambda: _load(given, first))
+    scheduler = await store.run(_load, given, first)
     limits, reservations = budget_limits(settings.budget), SharedReservations(store, member)
     gate = Gate(clock, limits, reservations, member.claims, settings.plan.caps)
     live = LiveSettings(settings)
-    poll_costs = await store.call_with_retry(lambda: read_poll_costs(given.store))
+    poll_costs = await store.run(read_poll_costs, given.store)
     recorder = PollRecorder(live, scheduler, poll_costs)
     sources = SourceSet(store, clock, given.sources_for(gate))
     return RunContext(store, clock, live, wakeup, member, gate, scheduler, recorder, sources)

@@ -64,7 +64,8 @@ class Dispatcher:
         self._context.wakeup.set()
 
     async def run(self, until_s: float, helpers: set[asyncio.Task[None]]) -> None:
-        """Start polls until a stop, until the elapsed time ``until_s``, or to the end of a single round."""
+        """Start polls until a stop is requested, until the elapsed time ``until_s``, or until a single round
+        is over. If one of the tasks ``helpers`` failed, raise its error."""
         context, polls, clock, gate = self._context, self._polls, self._context.clock, self._context.gate
         while not self._stop.is_requested:
             for helper in helpers:
@@ -110,7 +111,7 @@ class Dispatcher:
             await asyncio.wait_for(wakeup.wait(), max(seconds, 0.0))
 
     def _is_done(self) -> bool:
-        """Return whether a single round is over: no item is left to poll of any source in the settings."""
+        """Return whether a single round is over: no source of the settings has an item left to poll."""
         context, tasks = self._context, self._tasks
         if context.recorder.only_due_s is None or self._polls.in_flight:
             return False
@@ -122,8 +123,8 @@ class Dispatcher:
         return all(context.settings.now.source(name) is None for name in waiting)
 
     def choose(self, most: int) -> list[Bulk]:
-        """Return at most ``most`` polls to make now, with their rows marked busy. A poll has one row, or
-        several of one group if its source can poll several items with one request."""
+        """Return at most ``most`` polls to make now, and mark their rows as busy. A poll has one row, or
+        several rows of one group if its source can poll several items with one request."""
         context, scheduler, chosen = self._context, self._scheduler, list[Bulk]()
         for _ in range(most):
             row = self._next_audit()
@@ -140,9 +141,9 @@ class Dispatcher:
         return chosen
 
     def _draw_audit(self) -> None:
-        """Draw an audit after some of the picks, so that audits are the set share of all polls. None is drawn
-        while only a part of the items is loaded or polled: due items are stale more often than others, which
-        would bias the measured freshness."""
+        """Draw a row to audit after some of the picks, so that audits are the set share of all polls. None is
+        drawn while only a part of the items is loaded or polled: due items are stale more often than others,
+        which would bias the measured freshness."""
         recorder, share = self._context.recorder, self._context.settings.now.plan.audit_share
         is_partial = recorder.only_due_s is not None or recorder.is_loading
         if not is_partial and len(self._audits) < _PENDING_AUDITS:
@@ -152,8 +153,8 @@ class Dispatcher:
                 self._audits.append(row)
 
     def _next_audit(self) -> int | None:
-        """Return the row of a drawn audit that can be made now. A draw waits until its group is ready,
-        because dropping it would leave out items of busy groups and bias the measured freshness."""
+        """Return a row that was drawn and can be audited now, or None. A drawn row waits until its group is
+        ready: to drop it would leave out items of busy groups, and bias the measured freshness."""
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
         for row in self._audits:
             group_key = item_rows.group_key(row)
@@ -178,10 +179,12 @@ class Dispatcher:
         return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
 
     async def launch(self, bulks: Sequence[Bulk]) -> None:
-        """Lease the rows of ``bulks`` and start the polls of those that no other engine has leased."""
+        """Lease the rows of ``bulks``, and start the polls of those rows that no other engine has leased."""
         context, now_s = self._context, self._context.clock.now_s()
         ids = [int(self._scheduler.item_rows.ids[row]) for bulk in bulks for row in bulk.rows]
-        leases = await context.store.leases.take(ids, now_s, context.lease_s, worker=context.member.name)
+        leases = await context.store.run(
+            context.store.sync.leases.take, ids, now_s, context.lease_s, worker=context.member.name
+        )
         taken = {lease.item_id: lease for lease in leases}
         unused: list[Lease] = []
         for bulk in bulks:
@@ -193,12 +196,13 @@ class Dispatcher:
             else:
                 self._polls.leave(bulk.group_key)
         if unused:
-            await context.store.leases.release(unused)
+            await context.store.run(context.store.sync.leases.release, unused)
 
     def _usable_lease(
         self, bulk: Bulk, row: int, taken: Mapping[int, Lease], now_s: float, unused: list[Lease]
     ) -> Lease | None:
-        """Return the lease of ``row`` if it is to be polled; a lease not needed is added to ``unused``."""
+        """Return the lease of ``row`` in ``taken`` (by item id) if the row is to be polled. A lease that is
+        not needed is added to ``unused``."""
         item_rows = self._scheduler.item_rows
         lease = taken.get(int(item_rows.ids[row]))
         if lease is None:
@@ -212,6 +216,6 @@ class Dispatcher:
         return None
 
     def _is_early(self, row: int, now_s: float) -> bool:
-        """Return whether the next poll of ``row`` is later than now, because another engine polled it."""
+        """Return whether another engine has polled ``row``, so that its next poll is later than ``now_s``."""
         rows, scheduler = np.array([row]), self._scheduler
         return bool(scheduler.policy.next_polls_s(rows, scheduler.item_rows.polled_s[rows])[0] > now_s)

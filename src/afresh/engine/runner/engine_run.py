@@ -37,8 +37,7 @@ from afresh.values.items import ItemChange
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The counts of a run since its start, its estimate of the freshness, and why its store cannot be
-    used."""
+    """The counts of a run since its start, the estimated freshness, and why the store cannot be used."""
 
     polls: int = 0
     changes: int = 0
@@ -51,7 +50,7 @@ class RunProgress:
 
 
 class Run:
-    """A run, built by ``build_run``. One of ``run``, ``refresh`` and ``list_items`` is called, once."""
+    """A run, built by ``build_run``. Call exactly one of ``run``, ``refresh`` and ``list_items``, once."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Run:
         once: bool,
         is_complete: bool,
     ) -> None:
-        """``once``: make a single round. ``is_complete``: all items are loaded already."""
+        """With ``once``, the run makes a single round. ``is_complete``: all items are loaded already."""
         self.context, self.tasks, self.scheduler = context, tasks, context.scheduler
         self._rng, self._stop = rng, stop
         self._once, self._was_complete, self._is_complete = once, is_complete, asyncio.Event()
@@ -95,7 +94,7 @@ class Run:
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
-        """Poll until a stop is requested, for ``for_s`` seconds or until a single round is over."""
+        """Poll items until a stop is requested, for ``for_s`` seconds, or until a single round is over."""
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
@@ -114,16 +113,15 @@ class Run:
         return self.progress()
 
     async def refresh(self, item_id: int) -> bool:
-        """Poll one item now, whatever its status; return False if another engine polls it instead."""
+        """Poll an item now, whatever its status; return False if another engine does or if it was removed."""
         row, serving = self.scheduler.item_rows.row(item_id), self._serve()
         try:
             if row is None or not await self._wait_for_group(row):
                 return False
             context, now_s = self.context, self.context.clock.now_s()
-            leases = await context.store.call(
-                lambda: context.store.sync.leases.take(
-                    [item_id], now_s, context.lease_s, any_status=True, worker=context.member.name
-                )
+            take, worker = context.store.sync.leases.take, context.member.name
+            leases = await context.store.run_once(
+                take, [item_id], now_s, context.lease_s, any_status=True, worker=worker
             )
             if not leases:
                 return False
@@ -142,19 +140,21 @@ class Run:
             await self._finish(serving)
 
     async def _wait_for_group(self, row: int) -> bool:
-        """Wait until this worker holds the group of ``row``. Meanwhile the item is due, so that another
-        worker that holds the group polls it. Return False if it did, or if the item was removed."""
-        item_rows, items = self.scheduler.item_rows, self.context.store.items
+        """Wait until this worker holds the claim on the group of ``row``. Meanwhile the item is made due, so
+        that the worker that holds the group polls it. Return False if it did, or if the item was removed."""
+        item_rows, store = self.scheduler.item_rows, self.context.store
+        items = store.sync.items
         group, ids = self.scheduler.group_names(item_rows.group_key(row))[1], [int(item_rows.ids[row])]
-        (before,) = await items.by_id(ids) or (None,)
+        (before,) = await store.run(items.by_id, ids) or (None,)
         holding = asyncio.create_task(self.context.member.claims.wait_until_open(group))
         try:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
-                await items.change([before.key], ItemChange(due_s=self.context.clock.now_s()))
+                change = ItemChange(due_s=self.context.clock.now_s())
+                await store.run(items.change, [before.key], change)
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
-                (item,) = await items.by_id(ids) or (None,)
+                (item,) = await store.run(items.by_id, ids) or (None,)
                 if item is None or before is None or item.polls > before.polls:
                     return False
             return True
@@ -170,7 +170,7 @@ class Run:
         return tuple(asyncio.create_task(each) for each in work)
 
     async def _follow_others(self) -> None:
-        """Load all items if only a part of them is loaded; then follow the store and observed staleness."""
+        """Load the items that are not loaded yet; then follow changes of the store and staleness reports."""
         if not self._was_complete:
             self.context.recorder.is_loading = True
             full = await background_load.load_all_items(self.context)
@@ -208,7 +208,7 @@ class Run:
     # Settings and the end.
 
     def reload(self, settings: Settings) -> list[str]:
-        """Apply ``settings``; return what changed in the sources. If it raises, nothing has changed."""
+        """Apply ``settings``; return what changed in the sources. If this raises, nothing has changed."""
         words = self.context.sources.replace_sources(settings.sources)
         self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
         self.context.settings.now = settings
@@ -218,7 +218,7 @@ class Run:
         return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
-        """Wait until all polls are committed and saved, or until a second stop; then close the run."""
+        """Wait until all polls are committed and saved, or a second stop is requested; then close the run."""
         for other in others:
             other.cancel()
         draining = asyncio.create_task(self._drain())
@@ -234,7 +234,7 @@ class Run:
         await self.close()
 
     async def close(self) -> None:
-        """Leave the workers of the store, and close the sources and the thread of the store."""
+        """Leave the fleet, and close the sources and the thread of the store."""
         await self.context.member.leave()
         await self.context.sources.close()
         self.context.store.close()

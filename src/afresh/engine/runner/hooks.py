@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 from afresh.engine.logs import log_event
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
-from afresh.stores.async_store import AsyncStore
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 from afresh.values.leftovers import LEFTOVERS
@@ -57,7 +57,7 @@ class Hooks:
     """Delivers the events of a store to the hooks of their sources."""
 
     def __init__(
-        self, store: AsyncStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
+        self, store: ThreadedStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
     ) -> None:
         self._store, self._clock = store, clock
         self.replace_hooks(hooks, timeout_s=timeout_s)
@@ -65,7 +65,7 @@ class Hooks:
         self._held_up: dict[int, tuple[int, float]] | None = None
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
-        """Deliver all events to ``hooks`` from now on, also those that are already waiting."""
+        """Deliver all events to ``hooks`` (by source) from now on, also events that are waiting already."""
         self._timeout_s = timeout_s
         self._hooks: dict[str, Call | tuple[str, ...]] = {
             name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
@@ -73,19 +73,21 @@ class Hooks:
         }
 
     def forget_order(self) -> int:
-        """Forget which events failed, because another worker delivers now; return 0 (delivered)."""
+        """Forget which events failed, because another worker delivers now. Return 0, the number delivered."""
         self._held_up = None
         return 0
 
     async def deliver(self) -> int:
-        """Deliver the events that are due; return how many were delivered."""
-        if not self._hooks or not await self._store.events.waiting():
+        """Deliver the next events that are due; return how many were delivered."""
+        if not self._hooks or not await self._store.run(self._store.sync.events.waiting):
             return 0
         if self._held_up is None:
-            packed = await self._store.state.get(HOOKS)
+            packed = await self._store.run(self._store.sync.state.get, HOOKS)
             kept = json.loads(packed) if packed else {}
             self._held_up = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
-        events = await self._store.events.take(self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s)
+        events = await self._store.run(
+            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s
+        )
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
@@ -97,13 +99,13 @@ class Hooks:
             held_up[item_id] = failed
         elif held_up.pop(item_id, None) is None:
             return
-        await self._store.state.set({HOOKS: json.dumps(held_up).encode()})
+        await self._store.run(self._store.sync.state.set, {HOOKS: json.dumps(held_up).encode()})
 
     async def _deliver_in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
         held, until_s = (self._held_up or {}).get(line[0].item_id, (0, 0.0))
         if held and line[0].id > held:  # an earlier event of the item failed, and must be delivered first
-            await self._store.events.defer([event.id for event in line], until_s)
+            await self._store.run(self._store.sync.events.defer, [event.id for event in line], until_s)
             return 0
         for done, event in enumerate(line):
             problem = await self._deliver_event(event)
@@ -113,14 +115,16 @@ class Hooks:
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
-                await self._store.events.defer([event.id for event in line[done:]], until_s)
+                await self._store.run(
+                    self._store.sync.events.defer, [event.id for event in line[done:]], until_s
+                )
                 return done
             await self._save_held_up(event.item_id, None)
-            await self._store.events.done([event.id])
+            await self._store.run(self._store.sync.events.done, [event.id])
         return len(line)
 
     async def _deliver_event(self, event: Event) -> str:
-        """Deliver one event; return why it failed, or an empty text if it did not."""
+        """Deliver one event; return why it failed, or an empty string if it was delivered."""
         hook = self._hooks.get(event.source)
         if hook is None:
             return ""  # the source no longer has a hook
@@ -135,16 +139,16 @@ class Hooks:
         return ""
 
     async def _change(self, event: Event) -> Change:
-        copy = await self._store.copies.get(event.item_id, event.version)
+        copy = await self._store.run(self._store.sync.copies.get, event.item_id, event.version)
         if copy is None and event.kind in ("new", "changed"):
             # The store no longer has this version, so that the newest one is delivered.
-            copy = await self._store.copies.get(event.item_id)
+            copy = await self._store.run(self._store.sync.copies.get, event.item_id)
         content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
 
 
 async def run_command(command: tuple[str, ...], change: Change) -> None:
-    """Run a command with the event; raise ``HookFailedError`` unless it ends with exit code 0."""
+    """Run a hook command with the event; raise ``HookFailedError`` unless its exit code is 0."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
@@ -172,7 +176,7 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
 
 
 async def call(function: Call, change: Change) -> None:
-    """Call a function or coroutine function with the event; raise ``HookFailedError`` if it raises."""
+    """Call a hook function or coroutine function; raise ``HookFailedError`` if it raises."""
     try:
         if inspect.iscoroutinefunction(function):
             await await_function(function, change)

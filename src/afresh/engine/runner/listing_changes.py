@@ -1,8 +1,7 @@
 """Compares a sitemap, feed or start page with its last version: finds new items, missing items and notices.
 
 The last content of each document is saved in the store, so that after a restart only differences are found.
-An item that a complete document no longer lists is polled at once, because only the poll shows whether it is
-gone.
+An item that a complete document no longer lists is polled at once: only the poll shows whether it is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
 def read_listings(store: Store, source: str) -> dict[str, list[str]]:
-    """Return the URLs of documents that were added by a command, for each setting that they extend."""
+    """Return the URLs of documents that commands added, by the setting they extend (``sitemaps``, …)."""
     packed = store.state.get(ADDED_LISTINGS + source)
     return json.loads(packed) if packed else {}
 
@@ -55,9 +54,9 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
 def apply_listing(
     store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
 ) -> tuple[int, int, int]:
-    """Compare one document with its last version and apply the differences to the store; return the numbers
-    of new items, missing items and notices. The new version is saved last, so that all is repeated, without
-    harm, if the process ends in between."""
+    """Compare one document with its last version, and apply the differences to the store. Return a tuple: the
+    numbers of new items, missing items and notices. ``group`` computes the group of a key. The new version is
+    saved last, so that all is repeated, without harm, if the process ends in between."""
     name = f"{LISTED_MARKS}{source}:{listing.origin}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
@@ -80,8 +79,9 @@ def apply_listing(
 
 
 def _unseen(store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry]) -> list[int]:
-    """Return the ids of the items whose date of change in the document is after their last poll, or missing.
-    A sitemap is often written hours after the changes it lists, which polls may have found meanwhile."""
+    """Return the ids of the items that may have changed since their last poll: those whose date of change in
+    the document is later or missing. A sitemap is often written hours after the changes it lists, and polls
+    may have found them meanwhile."""
     found = []
     for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
         changed_s = entries[item.key].changed_by_s

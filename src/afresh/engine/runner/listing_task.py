@@ -1,8 +1,8 @@
-"""Reads the documents that list the items of a source, while the polls go on, at the interval of each source.
+"""Reads the listings of each source (sitemaps, feeds, start pages) regularly, while the polls continue.
 
 If no document could be read, reading is repeated after one second, or the time that the source states, and
 then after longer and longer waits of at most five minutes. It is repeated at once if the settings of the
-source change, or if another process takes over. Outside its time windows a source is not read.
+source change, or if another process takes over. At hours in which a source may not be polled it is not read.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LONGEST_WAIT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` when
-    to read again, ``problems`` a message for each document that has a problem, ``unread`` the documents
-    without any entry, ``documents`` their number: 0 while the source is in a back-off."""
+    """The result of reading the documents of a source. ``born`` is the number of new items, ``again_s`` the
+    Unix time at which to read again, ``problems`` a message for each document that has a problem, ``unread``
+    the documents without any entry, ``documents`` the number of documents: 0 in a back-off of the source."""
 
     born: int = 0
     again_s: float = 0.0
@@ -52,7 +52,7 @@ class ListingTask:
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
     async def run(self, *, once: bool = False) -> None:
-        """Read the documents that are due until cancelled, or a single time if ``once`` is set."""
+        """Read documents when they are due, until cancelled; with ``once``, read the due ones one time."""
         while True:
             for table in self._context.settings.now.sources:
                 name = table.settings.name
@@ -69,8 +69,8 @@ class ListingTask:
     async def _is_due(self, name: str) -> bool:
         if name in self._context.settings.now.closed_sources(self._clock.now_s()):
             return False
-        kept = await self._store.state.get(LISTED_AT + name)
-        trouble = await self._store.state.get(TROUBLE + name)
+        kept = await self._store.run(self._store.sync.state.get, LISTED_AT + name)
+        trouble = await self._store.run(self._store.sync.state.get, TROUBLE + name)
         if kept is None or (trouble and name not in self._failures):
             return True
         again_s, _, fingerprint = kept.decode().partition(" ")
@@ -90,7 +90,7 @@ class ListingTask:
         """Read all documents of one source, report their problems, and save when to read them again."""
         found = await self.read_and_report(name)
         again = f"{found.again_s!r} {self._settings_fingerprint(name)}".encode()
-        await self._store.state.set({LISTED_AT + name: again})
+        await self._store.run(self._store.sync.state.set, {LISTED_AT + name: again})
 
     async def read_and_report(self, name: str) -> ListingResult:
         found = await self.read(name)
@@ -103,7 +103,7 @@ class ListingTask:
             words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
             if words != self._troubles.get(name):
                 self._troubles[name] = words
-                await self._store.state.set({TROUBLE + name: words.encode() or None})
+                await self._store.run(self._store.sync.state.set, {TROUBLE + name: words.encode() or None})
         self.read_s = self._clock.elapsed_s()
         return found
 
@@ -138,14 +138,12 @@ class ListingTask:
             self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
         )
         if self._observes_staleness(name):
-            # The source reports staleness, so that marks are no notices, and reading is not charged to the
-            # budget like a refresh.
+            # The source reports staleness. Therefore dates of change in the listing are not used as notices,
+            # and reading it is not charged to the budget like a refresh.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._context.gate.record_cost(spent)
-        await self._store.ledger.add(name, now_s, spent)
-        sync = self._store.sync
-        born, _, _ = await self._store.call_with_retry(
-            lambda: apply_listing(sync, name, source.group, listing, now_s)
-        )
+        await self._store.run(self._store.sync.ledger.add, name, now_s, spent)
+        sync, group = self._store.sync, source.group
+        born, _, _ = await self._store.run(apply_listing, sync, name, group, listing, now_s)
         return born

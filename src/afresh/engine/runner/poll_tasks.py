@@ -25,8 +25,8 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``in_group`` counts the polls under way of each group. ``defect`` is an error
-    that a poll task raised, which must end the run."""
+    """The polls of one run. ``in_group`` counts the polls under way in each group; ``in_flight`` are their
+    tasks. ``defect`` is an error that a poll task raised, which must end the run."""
 
     def __init__(self, context: RunContext, writer: Writer) -> None:
         self._context, self._writer = context, writer
@@ -47,13 +47,13 @@ class PollTasks:
         self._context.wakeup.set()
 
     def launch(self, bulk: Bulk, leases: Sequence[Lease]) -> None:
-        """Start a task that polls ``leases``; ``begin`` was already called for their group."""
+        """Start a task that polls ``leases``; ``begin`` must have been called for their group."""
         task = asyncio.create_task(self.poll(bulk, leases))
         self.in_flight.add(task)
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll ``leases``, pass the outcomes to the writer. If ``may_choose``, the source may add items."""
+        """Poll ``leases`` and pass the outcomes on. With ``may_choose``, the source may add items."""
         context = self._context
         try:
             for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
@@ -66,7 +66,7 @@ class PollTasks:
     async def _fetch(
         self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool
     ) -> list[tuple[Lease, Fetched]]:
-        """Return each lease with the answer of the source; one that chooses its items may add others."""
+        """Return tuples (lease, answer of the source). A source that chooses batches may add items."""
         context, name = self._context, leases[0].source
         is_requested = context.scheduler.item_rows.is_requested[bulk.rows[0]]
         with context.sources.using(name):

@@ -1,6 +1,6 @@
-"""Writes into the store that the engine runs, and its progress.
+"""Writes signs of life of a running engine, with its progress, into the store.
 
-It writes a pulse every two seconds, and every ten seconds a point of the last day's time course (``pulse``).
+It writes the pulse every two seconds, and a point of the time course every ten seconds (``reporting.pulse``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COSTLY = 100.0  # computing points may use at most 1/100 of the time
 
 
 class PulseTask:
-    """Writes the pulse of one run until cancelled, and applies budget overrides to the run."""
+    """Writes the pulse of one run until cancelled. It also applies budget overrides to the run."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class PulseTask:
         self._override = began_with
 
     async def run(self) -> None:
-        """Write until cancelled; the last pulse states that the run ended regularly."""
+        """Write pulses until cancelled; the last one states that the run ended regularly."""
         try:
             while True:
                 await self._ignore_store_errors(self._write)

@@ -18,14 +18,15 @@ TICK_S = 0.5  # how often the tasks of a run check for work if no event wakes th
 
 
 class StopSignal:
-    """Requests that a run stops; this may be requested before the run is built. ``wakeup`` wakes the
-    dispatcher. ``abandoned`` is set if the run must end without waiting for its polls."""
+    """Requests that a run stops; this may happen before the run is built. ``wakeup`` wakes the dispatcher.
+    ``abandoned`` is set if the run must end without waiting for its polls."""
 
     def __init__(self) -> None:
         self.wakeup, self.is_requested, self.abandoned = asyncio.Event(), False, asyncio.Event()
 
     def request(self) -> None:
-        """Start no more polls, and end when those under way are committed. A second request ends at once."""
+        """Request that no more polls start, and that the run ends when the polls under way are committed. A
+        second request ends the run at once."""
         if self.is_requested:
             self.abandoned.set()
         self.is_requested = True
@@ -48,5 +49,5 @@ class RunContext:
 
     @property
     def lease_s(self) -> float:
-        """The seconds for which items are leased: not longer than a claim of their group lasts."""
+        """The seconds for which items are leased, at most the length of a claim on their group."""
         return min(self.settings.now.run.lease, self.settings.now.run.claim)

@@ -51,7 +51,7 @@ class _OpenSource:
 
     @property
     def state(self) -> StatefulSource | None:
-        """The source if ``SourceSet`` saves its state; None if it has none, or ``StalenessTask`` does."""
+        """The source, if ``SourceSet`` saves its state; None without state or if ``StalenessTask`` does."""
         return None if self.can.staleness is not None else self.can.state
 
 
@@ -71,13 +71,13 @@ class SourceSet:
             name = table.settings.name
             self._held[name] = held = _OpenSource(self._build(table), table)
             if held.state is not None:
-                backoffs = await self._store.state.get(BACKOFFS + name)
-                saved = await self._store.state.get(SOURCE_STATE + name)
+                backoffs = await self._store.run(self._store.sync.state.get, BACKOFFS + name)
+                saved = await self._store.run(self._store.sync.state.get, SOURCE_STATE + name)
                 self._known_states[name] = _digest(saved)
                 held.state.load_state(saved or b"", unpack_backoffs(backoffs))
 
     def get(self, name: str) -> Source | None:
-        """Return the source ``name``; None while polls of its predecessor are still under way."""
+        """Return the source ``name``; None while polls of the source that it replaced are still under way."""
         held = self._held.get(name)
         return held.source if held is not None and name not in self._retiring else None
 
@@ -133,7 +133,8 @@ class SourceSet:
                 return [Fetched("failed", problem=problem)] * len(leases)
 
     def replace_sources(self, tables: Iterable[SourceTable]) -> list[str]:
-        """Apply the settings ``tables``; return what changed. If a source cannot be built, change nothing."""
+        """Build the sources of ``tables`` that are new or changed, retire the old ones, and return phrases
+        about what changed. If a source cannot be built, change nothing."""
         wanted = {table.settings.name: table for table in tables}
         built = {
             name: _OpenSource(self._build(table), table)
@@ -165,9 +166,7 @@ class SourceSet:
                 new.state.load_state(old.state.save_state(), old.state.backoffs())
             if new is not None:
                 settings, now_s = new.table.settings, self._clock.now_s()
-                await self._store.call_with_retry(
-                    lambda: retry_after_settings_change(self._store.sync, settings, now_s)
-                )
+                await self._store.run(retry_after_settings_change, self._store.sync, settings, now_s)
             log_event(logging.INFO, "source removed" if new is None else "source replaced", source=name)
         finally:
             del self._retiring[name]
@@ -179,14 +178,15 @@ class SourceSet:
         """Load the back-offs of ``groups``, which another worker held until now, into the sources."""
         for held in list(self._held.values()):
             if held.state is not None:
-                kept = unpack_backoffs(await self._store.state.get(BACKOFFS + held.source.name))
+                saved = await self._store.run(self._store.sync.state.get, BACKOFFS + held.source.name)
+                kept = unpack_backoffs(saved)
                 held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
                 if held.source.name in groups:  # the whole source is one group, so all it learned is of use
                     await self._load_newer_state(held.source.name, held.state)
 
     async def _load_newer_state(self, name: str, source: StatefulSource) -> bool:
         """Load the state that other workers saved since the last call; return whether there was any."""
-        saved = await self._store.state.get(SOURCE_STATE + name)
+        saved = await self._store.run(self._store.sync.state.get, SOURCE_STATE + name)
         if not saved or _digest(saved) == self._known_states.get(name):
             return False
         source.load_state(saved)
@@ -204,13 +204,13 @@ class SourceSet:
             for _ in range(_TRIES):
                 packed = source.save_state()
                 self._known_states[name] = _digest(packed)
-                await self._store.state.set({SOURCE_STATE + name: packed})
+                await self._store.run(self._store.sync.state.set, {SOURCE_STATE + name: packed})
                 if not await self._load_newer_state(name, source):
                     break
 
     async def save_state(self, ours: Container[str], *, states: bool = False) -> None:
-        """Save back-offs that changed and, once a minute or if ``states`` is set, what the sources learned.
-        Back-offs of groups that are not in ``ours`` stay as other workers saved them."""
+        """Save back-offs that changed. Once a minute, or with ``states``, also save what the sources learned.
+        Back-offs of groups that this worker does not hold (``ours``) stay as other workers saved them."""
         values: dict[str, bytes | None] = {}
         for name, held in self._held.items():
             source = held.state
@@ -219,7 +219,7 @@ class SourceSet:
             backoffs = source.backoffs()
             if backoffs != self._backoffs.get(name, ()):
                 self._backoffs[name] = backoffs
-                kept = await self._store.state.get(BACKOFFS + name)
+                kept = await self._store.run(self._store.sync.state.get, BACKOFFS + name)
                 known, now_s = {backoff.group for backoff in backoffs}, self._clock.now_s()
                 theirs = [
                     backoff
@@ -228,7 +228,7 @@ class SourceSet:
                 ]
                 values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
         if values:
-            await self._store.state.set(values)
+            await self._store.run(self._store.sync.state.set, values)
         if states or self._clock.elapsed_s() >= self._save_state_at_s:
             await self._save_states()
 
@@ -242,8 +242,8 @@ class SourceSet:
 
 
 def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: float) -> int:
-    """If the access settings of a source changed, make its failing items due now; return how many. The
-    fingerprint of the settings is saved last, so that all is repeated if the process ends in between."""
+    """If the settings of a source allow other requests than before, make its failing items due now; return
+    how many. The fingerprint of the settings is saved last, so that all is repeated after an interruption."""
     name, fingerprint = ACCESS_FINGERPRINT + settings.name, settings.access_fingerprint.encode()
     if store.state.get(name) == fingerprint:
         return 0
@@ -266,7 +266,7 @@ def _digest(states: bytes | None) -> bytes:
 
 
 def _describe_difference(old: _OpenSource | None, new: _OpenSource | None) -> str:
-    """Return the names of the settings that differ, without values, which may be secret."""
+    """Return what differs between two sources: names of settings without values, which may be secret."""
     if old is None or new is None:
         return "is new" if old is None else "is removed"
     before, after = old.table.settings.model_dump(), new.table.settings.model_dump()

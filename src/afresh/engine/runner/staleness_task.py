@@ -1,4 +1,4 @@
-"""Reads which items are stale from sources that observe it without polls, while the polls go on.
+"""Reads which items are stale, from sources that observe this without polls, while the polls continue.
 
 Every such source (``sources.capabilities``) is read every few seconds in a task of its own, so that a slow
 database does not delay other sources. Reading is also a listing: it finds new and missing items. The reports
@@ -60,7 +60,7 @@ class StalenessTask:
             await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
     def is_reading(self, source: str) -> bool:
-        """Return whether ``source`` is being read; its items are better picked after that."""
+        """Return whether ``source`` is being read. Its items are picked afterwards, by the new reports."""
         return source in self._reading
 
     def after_commit(self) -> None:
@@ -75,10 +75,10 @@ class StalenessTask:
                 values[STALENESS_STATE + name] = source.state.save_state()
             values[STALENESS_REPORTS + name] = pack_reports(_reports(source))
         if values:
-            await self._store.state.set(values)
+            await self._store.run(self._store.sync.state.set, values)
 
     async def _save_changes(self) -> None:
-        """Save the reports once a minute, and each time a report differs from the saved one."""
+        """Save the reports once a minute, and each time one differs from what is saved."""
         seen = [pair for source in self._known.values() for pair in _reports(source).items()]
         summary = [(key, told.known, told.stale_since_s, told.cost_s, told.below) for key, told in seen]
         late = self._clock.elapsed_s() >= self._saved_s + _SAVE_EVERY_S
@@ -102,14 +102,14 @@ class StalenessTask:
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
-            kept = await self._store.state.get(STALENESS_STATE + name)
+            kept = await self._store.run(self._store.sync.state.get, STALENESS_STATE + name)
             if kept is not None and source.state is not None:
                 source.state.load_state(kept)
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
         if seen.keys() - self._ids.keys():
-            self._ids |= await self._store.items.ids(list(seen))
+            self._ids |= await self._store.run(self._store.sync.items.ids, list(seen))
         self._apply_reports()
         await self._save_changes()
 
@@ -137,7 +137,7 @@ class StalenessTask:
         self._context.wakeup.set()
 
     def _update_money_terms(self) -> None:
-        """If copies have income, compute the money terms and the budget again every two seconds."""
+        """If copies earn money, compute the money terms and the budget again every two seconds."""
         given, now_s = self._recorder.money_input(), self._clock.elapsed_s()
         if not has_income(given.settings) or now_s < self._applied_s + MONEY_EVERY_S:
             return

@@ -1,4 +1,4 @@
-"""Applies what other processes change in the store: new items, edits, notices. Saves what was learned."""
+"""Applies changes of other processes to the store, saves what was learned, and removes old costs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
 _CHECK_EVERY_S = 0.5
-SAVE_EVERY_S, TARGET_EVERY_S = 10.0, 60.0
+SAVE_EVERY_S, TARGET_EVERY_S, FORGET_EVERY_S = 10.0, 60.0, 86400.0
+LEDGER_KEPT_S = 31 * 86400.0  # an engine that starts reads the costs of a week, reports those of an hour
 _COSTLY = 100.0  # saving may use at most 1/100 of the time
 _CLOCK_STEP_S = 1.0  # smaller steps back of the clock are corrections and are ignored
 
 
 class StoreWatcher:
-    """Reads twice a second what other processes changed in the store, and updates the scheduler. Changes made
-    before the elapsed time ``synced_s`` have been applied. ``edit_number`` is the number of the last edit
-    before the items were loaded; later edits are applied."""
+    """Reads twice per second what other processes changed in the store, and updates the scheduler. All
+    changes made before ``synced_s`` (elapsed seconds) have been applied. ``edit_number`` is the number of the
+    last edit before the items were loaded; later edits are applied."""
 
     def __init__(self, context: RunContext, edit_number: int) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
@@ -33,13 +34,13 @@ class StoreWatcher:
         self._offset_s = _clock_offset_s(context.clock)
         self._edit_number, self._notice_number = edit_number, 0
         self.synced_s = -math.inf
-        self._adopted, self._saved_polls = b"", 0
+        self._adopted, self._saved_polls, self._forget_at_s = b"", 0, -math.inf
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
 
     async def begin(self) -> None:
-        """Save the time of the first run on this store, if none is saved yet, and read the open notices."""
-        if await self._store.state.get(FIRST_RUN) is None:
-            await self._store.state.set({FIRST_RUN: repr(self._clock.now_s()).encode()})
+        """Save the time of the first run on this store, if none is saved, and read the pending notices."""
+        if await self._store.run(self._store.sync.state.get, FIRST_RUN) is None:
+            await self._store.run(self._store.sync.state.set, {FIRST_RUN: repr(self._clock.now_s()).encode()})
         await self._read_notices()
 
     def restart(self) -> None:
@@ -57,6 +58,7 @@ class StoreWatcher:
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
             await self._check_target()
+            await self._forget_costs()
             self.synced_s = began_s
             self._context.wakeup.set()
 
@@ -75,26 +77,26 @@ class StoreWatcher:
     async def _read_new_items(self) -> None:
         ids, store = self._scheduler.item_rows.ids, self._store
         last = int(ids[-1]) if ids.size else 0
-        added = await store.call_with_retry(lambda: list(store.sync.plan.columns(after_id=last)))
+        added = await store.run(lambda: list(store.sync.plan.columns(after_id=last)))
         if sum(part.id.size for part in added):
-            self._scheduler.load(added, await store.plan.names())
+            self._scheduler.load(added, await store.run(store.sync.plan.names))
             self._recorder.restrict()
             if self._scheduler.has_outgrown():
                 few = self._scheduler.item_rows.size <= MOST_NAMES
-                names = await store.call_with_retry(lambda: read_names(store.sync)) if few else None
+                names = await store.run(read_names, store.sync) if few else None
                 self._scheduler.rebuild(self._recorder.money_input(), names)
 
     async def _read_edits(self) -> None:
-        edits = await self._store.items.edits(self._edit_number)
+        edits = await self._store.run(self._store.sync.items.edits, self._edit_number)
         self._edit_number = edits.number
         # If the store no longer has the list of all edits, all items are read again.
         ids = edits.item_ids if edits.complete else tuple(self._scheduler.item_rows.ids.tolist())
         if ids:
-            columns = await self._store.plan.columns_of(ids)
+            columns = await self._store.run(self._store.sync.plan.columns_of, ids)
             self._scheduler.edit(ids, columns, self._clock.now_s())
 
     async def _read_notices(self) -> None:
-        notices = await self._store.notices.open(self._notice_number)
+        notices = await self._store.run(self._store.sync.notices.open, self._notice_number)
         self._notice_number = max((notice.number for notice in notices), default=self._notice_number)
         self._scheduler.notice([notice.item_id for notice in notices], self._clock.now_s())
 
@@ -105,14 +107,14 @@ class StoreWatcher:
         is_needed = polls != self._saved_polls and self._member.is_planner
         learned = self._scheduler.learned_state() if is_needed else None
         if learned is not None:
-            await self._store.state.set({LEARNED: pack_learned(learned)})
+            await self._store.run(self._store.sync.state.set, {LEARNED: pack_learned(learned)})
             self._saved_polls = polls
             self._save_later(began_s)
 
     async def _adopt_learned(self) -> None:
         """Adopt what the planner has learned of all items together."""
         began_s = self._clock.elapsed_s()
-        packed = await self._store.state.get(LEARNED)
+        packed = await self._store.run(self._store.sync.state.get, LEARNED)
         if packed is not None and packed != self._adopted:
             self._adopted, learned = packed, unpack_learned(packed)
             if learned is not None:
@@ -125,13 +127,13 @@ class StoreWatcher:
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
     async def _check_target(self) -> None:
-        """Check once a minute whether audited freshness misses the target; log when this changes."""
+        """Check once a minute whether the audited freshness misses the target; log when this changes."""
         target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
         is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
         if target is None or is_early or not self._member.is_planner:
             return
         self._target_checked_s = elapsed_s
-        audits = await self._store.observations.audits(0.0)
+        audits = await self._store.run(self._store.sync.observations.audits, 0.0)
         found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
         is_missed = found.n > 0 and found.high < target
         if is_missed != self._is_target_missed:
@@ -139,6 +141,13 @@ class StoreWatcher:
             level = logging.WARNING if is_missed else logging.INFO
             log_event(level, words, audited=found.value, target=target)
         self._is_target_missed = is_missed
+
+    async def _forget_costs(self) -> None:
+        """Remove the costs of more than a month ago, at the start and then once a day."""
+        if self._clock.elapsed_s() >= self._forget_at_s and self._member.is_planner:
+            self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
+            before_s = self._clock.now_s() - LEDGER_KEPT_S
+            await self._store.run(self._store.sync.ledger.forget, before_s)
 
 
 def _clock_offset_s(clock: Clock) -> float:

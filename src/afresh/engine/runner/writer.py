@@ -59,7 +59,8 @@ class Writer:
 
     async def _commit(self, group: list[Outcome]) -> None:
         outcomes = self._recorder.complete(group, self._context.clock.now_s())
-        for refusal in await self._context.store.commit(outcomes, self._shared_state()):
+        store = self._context.store
+        for refusal in await store.run(store.sync.commit, outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not committed", problem=str(refusal))
         self._staleness_task.after_commit()
         # The rows stay busy until the commit is over, so that no item is polled twice at once.

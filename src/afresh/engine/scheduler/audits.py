@@ -23,7 +23,8 @@ Z95 = 1.959963984540054  # 95 % of a normal distribution is within this number o
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A share that was estimated from ``n`` draws, with its confidence interval at ``level``."""
+    """The estimate of a share (``value``) from ``n`` items, with the ends of its confidence interval;
+    ``level`` is the probability that the interval contains the share."""
 
     value: float
     low: float
@@ -33,7 +34,7 @@ class ShareEstimate:
 
 
 def wilson_interval(fresh: int, n: int) -> ShareEstimate:
-    """Return the share p̂ = ``fresh``/``n`` with Wilson's 95 % interval, where z = 1.96:
+    """Return the share p̂ = ``fresh``/``n`` of fresh copies with Wilson's 95 % confidence interval, z = 1.96:
     (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 
     >>> share = wilson_interval(9, 10)
@@ -52,9 +53,9 @@ def wilson_interval(fresh: int, n: int) -> ShareEstimate:
 
 
 def audited_freshness(audits: ObservationColumns, now_s: float, covered_share: float = 1.0) -> ShareEstimate:
-    """Return the freshness that the audits of the last day measured, or the last 200 audits if the last day
-    has fewer. ``covered_share`` is the share of the weight that has a copy. Audits that compared with no
-    earlier copy (``elapsed_s`` is 0) are not counted."""
+    """Return the freshness that the audits of the last 24 hours measured; if these are fewer than 200, the
+    last 200 audits are used. ``covered_share`` is the share of the weight whose items have a copy. Audits
+    that were not compared with an earlier copy (``elapsed_s`` is 0) are not counted."""
     compared = np.flatnonzero(audits.elapsed_s > 0)
     recent = compared[audits.time_s[compared] >= now_s - WINDOW_S]
     used = recent if recent.size >= LEAST else compared[-LEAST:]
@@ -74,6 +75,7 @@ def draw(item_rows: ItemRows, rng: np.random.Generator, now_s: float) -> int | N
     """Draw a row that may be audited, with probability in proportion to weight; None if none was found."""
     if item_rows.size == 0:
         return None
+    # Each try draws any row with the same probability, and accepts it with the probability weight/heaviest.
     heaviest = float(item_rows.weight.max())
     for _ in range(_TRIES):
         row = int(rng.integers(item_rows.size))

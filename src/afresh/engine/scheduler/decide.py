@@ -1,10 +1,10 @@
 """Decides what one poll means: a pure function of the lease, the fetched result, the settings and the time.
 
-content     The first copy starts the measurement of time. A later one is a change, unless the settings of the
-            comparison have changed since: then it is the copy that later polls are compared with.
+content     The first copy starts the measurement of time. A later one is a change. If the settings of the
+            comparison have changed since, it is no evidence of a change, but later polls compare with it.
 unchanged   The copy is still correct.
 gone        The item is missing. It counts as gone only after some time, because pages come back.
-refused     The engine may not poll the item. It asks more and more rarely, and then stops.
+refused     The engine may not poll the item. It polls more and more rarely, and stops after three refusals.
 failed      Nothing is known. The poll is repeated after longer and longer waits. If the host is in a
             back-off, this does not count as a failure of the item.
 """
@@ -19,7 +19,7 @@ from afresh.values.backoff import Backoff
 from afresh.values.fetched import Fetched
 from afresh.values.items import Status
 from afresh.values.lease import Lease
-from afresh.values.outcome import EventKind, NewCopy, Observation
+from afresh.values.outcome import EventKind, NewCopy, Observation, Outcome
 
 REFUSALS_ENOUGH = 3
 REFUSED_LONGER = 60  # the wait after a refusal is this many times the wait after a failure
@@ -35,50 +35,39 @@ class RetryRules:
     missing: MissingRule = field(default_factory=MissingRule)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What follows from one poll. The next poll is not made before ``retry_s``, −∞ if nothing delays it."""
-
-    observation: Observation | None = None
-    new_copy: NewCopy | None = None
-    status: Status = "active"
-    failures: int = 0
-    problem: str = ""
-    event: EventKind | None = None
-    retry_s: float = -math.inf
-    keeps_validators: bool = False
-
-
 def decide(
     lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float, *, audit: bool = False
-) -> Decision:
-    """Return what follows from the poll of ``lease`` that returned ``fetched`` at ``now_s``.
+) -> Outcome:
+    """Return what follows from the poll of ``lease`` that returned ``fetched`` at ``now_s``; its cost is left
+    out. ``due_s`` is the time before which the item is not polled again, −∞ if nothing delays it.
 
     >>> first = Fetched("content", content=b"hello", normal_hash=b"h")
     >>> decide(Lease(1, "a", "web", "a", 1, 9.0), first, RetryRules(), 5.0).event
     'new'
     >>> broken = Fetched("failed", problem="no answer", requests=1)
-    >>> decide(Lease(1, "a", "web", "a", 1, 9.0, failures=2), broken, RetryRules(), 5.0).retry_s
+    >>> decide(Lease(1, "a", "web", "a", 1, 9.0, failures=2), broken, RetryRules(), 5.0).due_s
     245.0
     """
     if fetched.kind == "content":
         return _content(lease, fetched, now_s, audit=audit)
     if fetched.kind == "unchanged":
-        return Decision(_observation(lease, fetched, now_s, changed=False, audit=audit))
+        seen = _observation(lease, fetched, now_s, changed=False, audit=audit)
+        return Outcome(lease, now_s, -math.inf, seen, validators=fetched.validators)
     return _no_observation(lease, fetched, rules, now_s)
 
 
-def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Decision:
+def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
     content = fetched.content or b""
     copy = NewCopy(content, fetched.media_type, fetched.normal_hash or b"")
     if lease.content_hash is None or not fetched.comparable:
         # There is no copy to compare with: an elapsed time of 0 means that this is no evidence of a change.
-        start = Observation(
+        seen = Observation(
             lease.item_id, now_s, 0.0, changed=False, modified_s=fetched.modified_s, audit=audit
         )
-        return Decision(start, copy, event="new" if lease.content_hash is None else "changed")
-    seen = _observation(lease, fetched, now_s, changed=True, audit=audit)
-    return Decision(seen, copy, event="changed")
+    else:
+        seen = _observation(lease, fetched, now_s, changed=True, audit=audit)
+    event: EventKind = "new" if lease.content_hash is None else "changed"
+    return Outcome(lease, now_s, -math.inf, seen, copy, fetched.validators, event=event)
 
 
 def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool, audit: bool) -> Observation:
@@ -87,27 +76,18 @@ def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool,
     return Observation(lease.item_id, now_s, elapsed_s, changed, modified_s=fetched.modified_s, audit=audit)
 
 
-def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float) -> Decision:
+def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float) -> Outcome:
     asked_s = fetched.retry_after_s or 0.0
     if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
-        return Decision(
-            failures=lease.failures,
-            status=lease.status,
-            problem=fetched.problem,
-            retry_s=now_s + asked_s,
-            keeps_validators=True,
-        )
+        status, failures, due_s = lease.status, lease.failures, now_s + asked_s
+        return Outcome(lease, now_s, due_s, status=status, failures=failures, problem=fetched.problem)
     failures = lease.failures + 1
     status, event = _end_status(lease, fetched, rules, now_s, failures)
     longer = REFUSED_LONGER if fetched.kind == "refused" else 1
     wait_s = Backoff(rules.first_s, rules.longest_s).wait_s(failures, jitter=longer)
-    return Decision(
-        status=status,
-        failures=failures,
-        problem=fetched.problem,
-        event=event,
-        retry_s=now_s + max(wait_s, asked_s) if status == "active" else math.inf,
-        keeps_validators=True,
+    due_s = now_s + max(wait_s, asked_s) if status == "active" else math.inf
+    return Outcome(
+        lease, now_s, due_s, status=status, failures=failures, problem=fetched.problem, event=event
     )
 
 

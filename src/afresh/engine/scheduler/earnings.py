@@ -1,12 +1,13 @@
 """Money: what fresh copies earn, what polls cost, and the budget that follows from both.
 
-A source has income if its settings state a ``benefit`` B (money per time of a fresh copy) or a ``stale_cost``
-O (money lost per time of a stale copy). Its items are ranked by w·(B+O)·[∫z − τz(τ)]/c, with the weight w,
-the money c that a poll costs, the time τ since the last poll, and the probability z(t) that the copy is still
-fresh after a time t, integrated from 0 to τ. An item is polled when this value reaches 1: then one more unit
-of money earns one unit, and the net income is the highest (Razniewski 2016, section 5; this is the plan of
-``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ with the rate λ, no poll pays: the item is futile and is
-not polled. The limits of the budget still apply; within them the polls of highest value are made first.
+A source has income if its settings state a ``benefit`` B (what a fresh copy earns per second) or a
+``stale_cost`` O (what a stale copy loses per second), both for weight 1. The poll value of its items is then
+w·(B+O)·[∫z − τ·z(τ)]/c. Here w is the weight, c the money that a poll costs, τ the time since the last poll,
+z(t) the probability that the copy is still fresh after a time t, and ∫z its integral from 0 to τ. An item is
+polled when this value reaches 1: then one more unit of money earns one unit, and the net income is highest
+(Razniewski 2016, section 5; this is the plan of ``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ, where
+λ is the rate of the item, no poll pays: it is futile and is not polled. The limits of the budget still apply;
+within them the polls of highest value are made first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ PLANNED_ITEMS = 5_000  # a plan is computed from at most this many items
 _SAME = 0.02  # rows are ranked again only if a factor changed by more than this share
 _FAR = 0.1  # the budget of the ranking is set again only if it changed by more than this share
 _LEAST = 1e-12
-_ANY_LEVEL = 0.5
 _MOST_OFTEN = 0.298  # max of (1 − e^{−x} − x·e^{−x})/x
 _NEARLY = 0.99  # a limit counts as reached if this share of it is used
 _LEAST_USEFUL = 0.01  # the ranking plans for at least this share of the polls that could pay
@@ -38,7 +38,7 @@ _LEAST_USEFUL = 0.01  # the ranking plans for at least this share of the polls t
 
 @dataclass(frozen=True, slots=True)
 class MoneyInput:
-    """The input of all computations of money: settings, names of sources by code, measured costs of polls."""
+    """The input of all computations of money: settings, names of sources by number, measured poll costs."""
 
     settings: Settings
     names: Mapping[int, str]
@@ -47,9 +47,9 @@ class MoneyInput:
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
-    """What the engine plans to spend per second and expects to earn per second, and the numbers of futile and
-    dropped items. ``price`` is the net income of one more unit of money per second: it is above 0 if
-    ``[budget] money`` prevents polls that would pay."""
+    """What the engine plans to spend per second, the net income per second that it expects, and the numbers
+    of futile and dropped items. ``price`` is the net income of one more unit of money per second; it is above
+    0 if ``[budget] money`` prevents polls that would pay."""
 
     requests_per_s: float
     money_per_s: float
@@ -64,8 +64,8 @@ _NOTHING = SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
-    """Columns over all rows: benefit and stale cost in money per second and unit of weight, and the requests,
-    bytes and seconds that a poll needs."""
+    """Benefit and stale cost of each row, in money per second and unit of weight, and the requests, bytes and
+    seconds that a poll of the row needs; every column has all rows."""
 
     benefit: Float64s
     stale_cost: Float64s
@@ -87,8 +87,8 @@ class MoneyTerms:
         return float(cost.mean()) if cost.size else 1.0
 
     def paid_off_s(self, budget: BudgetTable) -> Float64s:
-        """Return for how many seconds a poll of each row delays other polls. It uses up each limit of the
-        budget for some time, and the longest of these times counts. Without a limit of seconds, the poll
+        """Return for how many seconds a poll of each row delays other polls. The poll uses up each limit of
+        the budget for some time, and the longest of these times counts. Without a limit of seconds, the poll
         still delays others for as long as it takes."""
         longest = np.maximum(1.0 / budget.requests, self.seconds / (budget.seconds or 1.0))
         if budget.bytes is not None:
@@ -104,7 +104,7 @@ def has_income(settings: Settings) -> bool:
 
 
 def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given: MoneyInput) -> MoneyTerms:
-    """Return benefit and stale cost of each row, and what its polls need, as measured."""
+    """Return benefit and stale cost of each row, and the measured requests, bytes and seconds of a poll."""
     codes, which = np.unique(item_rows.source, return_inverse=True)
     columns = np.zeros((max(codes.size, 1), 5))
     for at, code in enumerate(codes.tolist()):
@@ -120,7 +120,7 @@ def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given:
 
 
 def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
-    """Set the value and cost factors of the rows, and rank the rows with new factors again."""
+    """Set the value and cost factors of the rows, and rank again the rows whose factors changed."""
     earns, staleness, money = has_income(given.settings), policy.staleness, policy.money
     if not earns and staleness is None and not money.is_applied:
         return
@@ -151,7 +151,11 @@ def _differ(new: Float64s, old: Float64s) -> Bools:
 
 
 def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
-    """Return the budget, in polls per second, with which the ranking is to be built again."""
+    """Return the budget, in polls per second, that a rebuilt ranking should assume.
+
+    It is the budget of the settings or, if the settings give copies an income, the part of it that earns
+    more than it costs.
+    """
     if not has_income(given.settings):
         return given.settings.budget.requests
     apply_money_terms(policy, given)
@@ -160,7 +164,7 @@ def plan_budget(policy: RowPolicy, given: MoneyInput) -> float:
 
 
 def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
-    """Compute the spending plan again and set the budget of the ranking; None if no source has income."""
+    """Compute the spending plan, set the budget of the ranking by it and return it; None without income."""
     found, budget = plan_spending(policy, given), given.settings.budget
     if found is None:
         return None
@@ -179,9 +183,9 @@ def update_budget(policy: RowPolicy, given: MoneyInput) -> SpendingPlan | None:
 
 
 def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: BudgetTable) -> float:
-    """Return the highest number of polls per second that could pay at any rates; the first grid of rates is
-    built for it. The best frequency at rate λ is β·g(x)/x with β = w(B+O)/c and g(x) = 1 − e^{−x} − x·e^{−x}
-    = λ/β, which is at most 0.298·β (at x = 1.79). An item that changes faster than β never pays."""
+    """Return the highest number of polls per second that could pay, whatever the rates are; the first grid of
+    rates is built for it. With β = w(B+O)/c and x changes per poll, the best frequency at rate λ is β·g(x)/x,
+    where g(x) = 1 − e^{−x} − x·e^{−x} = λ/β. It is at most 0.298·β (at x = 1.79). If λ > β, no poll pays."""
     at_stake = float(np.sum(item_rows.weight * (terms.benefit + terms.stale_cost)))
     if not at_stake > 0:
         return budget.requests
@@ -189,8 +193,8 @@ def most_useful_polls_per_s(item_rows: ItemRows, terms: MoneyTerms, budget: Budg
 
 
 def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> SpendingPlan | None:
-    """Return requests, money, income and futile items according to the current beliefs; None if no source has
-    income. Each item of the policy represents ``scale`` items."""
+    """Return the spending plan that follows from the current beliefs; None if no source has income. Each item
+    of the policy represents ``scale`` items."""
     if not has_income(given.settings):
         return None
     item_rows, budget = policy.item_rows, given.settings.budget
@@ -222,7 +226,8 @@ def plan_spending(policy: RowPolicy, given: MoneyInput, scale: float = 1.0) -> S
 def _plan_observed(
     policy: RowPolicy, terms: MoneyTerms, budget: BudgetTable, rows: Ints, limit: float | None
 ) -> SpendingPlan:
-    """Plan for observed items, which are refreshed after each change if this pays: w·(B+O) > c·λ."""
+    """Plan for the observed items ``rows``, which are refreshed after each change if w·(B+O) > c·λ, that is,
+    if this pays. ``limit`` is the money that may be spent per second."""
     if rows.size == 0 or policy.staleness is None:
         return _NOTHING
     weight, cost = policy.item_rows.weight[rows], np.maximum(terms.money(budget)[rows], _LEAST)
@@ -256,7 +261,7 @@ def _plan_polled(
         return _NOTHING
     weight = policy.item_rows.weight[rows]
     # The median is used because the mean of what is believed of an unknown rate is far above the median.
-    rate = Forecast(policy).rate_range(rows, _ANY_LEVEL)[0]
+    rate = Forecast(policy).median_rates(rows)
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],

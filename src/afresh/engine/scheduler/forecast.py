@@ -1,10 +1,11 @@
-"""Computes from the beliefs which copies are fresh now, the freshness with its interval, ages and rates.
+"""Estimates from the beliefs which copies are fresh now, the freshness of all copies, ages and rates.
 
-The interval of the freshness has two parts. The first is chance: each copy is fresh or stale independently
-of the others, which averages out over many copies. The second is common to all copies: how the rates are
-distributed, which an engine hardly knows before it has polled most items twice. Therefore the freshness is
-computed for many distributions of rates that agree with the polls (``policy.rate_populations``). The interval
-contains 95 % of the results, with chance included, and is never narrower than that of chance alone.
+The confidence interval of the freshness has two causes. The first is chance: each copy is fresh or stale
+independently of the others, which averages out over many copies. The second is common to all copies: how the
+rates are distributed, which an engine hardly knows before it has polled most items twice. Therefore the
+freshness is computed for many distributions of rates that agree with the polls
+(``policy.rate_populations``). The interval contains 95 % of the results, with chance included, and is never
+narrower than that of chance alone.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
 LEVEL = 0.95
-SAMPLE_ROWS = 65_536  # the largest sample of rows for figures about all rows
+SAMPLE_ROWS = 65_536  # the largest sample of rows for numbers about all rows
 _POPULATION_ROWS = 256  # rows from which the distribution of the rates is inferred
-_SEED = 0  # fixed, so that the interval changes only if the beliefs change
+_SEED = 0  # fixed, so that the confidence interval changes only if the beliefs change
 _BLOCK = 65_536
 
 
 class Forecast:
-    """Reads the beliefs of a policy. The only change it makes is to add items that were newly loaded."""
+    """Estimates from the beliefs of a policy. It changes nothing, except that it adds newly loaded items."""
 
     def __init__(self, policy: RowPolicy) -> None:
         self._policy, self._rows = policy, policy.item_rows
@@ -47,7 +48,7 @@ class Forecast:
         return np.arange(0, self._rows.size, max(-(-self._rows.size // SAMPLE_ROWS), 1))
 
     def fresh(self, now_s: float, rows: Ids | None = None) -> Float64s:
-        """Return for each row the probability that its copy is fresh at this moment; 0 without a copy.
+        """Return for each of ``rows`` the probability that its copy is fresh at ``now_s``; 0 without a copy.
         ``rows`` must be in ascending order; the default is all rows."""
         every = np.arange(self._rows.size) if rows is None else rows
         found = np.where(np.isnan(self._rows.polled_s[every]), 0.0, self._believed_fresh(now_s, every))
@@ -64,9 +65,9 @@ class Forecast:
         return _blockwise(rows, lambda some: policy.fresh(some, self._time(now_s)))
 
     def mean_freshness(self, now_s: float) -> tuple[float, float]:
-        """Return the estimate of Σw·fresh/Σw over the active items, with weights w, and its standard error.
-        Each copy is fresh independently of the others, with probability p and mean p̄. If only n of N rows
-        are sampled, the variance is Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
+        """Return a tuple (freshness, standard error). The freshness is Σw·fresh/Σw over the active items with
+        weights w. Each copy is fresh independently of the others, with probability p and mean p̄. If only n
+        of N rows are sampled, the variance is Σw²[(n/N)·p(1−p) + (1−n/N)·(p−p̄)²]/(Σw)² over the sample."""
         rows = self.sample_rows()
         alive = self.fresh(now_s, rows)
         weight = self._relative_weights()[rows]
@@ -84,7 +85,7 @@ class Forecast:
         return weight / largest if largest > 0 else weight
 
     def freshness(self, now_s: float) -> ShareEstimate:
-        """Return the freshness with its 95 % interval, which is wide while few items were polled twice."""
+        """Return the freshness with its 95 % confidence interval, wide while few items were polled twice."""
         value, error = self.mean_freshness(now_s)
         low, high = value - Z95 * error, value + Z95 * error
         weight = self._relative_weights()
@@ -124,45 +125,39 @@ class Forecast:
         return float(weight[~np.isnan(self._rows.polled_s)].sum()) / total if total > 0 else 0.0
 
     def dropped_rows(self) -> Bools:
-        """Return which rows are dropped: active, with a copy, and without a next poll at this budget. Futile
-        items, which have none at any budget, are not included."""
+        """Return for each row whether it is dropped: active, with a copy, and without a next poll at this
+        budget. Futile items, which have no next poll at any budget, are not included."""
         rows, policy = self._rows, self._policy
         found = rows.is_active & ~np.isnan(rows.polled_s) & (rows.weight > 0) & ~policy.is_observed()
         which = np.flatnonzero(found)
         found[which] = np.isinf(policy.intervals_s(which)) & ~policy.is_futile(which)
         return found
 
-    def rates(self) -> Float64s:
-        return self._adaptive.rates()
-
-    def rate_range(self, rows: Ids, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Return for each row the median, the low end and the high end of the interval that contains its
-        rate λ with probability ``level``. Quantiles are interpolated on the grid, linearly in ln λ; the rate
-        of shocks of the row's families is added. Plans use this; people see ``item_snapshot.own_rates``."""
+    def median_rates(self, rows: Ids) -> Float64s:
+        """Return the median of the rate λ of each row in changes per second. It is interpolated on the grid,
+        linearly in ln λ; the rate of shocks of the row's families is added. Plans use this; people see
+        ``item_snapshot.own_rates``."""
         policy = self._adaptive
         belief = policy.belief
         mass = belief.posteriors(rows)
         mass = np.cumsum(mass / mass.sum(axis=1, keepdims=True), axis=1)
         octave = np.log(belief.rates[1] / belief.rates[0])
         edges = np.log(belief.rates[0]) + octave * (np.arange(belief.rates.size + 1) - 0.5)
-        ends = (0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level)
-        found = np.exp([np.interp(ends, np.r_[0.0, each], edges) for each in mass]).reshape(-1, 3)
-        found += (policy.rates()[rows] - belief.mean(rows))[:, None]
-        return found[:, 0], found[:, 1], found[:, 2]
+        medians = np.exp([np.interp(0.5, np.r_[0.0, each], edges) for each in mass])
+        return np.asarray(medians + policy.rates()[rows] - belief.mean(rows))
 
     def rate_distribution(self, rows: Ids) -> tuple[Float64s, Float64s, Float64s, Float64s]:
-        """Return the grid of rates, the prior probability of each, the posterior probabilities of each row,
-        and the calibrated rates of each row with the shocks of its families added."""
+        """Return a tuple of arrays: the grid of rates, the prior probability of each, the posterior
+        probabilities of each row, and the rates of each row, calibrated, with the shocks of its families."""
         policy = self._adaptive
-        rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
-        if policy.shocks is not None:
-            rates = rates + policy.shocks.rate(rows)[:, None]
         mass = policy.belief.posteriors(rows)
         mass = mass / mass.sum(axis=1, keepdims=True)
+        rates = self._policy.ranking.possible_rates(rows)
         return policy.belief.rates, policy.belief.prior, mass, rates
 
     def course(self, row: int, after_s: Float64s) -> tuple[Float64s, Float64s]:
-        """Return P(copy is fresh) and the poll value of ``row``, ``after_s`` seconds after its last poll."""
+        """Return two arrays over ``after_s``, seconds after the last poll of ``row``: the probability that
+        the copy is fresh, and the poll value."""
         policy, rows = self._adaptive, np.array([row])
         times_s = (float(policy.items.last_poll[row]) + after_s).tolist()
         fresh = np.array([policy.fresh(rows, time_s)[0] for time_s in times_s])

@@ -23,7 +23,7 @@ _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per
 
 
 class ItemRows:
-    """One array per column, with one row per item. ``not_before_s`` is the earliest time of the next poll,
+    """One array per column, with one entry per item. ``not_before_s`` is the earliest time of the next poll,
     ``is_busy`` marks items that are being polled, ``is_requested`` items that are polled before others.
     ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
     ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
@@ -40,7 +40,7 @@ class ItemRows:
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
-        """Append items as rows, with ids above all loaded ones; return the number of items added."""
+        """Append items, with ids higher than all loaded ones, as rows; return the number of items added."""
         parts = [part for part in batches if part.id.size]
         if not parts:
             return 0
@@ -81,14 +81,15 @@ class ItemRows:
         return row if row < self.size and self.ids[row] == item_id else None
 
     def rows(self, item_ids: Sequence[int]) -> Ints:
-        """Return the rows of ``item_ids``, without the ids that have no row."""
+        """Return the rows of the items ``item_ids``; ids without a row are left out."""
         wanted = np.asarray(item_ids, dtype=np.int64)
         rows = np.searchsorted(self.ids, wanted)
         rows = np.minimum(rows, max(self.size - 1, 0))
         return rows[self.ids[rows] == wanted] if self.size else rows[:0]
 
     def edit(self, item_ids: Sequence[int], now: PolicyColumns, now_s: float) -> None:
-        """Update the rows of ``item_ids`` from ``now``; items that it does not contain become inactive."""
+        """Update the rows of ``item_ids`` from the columns ``now``. Items that ``now`` does not contain were
+        removed, and become inactive."""
         rows = self.rows(item_ids)
         self.is_active[rows] = False
         rows = self.rows(now.id.tolist())
@@ -104,7 +105,7 @@ class ItemRows:
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:
-        """Record a poll by another engine; return whether it is later than the last poll known here."""
+        """Record that another engine polled ``row`` at ``polled_s``. Return False if this poll was known."""
         if polled_s <= self.polled_s[row] + _ROUNDED_S:
             return False
         self.polled_s[row] = polled_s

@@ -2,7 +2,7 @@
 
 A source that watches what its items are made from (``sources.capabilities``) reports staleness, so that it
 need not be estimated. The poll of a fresh item gains nothing. The refresh of a stale item with rate λ gains
-1/λ of fresh time on average, but delays other refreshes while the budget pays for it;
+1/λ of fresh time on average, but uses the budget for a while and so delays other refreshes.
 ``allocation.watched.refresh_gains`` compares both. Items of unknown staleness are ranked like any other item.
 """
 
@@ -27,10 +27,10 @@ _FIRST = 1.0 + 1e-9  # ranks an item just before the items that are made from it
 
 @dataclass(frozen=True, slots=True)
 class ObservedStaleness:
-    """Columns over the observed rows; a rate or cost is NaN if it is not known yet. ``stale_since_s`` is +∞
-    for fresh items. ``known`` is False if the staleness cannot be observed. ``below`` contains pairs
-    (lower, upper) of positions in the columns: the upper item is made from the lower one. A pair whose upper
-    item is made from fewer items comes first."""
+    """Columns with an entry for each observed row. A rate or cost is NaN if it is not known yet.
+    ``stale_since_s`` is +∞ for fresh items. ``known`` is False if the staleness cannot be observed.
+    ``WatchedItem`` explains ``dispersion``. ``below`` has tuples (lower, upper) of positions in the columns:
+    the upper item is made from the lower one. Tuples whose upper item is made from fewer items are first."""
 
     rows: Ints
     known: Bools
@@ -46,8 +46,8 @@ class ObservedStaleness:
     def of(
         cls, seen: Mapping[int, StalenessReport], rows_of: Mapping[str, int] | None = None
     ) -> ObservedStaleness:
-        """Return the reports ``seen``, given by row, as columns. ``rows_of`` maps keys to rows; it is needed
-        to find the rows from which others are made.
+        """Convert ``seen``, the reports by row, to columns. ``rows_of`` maps keys to rows; it is needed to
+        find the items from which others are made.
 
         >>> report = StalenessReport(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)
         >>> staleness = ObservedStaleness.of({3: report})
@@ -71,24 +71,25 @@ class ObservedStaleness:
 
     @property
     def stale(self) -> Bools:
-        """Which of the observed rows are known to be stale."""
+        """For each observed row, whether it is known to be stale."""
         return self.known & np.isfinite(self.stale_since_s)
 
     @property
     def fresh(self) -> Bools:
-        """Which of the observed rows are known to be fresh."""
+        """For each observed row, whether it is known to be fresh."""
         return self.known & ~np.isfinite(self.stale_since_s)
 
     def rates(self) -> Float64s:
-        """Return the rates to compute with: if no change was ever observed, the high end of the interval."""
+        """Return the rates per second to compute with. If no change was ever observed, it is the high end of
+        the rate's confidence interval."""
         return np.where(self.rate_per_s > 0, self.rate_per_s, self.high_per_s)
 
     def correct_values(
         self, value: Float64s, weight: Float64s, cost: Float64s, paid_off_s: Float64s
     ) -> Float64s:
         """Return the poll values of all rows, with those of the observed rows corrected; −∞ if a poll gains
-        nothing. ``weight``, ``cost`` and ``paid_off_s`` have one entry per observed row; ``paid_off_s`` is
-        for how many seconds a refresh delays other polls."""
+        nothing. ``weight``, ``cost`` and ``paid_off_s`` have an entry for each observed row; ``paid_off_s``
+        is the number of seconds for which a refresh delays other polls."""
         rates, gains = self.rates(), np.full(self.rows.size, np.nan)
         seen = self.known & (rates > 0)
         if seen.any():
@@ -116,7 +117,8 @@ def _column(values: Sequence[float | None]) -> Float64s:
 def _dependency_pairs(
     seen: Mapping[int, StalenessReport], rows: Sequence[int], rows_of: Mapping[str, int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return pairs (lower, upper) of positions in ``rows``, sorted by how many items upper is made from."""
+    """Return tuples (lower, upper) of positions in ``rows``, where the upper item is made from the lower one;
+    sorted by the number of items from which the upper one is made."""
     position = {row: at for at, row in enumerate(rows)}
     pairs = [
         (len(report.below), position[rows_of[key]], position[row])
@@ -128,7 +130,7 @@ def _dependency_pairs(
 
 
 def pack_reports(seen: Mapping[str, StalenessReport]) -> bytes:
-    """Return the reports of a source, given by key, as bytes to be stored.
+    """Return the reports of a source, by key, as bytes to be stored.
 
     >>> seen = {"a": StalenessReport(5.0, changed=False)}
     >>> unpack_reports(pack_reports(seen)) == seen

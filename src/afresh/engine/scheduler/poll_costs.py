@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 REMEMBERED = 1000.0
-"""The number of further polls after which a poll counts 1/e, about a third, of a new one."""
+"""After this many further polls, a poll counts 1/e (about a third) as much as a new one."""
 
 
 class PollCosts:
@@ -32,7 +32,7 @@ class PollCosts:
         self._sums[source] = [old * keep + new for old, new in zip(sums, poll, strict=True)]
 
     def mean(self, source: str) -> tuple[float, float, float]:
-        """Return the mean requests, bytes and seconds of a poll; one request before the first poll."""
+        """Return the means of a poll as a tuple (requests, bytes, seconds); (1, 0, 0) before any poll."""
         polls, requests, received, seconds = self._sums.get(source, (1.0, 1.0, 0.0, 0.0))
         return requests / polls, received / polls, seconds / polls
 

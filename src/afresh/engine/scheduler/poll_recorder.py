@@ -1,4 +1,4 @@
-"""Turns the result of a poll into the outcome to commit: decides, learns, sets the next poll and counts."""
+"""Turns the result of a poll into an outcome: decides, learns, sets the time of the next poll, and counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.scheduler.decide import Decision, RetryRules, decide
+from afresh.engine.scheduler.decide import RetryRules, decide
 from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -24,9 +24,10 @@ from afresh.values.outcome import Outcome, Spent
 
 
 class PollRecorder:
-    """Turns polls into outcomes, from which the scheduler learns. In a single round, which polls only the
-    items that are due at its start, ``only_due_s`` is the time of that start. ``is_loading`` is true while
-    further items are being loaded; meanwhile, a polled item is not polled again before it is due."""
+    """Turns polls into outcomes, and lets the scheduler learn from them. In a single round (``run --once``),
+    only items that are due at its start are polled, and ``only_due_s`` is the time of the start; otherwise it
+    is None. While further items are being loaded, ``is_loading`` is True, and an item that was polled is not
+    polled again before it is due."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
@@ -38,9 +39,9 @@ class PollRecorder:
         return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
     def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
-        """Poll from now on only items that are due, and a few dropped items. A dropped item is never due,
-        even if the rate for which it was dropped is wrong. An engine that keeps running finds this out by
-        audits; a single round spends the same share of its polls on dropped items drawn at random."""
+        """Begin a single round: from now on, only due items are polled, and a few dropped items. A dropped
+        item is never due, even if the rate for which it was dropped is wrong. An engine that keeps running
+        finds this out by audits. A single round spends the same share of polls on random dropped items."""
         item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
         self.only_due_s = now_s
         known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
@@ -51,39 +52,31 @@ class PollRecorder:
         self.restrict()
 
     def restrict(self) -> None:
-        """In a single round, bar the items that are not due; items that were never polled stay allowed."""
+        """In a single round, forbid polls of items that are not due, except items that were never polled."""
         item_rows = self._scheduler.item_rows
         if self.only_due_s is not None:
             not_due = (item_rows.due_s > self.only_due_s) & ~np.isnan(item_rows.polled_s)
             item_rows.not_before_s[not_due] = np.inf
 
     def decide(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
-        """Return the outcome of the poll of ``lease`` with its cost, and count it. Its ``due_s`` is the time
-        before which the item is not polled again; ``complete`` replaces it by the time of the next poll, and
-        adds the belief."""
+        """Decide what the poll of ``lease`` means, count it, and return its outcome with its cost. ``due_s``
+        of the outcome is the time before which the item is not polled again; ``complete`` replaces it by the
+        time of the next poll, and adds the belief."""
         settings = self._settings.now
-        decision = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
-        self._count(lease, fetched, decision, audit=audit)
+        outcome = decide(lease, fetched, retry_rules(settings, lease.source), now_s, audit=audit)
+        self._count(lease, fetched, outcome, audit=audit)
         if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
         table = settings.source(lease.source)
-        return Outcome(
-            lease=lease,
-            time_s=now_s,
-            due_s=decision.retry_s,
-            observation=decision.observation,
-            new_copy=decision.new_copy,
-            validators=None if decision.keeps_validators else fetched.validators,
-            status=decision.status,
-            failures=decision.failures,
-            problem=decision.problem,
+        return replace(
+            outcome,
             spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
-            event=decision.event if table is not None and table.on_change else None,
+            event=outcome.event if table is not None and table.on_change else None,
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:
-        """Learn from ``polls``; return their outcomes with beliefs and due times, ready to be committed. If a
-        poll is later than ``now_s``, its time becomes ``now_s``, because the clock was set back since."""
+        """Learn from ``polls``; return their outcomes with beliefs and next polls, ready to be committed. If
+        a poll is later than ``now_s``, the clock was set back since, and ``now_s`` becomes its time."""
         scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         polls = [poll if poll.time_s <= now_s else _made_at(poll, now_s) for poll in polls]
         rows = item_rows.rows([poll.lease.item_id for poll in polls])
@@ -107,7 +100,7 @@ class PollRecorder:
         item_rows.is_active[rows] &= [poll.status == "active" for poll in polls]
         ranking.update_weights(rows[was_active != item_rows.is_active[rows]])
         item_rows.due_s[rows] = due_s = self._due_s(rows)
-        # Before a single round bars the rows below: the packed ``not_before_s`` must not contain that.
+        # Packed before a single round forbids the rows below: that must not be stored in ``not_before_s``.
         beliefs = ranking.pack(rows)
         if self.only_due_s is not None:
             item_rows.not_before_s[rows] = np.inf
@@ -123,9 +116,9 @@ class PollRecorder:
         next_s = self._scheduler.policy.next_polls_s(rows, np.nan_to_num(polled_s))
         return np.where(np.isnan(polled_s), item_rows.not_before_s[rows], next_s)
 
-    def _count(self, lease: Lease, fetched: Fetched, decision: Decision, *, audit: bool) -> None:
-        seen, counts = decision.observation, self.counts
-        failed = decision.failures > lease.failures  # otherwise the poll was only put off
+    def _count(self, lease: Lease, fetched: Fetched, outcome: Outcome, *, audit: bool) -> None:
+        seen, counts = outcome.observation, self.counts
+        failed = outcome.failures > lease.failures  # otherwise the poll was only put off
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
@@ -133,8 +126,8 @@ class PollRecorder:
         counts["told"] += seen is not None and seen.elapsed_s > 0
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".
-            kind = "missing" if fetched.kind == "gone" and decision.status != "gone" else fetched.kind
-            words = {"kind": kind, "problem": decision.problem, "failures": decision.failures}
+            kind = "missing" if fetched.kind == "gone" and outcome.status != "gone" else fetched.kind
+            words = {"kind": kind, "problem": outcome.problem, "failures": outcome.failures}
             log_event(logging.INFO, "poll failed" if failed else "poll put off", item=lease.key, **words)
         else:
             log_event(
@@ -158,7 +151,7 @@ def retry_rules(settings: Settings, source: str) -> RetryRules:
 
 
 def compute_spent(budget: BudgetTable, requests: int, received: int, seconds: float) -> Spent:
-    """Return what a poll spent, with its price in money.
+    """Return the cost of ``requests`` requests that received ``received`` bytes, with its price in money.
 
     >>> compute_spent(BudgetTable(price_per_request=0.5), 2, 100, 0.25)
     Spent(requests=2, bytes=100, seconds=0.25, money=1.0)

@@ -1,8 +1,8 @@
-"""Applies the adaptive policy to the rows of ``ItemRows``: values rows, learns from polls, stores beliefs.
+"""Applies the adaptive policy to the rows of ``ItemRows``: poll values, learning from polls, stored beliefs.
 
 Row i of the item rows is item i of the policy. The beliefs of each item (``stored_beliefs``) and what was
 learned of all items together are restored from the store, so that a new process continues where the last one
-stopped. A ranking of only a part of the items plans with their share of the budget.
+stopped. If a ranking has only a part of the items, it plans with their share of the budget.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.stored import Ids
 
 ALL_ROWS = 5_000
-"""Up to this number of rows all are valued exactly; of more rows, only those that are the most urgent."""
+"""Up to this number of rows all poll values are exact; with more rows, only those of the most urgent rows."""
 
-POOL_SHARE, FEWEST = 150, 512
+POOL_SHARE, FEWEST = 150, 512  # of n rows, n/150 but at least 512 are the most urgent ones
 FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
 # The rate that a listing states counts as the evidence of half a change, and is wrong with probability 1/2.
 GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
-_BLOCK, _SMALL_BLOCK = 65_536, 4096
+_LONGEST_S = 10 * 365.25 * 86400.0  # a poll value that is reached later counts as never reached
+_BLOCK, _SMALL_BLOCK = 65_536, 4096  # rows that are computed in one step
 
 
 @dataclass(frozen=True, slots=True)
 class RankingStart:
-    """What a ranking is built from, besides the items. ``budget_per_s`` is the budget of all ``total_items``
-    items (by default, the given items are all). Families are found by ``names``, the names of all items, or
-    are read from the stored beliefs if it is None. ``shared`` is what was learned of all items together."""
+    """The input of a ranking, besides the items. ``budget_per_s`` (cost per second) is for all
+    ``total_items`` items, by default the given ones. ``names`` are those of all items, to find families; if
+    None, families are read from the stored beliefs. ``shared`` is what was learned of all items together."""
 
     budget_per_s: float
     objective: str
@@ -49,9 +50,9 @@ class RankingStart:
 
 
 class Ranking:
-    """Values the rows and learns from their polls; ``adaptive`` is the policy itself. ``now_s`` is the time
-    of the policy, which never goes back, because ``shift_s`` is added if the clock was set back. ``share`` is
-    the share of the budget for the items of this ranking. It ``is_complete`` if it has all items."""
+    """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
+    ``now_s`` is the policy's time, which never goes back: ``shift_s`` is added if the clock was set back.
+    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -71,8 +72,9 @@ class Ranking:
     # Learning.
 
     def learn(self, rows: Ints, times_s: Float64s, elapsed_s: Float64s, changed: Bools) -> None:
-        """Learn from polls of distinct rows. A poll with ``elapsed_s`` 0 compared with no earlier copy: it
-        sets the time of the copy and teaches nothing about the rate."""
+        """Learn from polls of distinct rows: their times, the seconds since the previous polls, and whether
+        the items changed. A poll with ``elapsed_s`` 0 was not compared with an earlier copy: it sets the time
+        of the copy and teaches nothing about the rate."""
         self.grow()
         if rows.size == 0:
             return
@@ -84,8 +86,8 @@ class Ranking:
         self.adaptive.observe(rows[compared], when[compared], changed[compared])
 
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
-        """Replace the beliefs of ``rows`` by those that other engines stored, joined to one byte string with
-        ``sizes`` bytes each. Return the earliest time of the next poll of each row."""
+        """Replace the beliefs of ``rows`` by stored ones of other engines, ``joined``, with ``sizes`` bytes
+        for each row. ``polled_s`` are the last polls. Return the earliest times of the next polls."""
         self.grow()
         found = stored_beliefs.unpack(joined, sizes)
         _restore_rows(self.adaptive, rows, found)
@@ -104,7 +106,7 @@ class Ranking:
         return float(notices.received[notices.sources.index(source)]) if source in notices.sources else 0.0
 
     def update_weights(self, rows: Ids) -> None:
-        """Pass the weights and costs of ``rows`` to the policy after a change; inactive items weigh 0."""
+        """Pass the changed weights and costs of ``rows`` to the policy; an inactive item has the weight 0."""
         rows = rows[rows < self.adaptive.items.size]
         weight, cost = self.item_rows.ranked_weight(rows), self.item_rows.ranked_cost(rows)
         self.adaptive.reweigh(rows, weight, cost)
@@ -137,8 +139,8 @@ class Ranking:
     # Valuing.
 
     def values(self, now_s: float, wanted: Bools | None = None) -> Float64s:
-        """Return the poll value of each row; rows that are not ``wanted`` may be left at 0. If there are more
-        than ``ALL_ROWS`` rows, only the most urgent ones are valued exactly."""
+        """Return the poll value of each row; it may be 0 for rows that are not ``wanted``. If there are more
+        than ``ALL_ROWS`` rows, only the values of the most urgent ones are exact."""
         now_s = self._advance_time(now_s)
         self.grow()
         size = self.item_rows.size
@@ -154,19 +156,23 @@ class Ranking:
         value[urgent] = exact
         return value
 
-    def exact_time_to_reach(self, rows: Ids, level: Float64s | float, longest_s: float) -> Float64s:
-        """Return after how many seconds the poll value of each row reaches ``level``; infinite if never."""
+    def possible_rates(self, rows: Ids) -> Float64s:
+        """Return the grid of possible rates of each row, calibrated and with the shocks of its families."""
+        policy = self.adaptive
+        rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
+        return rates if policy.shocks is None else rates + policy.shocks.rate(rows)[:, None]
+
+    def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
+        """Return the seconds without a poll after which each row has this poll value; infinite if never."""
         self.grow()
-        policy, goal = self.adaptive, np.broadcast_to(level, rows.shape)
+        policy = self.adaptive
 
         def block(some: slice) -> Float64s:
             which = rows[some]
-            rates = policy.calibration.factors(which)[:, None] * policy.belief.rates
-            if policy.shocks is not None:
-                rates += policy.shocks.rate(which)[:, None]
+            rates = self.possible_rates(which)
             price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
-            value, posterior = goal[some] * price, policy.belief.posterior[which]
-            return policy.poll_value.exact_time_to_reach(posterior, rates, value, longest_s)
+            value, posterior = poll_value * price, policy.belief.posterior[which]
+            return policy.poll_value.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)
@@ -178,13 +184,14 @@ class Ranking:
         return self.adaptive.shared() | {"objective": np.array(self.objective)}
 
     def pack(self, rows: Ids) -> list[bytes]:
-        """Return the beliefs of each of ``rows`` as bytes to be stored."""
+        """Return the belief of each of ``rows`` as bytes to be stored."""
         self.grow()
         not_before_s = self.item_rows.not_before_s[rows]
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
 
     def rebuild(self, budget_per_s: float, names: Sequence[str] | None) -> None:
-        """Build the grid of rates, and families by ``names``, again; the beliefs of the items are kept."""
+        """Build the grid of rates again for ``budget_per_s`` and, if ``names`` of all items are given, the
+        families. The beliefs of the items are kept."""
         self.grow()
         before = self.adaptive
         rows = before.rows(np.arange(before.items.size))
@@ -207,7 +214,7 @@ class Ranking:
         self.adaptive.restore(self._fit_to_objective(shared), rows, before.rows(rows))
 
     def needs_new_grid(self) -> bool:
-        """Return whether items or budget changed so much that another grid of rates would fit better."""
+        """Return whether items or budget changed so much that the grid of rates must be built again."""
         highest = self.adaptive.items.mean_frequency * 10.0**DECADES_ABOVE
         return not 1.0 / FAR <= highest / float(self.adaptive.belief.rates[-1]) <= FAR
 
@@ -234,8 +241,8 @@ class Ranking:
             belief.polled[guessed] = False
 
     def _fit_to_objective(self, shared: Arrays) -> Arrays:
-        """Return ``shared`` with the share of the budget that these items have, and with a new bound (the
-        policy's shadow price) if it was learned for another objective."""
+        """Return ``shared`` with these items' share of its budget. If it was learned for another objective,
+        its ``bound`` is replaced too, by the review value of this policy."""
         fitting = shared | {"budget": shared["budget"] * self.share}
         same = str(shared.get("objective", "")) == self.objective
         return fitting if same else fitting | {"bound": self.adaptive.shared()["bound"]}
@@ -247,7 +254,8 @@ class Ranking:
 
 
 def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
-    """Return the families of each row, found by the names of all items or read from the stored beliefs."""
+    """Return the families of each row, with a column per kind of family and −1 for none. They are found by
+    the names of all items, or read from the stored beliefs."""
     if names is not None and len(names) == item_rows.size and item_rows.size:
         return families_of(names)
     stored = item_rows.pending_beliefs
@@ -280,8 +288,8 @@ def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:
 
 
 def _rough_values(policy: Adaptive, now_s: float) -> Float64s:
-    """Return approximate poll values: the value at the next review once that is due, and before that in
-    proportion to τ^(p+1), where τ is the time since the poll and p the power of the objective."""
+    """Return approximate poll values. An item whose next review is due has the review value. Before that, its
+    value is in proportion to τ^(p+1): τ is the time since its last poll, p the power of the objective."""
     last = policy.clock.read(policy.items.last_poll)
     wait = np.maximum(policy.next_review - last, 1e-9)
     part = np.maximum(policy.clock.read(np.array(now_s)) - last, 0.0) / wait

@@ -26,9 +26,9 @@ def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -
 def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
-    """Set the due times of items after ``change``: as requested by it, or as planned; never within
-    ``min_interval_s`` after the last poll. An item that was due and still is due keeps its due time, because
-    a running engine takes a changed due time that has passed as a request to poll the item."""
+    """Set the due times of items after ``change``: to the time that it requests, or else to the planned next
+    poll, but never within ``min_interval_s`` after the last poll. An item that was due and still is due keeps
+    its due time, because a running engine takes a new due time in the past as a request to poll the item."""
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return
@@ -41,7 +41,7 @@ def reschedule_changed(
 
 
 def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> Float64s:
-    """Return the earliest times at which items may be polled again; −∞ if nothing limits them.
+    """Return the earliest Unix times at which items may be polled again; −∞ if nothing limits them.
 
     >>> earliest_s(np.array([100.0, 100.0, np.nan]), np.array([0.0, 60.0, 60.0])).tolist()
     [-inf, 160.0, -inf]
@@ -53,7 +53,8 @@ def earliest_s(polled_s: Float64s | float, min_interval_s: Float64s | float) -> 
 def _plan(
     store: Store, settings: Settings, ids: list[int], now_s: float
 ) -> Iterator[tuple[ItemRows, Float64s]]:
-    """Yield batches of the items with their next polls; an item that was never polled keeps its due time."""
+    """Yield tuples (item rows, times of their next polls) for batches of the items ``ids``. An item that was
+    never polled keeps its due time."""
     for begin in range(0, len(ids), _BATCH):
         columns = store.plan.columns_of(ids[begin : begin + _BATCH])
         scheduler = restore_scheduler(store, settings, [columns], now_s)

@@ -45,7 +45,7 @@ _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
 def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return the items as rows. Loading all batches at once would need twice the memory."""
+    """Return the items as rows. They are loaded in steps, because all at once would need twice the memory."""
     item_rows, batches = ItemRows(), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
@@ -55,7 +55,7 @@ def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
 def restore_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
-    """Return the scheduler of the items of ``columns``, with their stored beliefs and shadow price."""
+    """Return a scheduler of the items in ``columns``, with their stored beliefs and the shadow price."""
     item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
@@ -75,7 +75,7 @@ def restore_scheduler(
 def start_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], clock: Clock
 ) -> Scheduler:
-    """Return the scheduler for an engine that starts, with a new grid of rates if the old does not fit."""
+    """Return the scheduler for an engine that starts; a grid of rates that does not fit is built again."""
     restored = restore_scheduler(store, settings, columns, clock.now_s())
     ranking = restored.policy.ranking
     if ranking.is_complete and ranking.needs_new_grid():
@@ -111,7 +111,7 @@ def pack_learned(shared: Arrays) -> bytes:
 
 
 def unpack_learned(packed: bytes | None) -> Arrays | None:
-    """Return what was stored by ``pack_learned``; None if it is missing, damaged or of another version."""
+    """Return what ``pack_learned`` packed; None if it is missing, damaged or of another version."""
     if not packed:
         return None
     try:
@@ -128,7 +128,7 @@ def read_poll_costs(store: Store) -> PollCosts:
 
 
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
-    """Return the staleness that sources last observed of these rows; None if they observed none."""
+    """Return the staleness that sources last reported of these rows; None if no source reported any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     if not kept:
         return None
@@ -138,7 +138,8 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:
-    """Return the polls per second to rank by: those measured or, with income, the most that could pay."""
+    """Return the polls per second for which the ranking is built: as many as were measured or, if copies have
+    income, the most that could pay."""
     budget = given.settings.budget
     if not has_income(given.settings):
         return measured_requests_per_s(store, budget.requests, now_s)
@@ -147,8 +148,9 @@ def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items:
 
 
 def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -> float:
-    """Return the mean requests per second of the last week, or the budget ``requests_per_s`` if that is less,
-    or if the first run began less than an hour ago. Back-offs, stops and time windows reduce the mean."""
+    """Return the mean requests per second of the last week. It is lower than the budget ``requests_per_s``
+    after back-offs and stops, and if sources may be polled only at some hours. Return the budget if the mean
+    is higher, or if the first run began less than an hour ago."""
     kept = store.state.get(FIRST_RUN)
     span_s = min(now_s - float(kept), _WEEK_S) if kept else 0.0
     if span_s < _HOUR_S:
@@ -158,7 +160,7 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
 
 
 def read_names(store: Store) -> list[str]:
-    """Return the keys of all items in order of id, without their URL scheme; families are found by them."""
+    """Return the keys of all items by ascending id, without URL schemes, as names to find families by."""
     return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
 
 
@@ -174,8 +176,8 @@ def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:
 
 
 def read_sample(store: Store, items: int) -> list[PolicyColumns]:
-    """Return the columns of all items or, if there are more than ``SAMPLE``, of blocks of items at even
-    distances in the order of ids. ``items`` is the number of items in the store."""
+    """Return the columns of all items or, if there are more than ``SAMPLE``, of ``BLOCKS`` blocks of items at
+    even distances in the order of ids. ``items`` is the number of items in the store."""
     if items <= SAMPLE:
         return list(store.plan.columns())
     newest = store.items.page(ItemQuery(sort="id", descending=True), 1).items
@@ -190,7 +192,8 @@ def read_sample(store: Store, items: int) -> list[PolicyColumns]:
 def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
     """Return the shadow price at which the polls of all items cost the budget; 0 if there is nothing to poll.
     It is the price μ with Σ c/τ(μ) = budget, where c is the cost of a poll of an item and τ(μ) the time after
-    which its poll value reaches μ. If copies earn money it is the break-even value."""
+    which its poll value reaches μ. If copies earn money it is the break-even value, and with the policy
+    ``uniform`` the polling interval in seconds (see ``RowPolicy.shadow_price``)."""
     item_rows, adaptive = policy.item_rows, policy.ranking.adaptive
     rows = np.flatnonzero(item_rows.is_active & (item_rows.weight > 0) & ~policy.is_observed())
     if rows.size == 0 or policy.money.break_even_value > 0:
@@ -212,7 +215,7 @@ def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
 
 
 def save_planned_price(store: Store, settings: Settings, now_s: float) -> None:
-    """Save the planned shadow price, because without a running engine none is measured."""
+    """Plan the shadow price and save it, because without a running engine no shadow price is measured."""
     scheduler = restore_scheduler(store, settings, store.plan.columns(), now_s)
     price = plan_shadow_price(scheduler.policy, settings.budget.requests)
     store.state.set({SHADOW_PRICE: repr(price).encode()})

@@ -1,6 +1,6 @@
 """The poll value of each row, the order in which rows are polled, and the time of their next poll.
 
-``adaptive``  polls the row with the highest poll value first, as computed by ``Ranking``
+``adaptive``  polls the row with the highest poll value first; ``Ranking`` computes the poll values
 ``uniform``   polls the row that was polled longest ago first
 
 Poll values are corrected if a source observes the staleness of its items (``observed_staleness``) or states
@@ -24,27 +24,27 @@ from afresh.values.stored import Ids
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
-_ENOUGH = 1024  # ranked rows are not valued if this many rows of higher tiers wait
-_LONGEST_S = 10 * 365.25 * 86400.0
+_ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
 
 
 class Tier(IntEnum):
-    """The order in which rows are polled; within a tier the poll value decides."""
+    """The precedence of rows: a higher tier is polled first. Within ``RANKED``, the poll value decides."""
 
     BARRED = 0  # may not be polled now
     RANKED = 1
-    OVERDUE = 2  # polled longer ago than its longest interval
+    OVERDUE = 2  # polled longer ago than ``max_interval_s``
     REQUESTED = 3  # a person or the first notices of a source asked for a poll
     NEW = 4  # never polled
 
 
 _REPORTED = {Tier.OVERDUE: 1e300, Tier.REQUESTED: 1e301, Tier.NEW: np.inf, Tier.BARRED: -np.inf}
-"""The number that ``why`` and the API report as the poll value of rows of other tiers than ``RANKED``."""
+"""The numbers that ``why`` and the API report as poll values of rows in other tiers than ``RANKED``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """The tier and, within it, the poll value of each row."""
+    """The tier of each row, and the value that orders the rows of the tier ``RANKED``: the poll value or, for
+    the policy ``uniform``, the seconds since the last poll. It is 0 in other tiers."""
 
     tier: npt.NDArray[np.int8]
     value: Float64s
@@ -53,9 +53,9 @@ class Priorities:
 @dataclass(slots=True)
 class MoneyState:
     """How money changes the order of polls; see ``earnings``. A poll whose value is below
-    ``break_even_value`` costs more than it earns. ``is_limited``: a limit of the budget prevents polls that
-    would pay. ``is_applied``: some row has a value or cost factor other than 1. ``paid_off_s``: the seconds
-    for which a poll of each observed row delays the polls of other rows."""
+    ``break_even_value`` costs more than it earns. ``is_limited`` is True if a limit of the budget prevents
+    polls that would pay, ``is_applied`` if some row has a value or cost factor other than 1. ``paid_off_s``
+    has the seconds for which a poll of each observed row delays the polls of other rows."""
 
     break_even_value: float = 0.0
     is_limited: bool = True
@@ -64,7 +64,7 @@ class MoneyState:
 
 
 class RowPolicy:
-    """Orders the rows, and measures the poll value at which items are polled now (``shadow_price``)."""
+    """Orders the rows. ``shadow_price`` is the poll value at which items are polled now, as measured."""
 
     def __init__(self, ranking: Ranking, name: PolicyName) -> None:
         self.item_rows, self.ranking, self.name = ranking.item_rows, ranking, name
@@ -102,7 +102,8 @@ class RowPolicy:
         return np.where(value < least, -np.inf, value) if least > 0 else value
 
     def poll_values(self, now_s: float) -> Float64s:
-        """Return the poll values to report: −∞ for a row that may not be polled, +∞ for a new one."""
+        """Return the poll values for reports: −∞ for a row that may not be polled now, +∞ for a new row, and
+        other fixed high numbers for requested and overdue rows."""
         found = self.priorities(now_s)
         value = found.value.copy()
         for tier, reported in _REPORTED.items():
@@ -110,8 +111,8 @@ class RowPolicy:
         return value
 
     def record_pick(self, poll_value: float) -> None:
-        """Record the poll value of a picked item, from which the shadow price is computed. A value of 0 is
-        ignored, because that item was not picked for its value."""
+        """Record the poll value of a picked row; the shadow price is computed from these values. A value of 0
+        is ignored, because that row was not picked for its value."""
         if poll_value > 0:
             self._recent_values.append(poll_value)
             self._picks += 1
@@ -121,7 +122,8 @@ class RowPolicy:
     @property
     def shadow_price(self) -> float:
         """The median poll value of recent picks; 0 before the first pick. If every poll that pays can be
-        made, it is the break-even value, because polls that are made late have higher values."""
+        made, it is the break-even value, because polls that are made late have higher values. With the policy
+        ``uniform`` it is the polling interval in seconds, because its values are seconds."""
         money = self.money
         if money.break_even_value > 0 and not money.is_limited:
             return money.break_even_value
@@ -131,31 +133,31 @@ class RowPolicy:
         """Return which rows are futile: copies earn money, but no poll of the row earns what it costs."""
         if self.money.break_even_value <= 0:
             return np.zeros(rows.size, dtype=bool)
-        return np.isinf(self.time_to_reach(rows, self.money.break_even_value))
+        return np.isinf(self.ranking.time_to_reach(rows, self.money.break_even_value))
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
-        """Return when ``rows`` are polled next after ``polled_s``, if the shadow price stays the same."""
+        """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
+        shadow price does not change."""
         return np.asarray(np.maximum(polled_s + self.intervals_s(rows), self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
-        """Return the seconds from a poll of each row to its next poll; infinite if there is none."""
+        """Return the polling interval of each row in seconds; infinite if the row is not polled again."""
         item_rows = self.item_rows
         if self.name == "uniform" or self.shadow_price <= 0:
             interval_s = np.full(rows.size, self.shadow_price)
         else:
-            interval_s = self.time_to_reach(rows, self.shadow_price)
+            interval_s = self.ranking.time_to_reach(rows, self.shadow_price)
             interval_s = np.where(item_rows.weight[rows] == 0, np.inf, interval_s)
         interval_s = self._observed_interval_s(rows, interval_s)
         return np.minimum(
             np.maximum(interval_s, item_rows.min_interval_s[rows]), item_rows.max_interval_s[rows]
         )
 
-    def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
-        """Return after how many seconds without a poll each row reaches ``poll_value``; infinite if never."""
-        return self.ranking.exact_time_to_reach(rows, poll_value, _LONGEST_S)
-
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
-        """Set the intervals of observed rows to 1/λ, because they are polled after each change."""
+        """Return ``interval_s``, but 1/rate for items whose staleness is observed without polls.
+
+        Such items are polled after each change.
+        """
         seen = self.staleness
         if seen is None or self.name == "uniform" or seen.rows.size == 0:
             return interval_s
@@ -165,7 +167,7 @@ class RowPolicy:
         return np.where(known, 1.0 / np.where(known, rate, 1.0), interval_s)
 
     def is_observed(self) -> Bools:
-        """Return for which rows a source observes staleness without polls."""
+        """Return for each row whether its source observes its staleness without polls."""
         found = np.zeros(self.item_rows.size, dtype=bool)
         if self.staleness is not None:
             found[self.staleness.rows] = self.staleness.known

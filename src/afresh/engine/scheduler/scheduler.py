@@ -1,10 +1,10 @@
-"""The scheduler: picks the item that is polled next and learns from polls; the interface of this folder.
+"""The scheduler picks the item that is polled next and learns from polls; it is the interface of this folder.
 
     item_rows   every item as a row of arrays
     policy      the poll value of each row and the time of its next poll (RowPolicy, which uses Ranking)
-    forecast    freshness, ages and rates of the copies, as far as they are known
-    picker      picks the best rows of the groups that may be asked now
-    load, edit, notice, catch_up …         apply what people and other engines did
+    forecast    estimates of freshness, ages and rates
+    picker      picks the best rows of the groups to which requests may start now
+    load, edit, notice, catch_up …         apply what people and other engines changed in the store
     learned_state, adopt, replace_items …  exchange what was learned with the store and other engines
 
 ``run`` and ``run --once`` use one scheduler for as long as they run. ``status``, ``why`` and ``observe``
@@ -28,11 +28,11 @@ from afresh.values.arrays import Float64s
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
 
-FOLLOWED_UP = 10.0  # the first notices of a source are followed by a poll, to learn how reliable they are
+FOLLOWED_UP = 10.0  # the first notices of a source lead to polls at once, to learn how reliable they are
 
 
 class Scheduler:
-    """Picks rows and learns from their polls. ``names`` maps the codes of sources and groups to names."""
+    """Picks rows and learns from their polls. ``names`` has the names of sources and groups by number."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Scheduler:
         names: Mapping[int, str] | None = None,
         elapsed_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``elapsed_s`` is a stopwatch that measures how long ranking takes."""
+        """``elapsed_s`` reads a stopwatch in seconds; it measures how long ranking takes."""
         self.names, self._elapsed_s = names or {}, elapsed_s
         self._set_policy(policy)
 
@@ -60,12 +60,12 @@ class Scheduler:
     # Picking.
 
     def draw_audit(self, rng: np.random.Generator, now_s: float) -> int | None:
-        """Draw a row to audit; None if none was found, or if a source observes its staleness anyway."""
+        """Draw a row to audit; None if none was found, or if its staleness is observed without polls."""
         row = audits.draw(self.item_rows, rng, now_s)
         return None if row is None or self.policy.is_observed()[row] else row
 
     def waiting_sources(self, now_s: float) -> set[str]:
-        """Return the sources that have rows to poll, also if their groups may not be asked now."""
+        """Return the names of the sources that have rows to poll, even if their groups are not ready now."""
         waiting = self.policy.priorities(now_s).tier > Tier.BARRED
         return {self.names.get(code, "") for code in np.unique(self.item_rows.source[waiting]).tolist()}
 
@@ -84,7 +84,8 @@ class Scheduler:
         self.picker.invalidate()
 
     def notice(self, item_ids: Sequence[int], now_s: float) -> None:
-        """Record notices that items changed. The items of the first notices of each source are requested."""
+        """Record notices that items changed. The items of the first notices of each source are marked as
+        requested, so that they are polled before others."""
         rows, ranking = self.item_rows.rows(item_ids), self.policy.ranking
         for code in np.unique(self.item_rows.source[rows]).tolist():
             theirs, source = rows[self.item_rows.source[rows] == code], self.names.get(code, "")
@@ -94,7 +95,7 @@ class Scheduler:
             self.picker.invalidate()
 
     def catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
-        """Adopt the belief in ``lease`` if another engine polled the item after us; return whether it did."""
+        """If another engine polled the item after this one, adopt the belief in ``lease`` and return True."""
         polled_s, item_rows = lease.polled_s, self.item_rows
         if polled_s is None or polled_s > now_s:  # never polled, or polled before the clock was set back
             return False
@@ -110,8 +111,8 @@ class Scheduler:
         )
 
     def replace_items(self, full: Scheduler, polled: PolicyColumns) -> None:
-        """Replace the items, which are a part of all, by those of ``full``, which are all. ``polled`` has the
-        items held until now, as they are in the store. No row may be busy."""
+        """Replace the items of this scheduler, which are only a part of all, by those of ``full``, which has
+        all. ``polled`` contains the items held until now, as they are in the store. No row may be busy."""
         self._set_policy(full.policy)
         self.names = full.names
         item_rows, rows = self.item_rows, self.item_rows.rows(polled.id.tolist())
@@ -120,13 +121,13 @@ class Scheduler:
         item_rows.not_before_s[rows] = np.minimum(item_rows.not_before_s[rows], polled.due_s)
 
     def shift_clock(self, back_s: float) -> None:
-        """Continue as if the clock had not been set back by ``back_s`` seconds."""
+        """Add ``back_s`` to the time of the policy, because the clock was set back by so many seconds."""
         self.policy.ranking.shift_s += back_s
 
     # Settings and learned state.
 
     def follow_settings(self, money: MoneyInput) -> None:
-        """Apply the policy, objective, budget and money of the settings, which may have changed."""
+        """Apply the policy, objective, budget and prices of the settings, which may have changed."""
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
         ranking.set_objective(settings.plan.objective)
@@ -136,7 +137,8 @@ class Scheduler:
         self.picker.invalidate()
 
     def has_outgrown(self) -> bool:
-        """Return whether families and grid must be built again, because there are many more items."""
+        """Return whether families and grid of rates must be built again: the number of items has doubled
+        since they were built, or the grid no longer fits."""
         grown = self.item_rows.size >= 2 * max(self._ranked_size, 1)
         return grown or self.policy.ranking.needs_new_grid()
 
@@ -150,11 +152,11 @@ class Scheduler:
         return self.policy.ranking.adaptive.refit_gap
 
     def learned_state(self) -> Arrays | None:
-        """Return what was learned of all items together; None if this scheduler has only a part of them."""
+        """Return what was learned of all items together, or None if this scheduler has only some of them."""
         return self.policy.ranking.shared() if self.policy.ranking.is_complete else None
 
     def adopt(self, learned: Arrays) -> None:
-        """Continue with what another engine learned of all items, if this scheduler contains all items."""
+        """Adopt what another engine learned of all items together, if this scheduler has all items."""
         if self.policy.ranking.is_complete:
             self.policy.ranking.adopt_learned(learned)
             self.picker.invalidate()

@@ -2,8 +2,8 @@
 
 The evidence is ln(posterior/prior) at each rate of the policy's grid, shifted so that the largest is 0, in
 four bytes per rate. The prior is left out, so that the evidence can be combined with a prior that is learned
-later. Also stored are the lowest rate of the grid, the item's calibration class, the number of its last polls
-without a change, the information that its next regular poll will give, and its families.
+later. Also stored are the lowest rate of the grid, the class of rates by which the item is calibrated, the
+number of its last polls without a change, the information that its next regular poll gives, and its families.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Sizes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StoredBeliefs:
-    """The beliefs of a batch of items, as read from a store. ``known`` are the positions in the batch of the
-    items that have a belief; ``rows`` and ``families`` have one entry for each of these. ``not_before_s`` has
-    an entry for every item, −∞ if nothing delays its next poll."""
+    """The beliefs of a batch of items, as read from a store. ``known`` has the positions in the batch of
+    those items that have a belief. ``rows`` (as of ``Adaptive.rows``) and ``families`` have an entry for each
+    of these, ``not_before_s`` for every item: −∞ if nothing delays its next poll."""
 
     not_before_s: Float64s
     known: Ints
@@ -36,7 +36,7 @@ class StoredBeliefs:
 
 
 def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
-    """Return the belief of each item as bytes; ``rows`` are arrays as returned by ``Adaptive.rows``."""
+    """Return the belief of each item as bytes; ``rows`` are arrays that ``Adaptive.rows`` returned."""
     count, steps = rows["evidence"].shape
     table = np.zeros(count, dtype=_row_type(steps, families.shape[1]))
     table["version"], table["steps"], table["kinds"] = VERSION, steps, families.shape[1]
@@ -73,7 +73,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
 
 
 def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return the positions of the items in the most frequent format, the only one read, and their table."""
+    """Return a tuple (positions, table) for items in the most frequent format; others are not read."""
     long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
     if long.size == 0:

@@ -44,7 +44,7 @@ def _table_as_dict(table: BaseModel) -> dict[str, Any]:
 
 
 def describe_changes(before: Settings, after: Settings) -> list[str]:
-    """Return what a reload changed, except in the sources; values that may be secret are left out.
+    """Return what a reload changed, except in the sources, as phrases without values that may be secret.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> describe_changes(parse_settings(""), parse_settings("[budget]\\nrequests = '2/s'\\nbytes = '1MB/s'"))

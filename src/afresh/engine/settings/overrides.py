@@ -14,7 +14,7 @@ DEFAULT_SOURCE = "web"
 
 
 class SettingWithOrigin(str):
-    """A value given outside the settings file, with its origin (option or variable) for error messages.
+    """A value from a command option or an environment variable, with this origin for error messages.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
@@ -48,7 +48,8 @@ def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
-    """Set a value in ``raw``, the tables of the file; return its path TABLE.KEY or source.NAME.KEY."""
+    """Set the setting ``path`` to ``value`` in ``raw``, the parsed tables of the settings file. Return its
+    full path, TABLE.KEY or source.NAME.KEY."""
     table, _, rest = path.partition(".")
     if table in TABLES and rest and "." not in rest:
         model = TABLES[table]
@@ -74,8 +75,9 @@ def apply_setting(raw: dict[str, Any], path: str, value: str) -> str:
 
 
 def _split(text: str, names: list[str], origin: str) -> tuple[str, str]:
-    """Split the end of a variable's name into the name of a source and a key. In a variable, the name of a
-    source is in lower case, and ``_`` replaces other characters.
+    """Split ``text``, the end of a variable's name, into the name of a source (one of ``names``) and a key.
+    In a variable, the name of a source is in lower case, with ``_`` instead of other characters. ``origin``
+    is the variable, for error messages.
 
     >>> _split("my_site_delay", ["my", "My-Site"], "")
     ('My-Site', 'delay')

@@ -26,8 +26,9 @@ def parse_settings(
     name: str = FILE_NAME,
     kinds: Mapping[str, SourceKind[Any]] = BUILT_IN,
 ) -> Settings:
-    """Return the settings of a file with this text and name. ``overrides`` such as
-    ``{"budget.requests": "2/s"}`` replace values of the file. ``kinds`` are the allowed kinds of sources."""
+    """Parse and check ``text``, the text of a settings file. ``overrides`` such as
+    ``{"budget.requests": "2/s"}`` replace values of the file. ``name`` is the file's name for error messages,
+    and ``kinds`` are the allowed kinds of sources."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -104,7 +105,7 @@ def _sources(
 
 
 def _add_origin(words: str, source: object, origins: Mapping[str, str]) -> str:
-    """Return the problem of a source with the option or variable that set the value, if one did."""
+    """Return the message ``words`` about a source; if an option or variable set the wrong value, name it."""
     for path, origin in origins.items():
         who, _, problem = words.partition(f": {path.rpartition('.')[2]}: ")
         if problem and path.startswith(f"source.{source}.") and who == f"source {source!r}":
@@ -113,7 +114,8 @@ def _add_origin(words: str, source: object, origins: Mapping[str, str]) -> str:
 
 
 def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
-    """Return money per second, parsed from a value like ``0.01/d``; 0 without a value."""
+    """Remove ``key`` from ``own``, the table of a source, and return its value, written like ``0.01/d``, in
+    money per second. It is 0 without a value."""
     text = own.pop(key, None)
     if text is None or text == 0:
         return 0.0
@@ -125,7 +127,7 @@ def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
 
 
 def _check_money(settings: Settings, name: str) -> None:
-    """Raise ``UsageError`` if copies have income but polls cost nothing, because no budget is best then."""
+    """Raise ``UsageError`` if fresh copies earn money but polls cost nothing: then no budget is the best."""
     budget = settings.budget
     earns = [source for source in settings.sources if source.benefit > 0 or source.stale_cost > 0]
     if earns and not budget.price_per_request + budget.price_per_gb + budget.price_per_second > 0:
@@ -149,7 +151,7 @@ def _split_per_item(raw: dict[str, Any]) -> None:
 def _written_requests(
     raw: Mapping[str, Any], overrides: Mapping[str, str], name: str, text: str
 ) -> float | None:
-    """Return the budget of the file if an option of the command line overrides it, otherwise None."""
+    """Return the ``requests`` of the file's budget if a command-line option overrides them, else None."""
     option = overrides.get("budget.requests")
     if not (isinstance(option, SettingWithOrigin) and option.origin.startswith("--")):
         return None
@@ -167,7 +169,7 @@ def _is_hook(hook: object) -> bool:
 
 
 def _place(name: str, text: str, table: str, key: str) -> str:
-    """Return the place of a key for messages: ``afresh.toml, line 3: ``, or only the name of the file."""
+    """Return where a key is, for error messages: ``afresh.toml, line 3: ``, or only the name of the file."""
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[+\s*([\w.]+)", line)

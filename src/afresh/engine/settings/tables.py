@@ -15,7 +15,7 @@ from afresh.values.units import parse_duration, parse_rate, parse_share, parse_s
 
 
 def _reader(parse: Any) -> BeforeValidator:
-    """Return a validator that parses text and numbers; a number without a unit of time is an error."""
+    """Return a validator that applies ``parse``, which refuses a number without a unit of time."""
     return BeforeValidator(lambda given: parse(str(given)) if isinstance(given, str | int | float) else given)
 
 
@@ -49,8 +49,8 @@ class StoreTable(Table):
 
 
 class BudgetTable(Table):
-    """The limits of all sources together. Bytes, seconds and money are not limited if they are None. With
-    ``each_item``, ``requests`` are those of each item, as in the file by ``0.05/item/d``."""
+    """The budget of all sources together, per second. Bytes, seconds (of requests) and money are not limited
+    if they are None. With ``each_item``, ``requests`` is for each item (``0.05/item/d`` in the file)."""
 
     requests: Rate = 1.0
     each_item: bool = False
@@ -62,7 +62,7 @@ class BudgetTable(Table):
     price_per_second: float = Field(default=0.0, ge=0)
 
     def of_items(self, items: int) -> BudgetTable:
-        """Return the budget for ``items`` items: with ``each_item``, the requests of all of them.
+        """Return the budget for ``items`` items: with ``each_item``, its requests times ``items``.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[budget]\\nrequests = '0.5/item/s'").budget.of_items(10).requests
@@ -72,7 +72,8 @@ class BudgetTable(Table):
 
 
 class PlanTable(Table):
-    """How the budget is spent."""
+    """How the budget is spent. ``audit_share`` is the share of audits among the polls, ``target`` the
+    freshness below which the engine warns. ``caps`` limits the requests per second of single groups."""
 
     policy: Literal["adaptive", "uniform"] = "adaptive"
     objective: ObjectiveName = "freshness"
@@ -82,7 +83,7 @@ class PlanTable(Table):
 
 
 class RunTable(Table):
-    """How the engine runs."""
+    """How the engine runs, with durations in seconds. ``concurrency`` is the most polls at the same time."""
 
     lease: Seconds = 120.0
     claim: Seconds = 30.0
@@ -105,9 +106,9 @@ class WebTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """One ``[[source]]``: its settings, its kind, and what the engine does with its changes. ``on_change`` is
-    the hook: a command as a list of words, or ``module:function``. ``benefit`` is the money per second that a
-    fresh copy of weight 1 earns, ``stale_cost`` the money per second that a stale one loses."""
+    """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
+    ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
+    ``stale_cost`` the money per second that a stale copy of weight 1 loses."""
 
     settings: SourceSettings
     on_change: tuple[str, ...] | str | None = None
@@ -118,9 +119,8 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of an engine.
-
-    ``written_requests`` is the budget of the file if an option of the command line overrides it.
+    """All settings of an engine. ``written_requests`` are the requests in the file's budget, if an option of
+    the command line overrides them.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
@@ -142,7 +142,7 @@ class Settings:
         return next((source for source in self.sources if source.settings.name == name), None)
 
     def closed_sources(self, now_s: float) -> dict[str, float]:
-        """Return the sources that are outside their time windows, each with its next opening.
+        """Return the sources that may not be polled now, each with the Unix time when that ends.
 
         >>> from afresh.engine.settings.parsing import parse_settings
         >>> parse_settings("[[source]]\\nname = 'web'\\nwindows = ['01:00-02:00']").closed_sources(0.0)
@@ -154,7 +154,7 @@ class Settings:
 
 
 class LiveSettings:
-    """The current settings of a run. All its parts read ``now`` at each use, and a reload replaces it."""
+    """The current settings of a run. All its parts read ``now`` at each use; a reload replaces ``now``."""
 
     def __init__(self, settings: Settings) -> None:
         self.now = settings

@@ -1,4 +1,4 @@
-"""The ``afresh.toml`` of a new mirror."""
+"""The ``afresh.toml`` of a new project."""
 
 from __future__ import annotations
 

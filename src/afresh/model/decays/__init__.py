@@ -1,1 +1,1 @@
-"""One decay function per file; ``afresh.model.decay`` holds what they have in common and their names."""
+"""The decay functions; ``afresh.model.decay`` holds their protocol and their names."""

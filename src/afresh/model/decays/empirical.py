@@ -1,4 +1,4 @@
-"""Empirical decay: a survival curve given by points, for example from observed lifetimes."""
+"""Empirical decay: a decay function z(t) given by points, for example from observed lifetimes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ _FAR = 1e100  # later times count as infinite; the cube of this one is still fin
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Empirical:
-    """z given by points: constant up to the next point, or linear between points; constant after the last.
-
-    A point (0, 1) is added before the others unless there is one at 0. The curve is the same for all items.
+    """A decay z given by points (time, z): constant up to the next point or, with ``linear``, linear.
+    After the last point z is constant. If no point has time 0, (0, 1) is added. All items have the same z.
 
     >>> half_known = Empirical([1.0, 3.0], [0.5, 0.25])
     >>> half_known.survival([0.5, 1.0, 9.0]), half_known.integral([2.0])
@@ -49,11 +48,13 @@ class Empirical:
     def from_lifetimes(
         cls, lifetimes: ArrayLike, ended: ArrayLike | None = None, *, restarts: bool = False
     ) -> Empirical:
-        """Return the decay since a refresh, from lifetimes between changes, which have ``ended`` or not.
+        """Return the decay of copies of items whose times between two changes (lifetimes) were observed.
 
-        With S the Kaplan–Meier survival of the lifetimes and m its mean, a copy refreshed at a random time
-        has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be wrong, because a
-        random time is more often in a long lifetime. S is used only if a refresh ``restarts`` the lifetime.
+        ``ended`` is False for a lifetime that had not ended when last observed. S(t) is the Kaplan–Meier
+        estimate of the share of lifetimes longer than t, and m the mean lifetime. A copy that is refreshed at
+        a random time has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be
+        wrong, because a random time is more often in a long lifetime. z is S only if every refresh begins a
+        new lifetime (``restarts``).
 
         If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then set to 0 at
         the longest lifetime (Efron's convention), which makes m too small and z a lower bound. With
@@ -76,23 +77,23 @@ class Empirical:
         return self._pieces.level[i] + self._pieces.slope[i] * d
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗz, exact on every piece."""
+        """Return ∫₀ᵗ z, the expected time in which a copy is correct, from its refresh to t."""
         return self._pieces.integrate(t, 0, lost=False)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗs·(−dz(s)), a sum over jumps and slopes, all of which are positive."""
+        """Return ∫₀ᵗ s·(−dz(s)), the freshness that one more refresh per time gains."""
         return self._pieces.fall_moment(t)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗ(1−z)."""
+        """Return ∫₀ᵗ (1−z), the expected age of a copy at the time t after its refresh."""
         return self._pieces.integrate(t, 0, lost=True)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗs·(1−z(s))ds."""
+        """Return ∫₀ᵗ s·(1−z(s))ds for the decay z: the age that one refresh more saves at the interval t."""
         return self._pieces.integrate(t, 1, lost=True)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
-        """Draw times from a refresh to the first change: the first t with z(t) ≤ u, for u uniform, or ∞."""
+        """Draw times from a refresh to the first change: the first t with z(t) ≤ u, for a uniform u; or ∞."""
         u = rng.random(sample_shape(size))
         times, values = np.asarray(self.times), np.asarray(self.values)
         i = np.searchsorted(-values, -u, side="left")
@@ -114,7 +115,7 @@ class Empirical:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pieces:
-    """z on [start, next start) as level + slope·d, where d is the time since the start."""
+    """The pieces of z: from one start to the next, z is level + slope·d at the time d after the start."""
 
     start: Float64s
     level: Float64s
@@ -130,12 +131,16 @@ class _Pieces:
         return cls(times, values, slope, drop)
 
     def locate(self, t: ArrayLike) -> tuple[npt.NDArray[np.intp], Float64s]:
+        """Return a tuple (i, d): the number of the piece in which t lies, and the time since its start."""
         t = as_times(t)
         i = np.asarray(np.maximum(np.searchsorted(self.start, t, side="right") - 1, 0))
         return i, np.minimum(t - self.start[i], _FAR)
 
     def integrate(self, t: ArrayLike, power: int, *, lost: bool) -> Float64s:
-        """Return ∫₀ᵗ sᵖ·z(s)ds or, if ``lost``, ∫₀ᵗ sᵖ·(1−z(s))ds; the power p is 0 or 1."""
+        """Return ∫₀ᵗ s^power·z(s)ds for the decay z or, if ``lost``, ∫₀ᵗ s^power·(1−z(s))ds.
+
+        ``power`` is 0 or 1.
+        """
         level, slope = (1 - self.level, -self.slope) if lost else (self.level, self.slope)
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
@@ -148,7 +153,7 @@ class _Pieces:
         return np.where((as_times(t) > _FAR) & (level[-1] > 0), np.inf, value)
 
     def fall_moment(self, t: ArrayLike) -> Float64s:
-        """Return ∫₀ᵗ s·(−dz(s))."""
+        """Return ∫₀ᵗ s·(−dz(s)), as a sum over the jumps and slopes of z, whose terms are all positive."""
 
         def piece(i: npt.NDArray[np.intp], d: Float64s) -> Float64s:
             return self.start[i] * self.drop[i] - self.slope[i] * d * (self.start[i] + d / 2)
@@ -159,9 +164,8 @@ class _Pieces:
 
 
 def kaplan_meier(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> tuple[Float64s, Float64s]:
-    """Return the times at which lifetimes ended, and the survival S after each (Kaplan & Meier 1958).
-
-    A lifetime that had not ended counts as at risk up to the time when it was last observed.
+    """Return a tuple (times, S): the lifetimes that ended, and the share of lifetimes longer than each.
+    A lifetime that has not ``ended`` counts up to the time when it was last observed (Kaplan & Meier 1958).
 
     >>> kaplan_meier([1.0, 2.0, 3.0], [True, False, True])
     (array([1., 3.]), array([0.66666667, 0.        ]))

@@ -16,7 +16,7 @@ _NEVER = 1e-100  # a smaller probability has no effect in double precision
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Geometric:
-    """z(t) = q^⌊t/step⌋ with q = 1−p, as if a daily job changed the item with probability p each time.
+    """The decay z(t) = (1−p)^⌊t/step⌋: a job that runs every ``step`` changes the item with probability p.
 
     >>> Geometric(0.5).survival([0.9, 1.0, 2.5]), float(Geometric(0.5).total())
     (array([1.  , 0.5 , 0.25]), 2.0)
@@ -30,24 +30,23 @@ class Geometric:
         object.__setattr__(self, "step", check_parameter("step", step, low=1e-300))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return q^n with n = ⌊t/step⌋."""
+        """Return q^n, the probability that a copy is correct after n = ⌊t/step⌋ whole steps; q = 1−p."""
         return np.exp(-self._exponent(self._steps(t)[0]))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return step·(1−q^n)/p + (t − n·step)·q^n with n = ⌊t/step⌋."""
+        """Return ∫₀ᵗ z = step·(1−q^n)/p + (t − n·step)·q^n with n = ⌊t/step⌋ whole steps and q = 1−p."""
         n, rest = self._steps(t)
         value = self.step * self._sum0(n) + rest * self.survival(t)
         return self._settle(t, value, self.total(), as_times(t))
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return step·Σ_{i<n} (qⁱ − q^n) with n = ⌊t/step⌋."""
+        """Return ∫₀ᵗ z − t·z(t) = step·Σ_{i<n} (qⁱ − q^n) with n = ⌊t/step⌋ whole steps and q = 1−p."""
         return np.where(self._moves, self._gain_of_steps(self._steps(t)[0]), 0.0)
 
     def shortest_interval(self, gain: ArrayLike) -> Float64s:
-        """Return the shortest interval, in whole steps, with at least this gain > 0; infinite if none has it.
-
-        The gain is a step function of time, in which a search ends at adjacent doubles after some sixty
-        evaluations. As a function of a real number of steps it is smooth, and ten evaluations are enough.
+        """Return the shortest time t with self.gain(t) ≥ ``gain`` > 0, a multiple of ``step``; ∞ if none.
+        The gain jumps at every step, so a search over t would need about sixty evaluations. The formula for n
+        steps is smooth if n may be any real number, and a search over n needs ten evaluations.
 
         >>> Geometric(0.5).shortest_interval([0.5, 0.51, 1.9, 2.0])
         array([ 1.,  2.,  7., inf])
@@ -67,14 +66,15 @@ class Geometric:
         return np.where(within, n * self.step, np.inf)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n), where the sum is p·Σ_{j<n} (n−1−j)q^j."""
+        """Return ∫₀ᵗ (1−z) = step·Σ_{i<n} (1−qⁱ) + (t − n·step)(1−q^n) with n = ⌊t/step⌋ and q = 1−p."""
         n, rest = self._steps(t)
+        # Σ_{i<n} (1−qⁱ) = p·Σ_{j<n} (n−1−j)qʲ, which avoids the cancellation of n − Σ qⁱ.
         whole = self.step * self.p * ((n - 1) * self._sum0(n) - self._sum1(n))
         value = np.maximum(whole, 0.0) - rest * np.expm1(-self._exponent(n))
         return self._settle(t, value, as_times(t), 0.0)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n)."""
+        """Return ∫₀ᵗ s·(1−z(s))ds = step²·Σ_{i<n} (i+½)(1−qⁱ) + (t² − (n·step)²)/2·(1−q^n), n = ⌊t/step⌋."""
         n, rest = self._steps(t)
         v = self._exponent(n)
         rare = (v > 0) & (v < 1e-3)
@@ -92,11 +92,11 @@ class Geometric:
             return np.where(self._moves, steps * self.step, np.inf)
 
     def total(self) -> Float64s:
-        """Return step/p."""
+        """Return ∫₀^∞ z = step/p, the expected time until the first change."""
         return np.where(self._moves, self.step / self._safe, np.inf)
 
     def plateau(self) -> Float64s:
-        """Return z(∞): 0, or 1 for items that never change (p = 0)."""
+        """Return z(∞): 0, or 1 for items that never change (those with p = 0)."""
         return np.where(self._moves, 0.0, 1.0) + np.zeros_like(self.step)
 
     def _gain_of_steps(self, n: ArrayLike) -> Float64s:
@@ -106,6 +106,7 @@ class Geometric:
 
     @property
     def _moves(self) -> Bools:
+        """Whether an item ever changes."""
         return np.asarray(self.p > _NEVER)
 
     @property
@@ -115,33 +116,35 @@ class Geometric:
 
     @property
     def _alpha(self) -> Float64s:
-        """α = −ln q, the hazard per step; infinite if a change is certain (p = 1)."""
+        """α = −ln(1−p), so that z(n·step) = e^{−αn}; infinite if a change is certain (p = 1)."""
         with np.errstate(divide="ignore"):
             return np.where(self._moves, -np.log1p(-self.p), 0.0)
 
     def _steps(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
-        """Return the whole steps n up to t (at most 1e150, where sums no longer grow) and the time left."""
+        """Return a tuple (n, rest): the number of whole steps up to t, and the time since the last one."""
+        # Beyond 1e150 steps the sums over steps no longer grow.
         with np.errstate(over="ignore"):
             n = np.minimum(np.floor(as_times(t) / self.step), 1e150)
             rest = np.where(n < 1e150, as_times(t) - n * self.step, 0.0)
         return n, np.maximum(rest, 0.0)
 
     def _exponent(self, n: Float64s) -> Float64s:
-        """Return v = n·α; 0 for n = 0 even if α is infinite."""
+        """Return n·α, so that z is e^{−nα} after n steps; 0 for n = 0 even if α is infinite."""
         some = n > 0
         return np.where(some, np.where(some, n, 1.0) * self._alpha, 0.0)
 
     def _sum0(self, n: Float64s) -> Float64s:
-        """Return Σ_{i<n} qⁱ = (1−q^n)/p."""
+        """Return Σ_{i<n} qⁱ = (1−q^n)/p with q = 1−p."""
         return -np.expm1(-self._exponent(n)) / self._safe
 
     def _sum1(self, n: Float64s) -> Float64s:
-        """Return Σ_{i<n} i·qⁱ = q·Σ(qⁱ−q^n)/p − n·q^n."""
+        """Return Σ_{i<n} i·qⁱ = q·Σ_{i<n} (qⁱ−q^n)/p − n·q^n with q = 1−p."""
         last = n * np.exp(-self._exponent(n))
         return np.maximum((1 - self.p) * self._drop(n) - last, 0.0)
 
     def _drop(self, n: Float64s) -> Float64s:
-        """Return Σ_{i<n} (qⁱ−q^n)/p = [g(v) + v·e^{−v}·(1−p/α)]/p² with v = n·α; both terms are positive."""
+        """Return Σ_{i<n} (qⁱ−q^n)/p with q = 1−p, without cancellation.
+        With v = n·α it is [g(v) + v·e^{−v}·(1−p/α)]/p², where both terms are positive; g is ``curves.g``."""
         v = np.minimum(self._exponent(n), 800.0)
         return (curves.g(v) + v * np.exp(-v) * _gap(self._safe)) / self._safe**2
 
@@ -150,13 +153,13 @@ class Geometric:
         return np.where(self._moves, np.where(self._steps(t)[0] < 1e150, value, limit), static)
 
 
-# 1 − p/α = Σ Gₙpⁿ, with Gregory's coefficients Gₙ.
+# Gregory's coefficients Gₙ, with which 1 − p/α = Σ Gₙpⁿ.
 _GREGORY = [0, 1 / 2, 1 / 12, 1 / 24, 19 / 720, 3 / 160, 863 / 60480, 275 / 24192, 33953 / 3628800]
 _GREGORY += [8183 / 1036800, 3250433 / 479001600]
 
 
 def _gap(p: Float64s) -> Float64s:
-    """Return 1 − p/α with α = −ln(1−p); for small p by its power series."""
+    """Return 1 − p/α with α = −ln(1−p); for small p by a power series, because it would lose digits."""
     with np.errstate(divide="ignore"):
         far = 1 + p / np.log1p(-np.maximum(p, 0.04))
     return np.where(p < 0.04, np.polynomial.polynomial.polyval(np.minimum(p, 0.04), _GREGORY), far)

@@ -1,4 +1,4 @@
-"""Checks of a decay function's parameters, and products and quotients of rates with the correct limits."""
+"""Check the parameters of a decay function; multiply and divide by rates that may be 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Size: TypeAlias = int | tuple[int, ...] | None
 def check_parameter(
     name: str, given: ArrayLike, *, low: float = 0.0, high: float = np.inf, infinite: bool = False
 ) -> Float64s:
-    """Return ``given`` as a float64 array; raise ``InputError`` if a value is outside [low, high].
+    """Return ``given`` as a float64 array; raise ``InputError`` if a number is outside [low, high].
+    ``name`` names the parameter in the message. ``infinite=True`` allows infinite numbers.
 
     >>> check_parameter("shape", [0.5, 2.0], low=1.0)
     Traceback (most recent call last):
@@ -33,7 +34,7 @@ def as_times(t: ArrayLike) -> Float64s:
 
 
 def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
-    """Return λ·t; 0 for a rate of 0, even if the time is infinite.
+    """Return rate·t, the expected changes in the time t; 0 for a rate of 0, even if t is infinite.
 
     >>> multiply_by_rate(np.array(np.inf), np.array([0.0, 2.0]))
     array([ 0., inf])
@@ -43,7 +44,7 @@ def multiply_by_rate(t: Float64s, rate: Float64s) -> Float64s:
 
 
 def divide_by_rate(amount: ArrayLike, rate: Float64s) -> Float64s:
-    """Return amount/λ; infinite for a rate of 0.
+    """Return amount/rate; infinite for a rate of 0.
 
     >>> divide_by_rate(3.0, np.array([0.0, 2.0]))
     array([inf, 1.5])

@@ -1,4 +1,4 @@
-"""Decay functions of a rate: exponential, linear and Weibull."""
+"""Decay functions with a rate as parameter: exponential, linear and Weibull."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from afresh.values.arrays import ArrayLike, Float64s
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class RateDecay:
-    """Base class of the decays with a rate λ; an item of rate 0 never changes."""
+    """The base class of decays with a rate λ for each item; an item of rate 0 never changes."""
 
     rate: Float64s
 
@@ -29,8 +29,7 @@ class RateDecay:
 
 
 class Exponential(RateDecay):
-    """z(t) = e^{−λt}: changes happen at the rate λ, independently of the time of the last change (Poisson).
-
+    """The decay z(t) = e^{−λt} of Poisson changes: they happen at the rate λ, independently of each other.
     A copy refreshed λ times per time is correct 63 % of the time (Cho & Garcia-Molina 2000, Theorem 3.1).
 
     >>> round(float(Exponential(1.0).integral(1.0)), 2)
@@ -38,30 +37,30 @@ class Exponential(RateDecay):
     """
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return e^{−λt}."""
+        """Return e^{−λt}, the probability that a copy is correct at the time t after its refresh."""
         return np.exp(-multiply_by_rate(as_times(t), self.rate))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return (1−e^{−λt})/λ."""
+        """Return ∫₀ᵗ z = (1−e^{−λt})/λ, the expected time in which a copy is correct, from refresh to t."""
         return self._scale_curve(lambda x: -np.expm1(-x), t, 1, lambda x: np.ones_like(x))
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return g(λt)/λ, with g of ``model.curves``."""
+        """Return g(λt)/λ, the freshness that one more refresh per time gains; g(r) = 1−(1+r)e^{−r}."""
         return self._scale_curve(curves.g, t, 1, lambda x: x / 2)
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return h(λt)/λ, with h of ``model.curves``."""
+        """Return h(λt)/λ, the expected age of a copy t after its refresh; h(r) = r−1+e^{−r}."""
         return self._scale_curve(curves.h, t, 1, lambda x: x / 2)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return k(λt)/λ², with k of ``model.curves``."""
+        """Return k(λt)/λ², the mean age that one more refresh per time saves; k(r) = r²/2−1+(1+r)e^{−r}."""
         return self._scale_curve(curves.k, t, 2, lambda x: x / 3)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
         return divide_by_rate(rng.standard_exponential(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
-        """Return 1/λ."""
+        """Return ∫₀^∞ z = 1/λ, the expected time until the first change."""
         return divide_by_rate(1.0, self.rate)
 
     def _scale_curve(
@@ -71,11 +70,9 @@ class Exponential(RateDecay):
         power: int,
         lead: Callable[[Float64s], Float64s],
     ) -> Float64s:
-        """Return curve(x)/λᵖ at x = λt, for the power p.
-
-        For small x it is computed as tᵖ·(curve(x)/xᵖ), and ``lead`` is the first term of that ratio. So
-        neither a tiny rate nor an infinite time causes 0/0.
-        """
+        """Return curve(x)/λᵖ at x = λt; p is ``power``.
+        For x < 1 it is computed as tᵖ·(curve(x)/xᵖ), so that neither a tiny rate nor an infinite time causes
+        0/0. ``lead`` is the first term of the power series of curve(x)/xᵖ."""
         t = as_times(t)
         rate = np.where(self.rate > 0, self.rate, 1.0)
         x = multiply_by_rate(t, self.rate)
@@ -89,37 +86,36 @@ class Exponential(RateDecay):
 
 
 class Linear(RateDecay):
-    """z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
-
-    An address that is wrong after ten years at the latest and is refreshed every five years is correct 75 %
-    of the time (Razniewski 2016, §2).
+    """The decay z(t) = max(1 − λt, 0): the first change is equally likely at any time up to 1/λ.
+    If every address becomes wrong within ten years (λ = 1/10), an address that is refreshed every five years
+    is correct 75 % of the time (Razniewski 2016, §2).
 
     >>> float(Linear(1 / 10).integral(5.0) / 5)
     0.75
     """
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return max(1 − λt, 0)."""
+        """Return max(1 − λt, 0), the probability that a copy is correct at the time t after its refresh."""
         return 1 - np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return u(1 − λu/2) with u = min(t, 1/λ)."""
+        """Return ∫₀ᵗ z = u(1 − λu/2) with u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return u * (1 - x / 2)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return λu²/2 with u = min(t, 1/λ)."""
+        """Return ∫₀ᵗ z − t·z(t) = λu²/2 with u = min(t, 1/λ)."""
         u, x = self._until_wrong(t)
         return np.where(x > 0, u, 0.0) * x / 2
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return λu²/2 with u = min(t, 1/λ), plus the time after 1/λ."""
+        """Return ∫₀ᵗ (1−z), which is λu²/2 with u = min(t, 1/λ), plus the time after 1/λ."""
         u, x = self._until_wrong(t)
         late = np.where(x < 1, 0.0, as_times(t) - np.where(x < 1, 0.0, u))
         return self.gain(t) + late
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return λu³/3 with u = min(t, 1/λ), plus ∫s ds over the time after 1/λ."""
+        """Return ∫₀ᵗ s·(1−z(s))ds, which is λu³/3 with u = min(t, 1/λ), plus ∫s ds from 1/λ to t."""
         u, x = self._until_wrong(t)
         u = np.where(x > 0, u, 0.0)
         with np.errstate(over="ignore", under="ignore"):
@@ -131,11 +127,11 @@ class Linear(RateDecay):
         return divide_by_rate(rng.random(parameters.sample_shape(size, self.rate)), self.rate)
 
     def total(self) -> Float64s:
-        """Return 1/(2λ)."""
+        """Return ∫₀^∞ z = 1/(2λ), the expected time until the first change."""
         return divide_by_rate(0.5, self.rate)
 
     def _until_wrong(self, t: ArrayLike) -> tuple[Float64s, Float64s]:
-        """Return u = min(t, 1/λ) and λu."""
+        """Return a tuple (u, λu) with u = min(t, 1/λ)."""
         u = np.minimum(as_times(t), divide_by_rate(1.0, self.rate))
         return u, np.minimum(multiply_by_rate(as_times(t), self.rate), 1.0)
 
@@ -145,9 +141,8 @@ _TERMS = range(1, 21)  # at v = 1 the first omitted term is below 1e−19
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Weibull(RateDecay):
-    """z(t) = e^{−v} with v = (λt)^k, for shapes k from 0.02 to 100; k = 1 is the exponential.
-
-    With a = 1/k and γ the lower incomplete gamma function, ∫₀ᵗz = a·γ(a, v)/λ and ∫₀ᵗs·z = a·γ(2a, v)/λ².
+    """The decay z(t) = e^{−v} with v = (λt)^k, for a shape k from 0.02 to 100; k = 1 is exponential decay.
+    With a = 1/k and γ the lower incomplete gamma function, ∫₀ᵗ z = a·γ(a, v)/λ, ∫₀ᵗ s·z = a·γ(2a, v)/λ².
 
     >>> round(float(Weibull(1.0, 2.0).total()), 6), round(math.sqrt(math.pi) / 2, 6)
     (0.886227, 0.886227)
@@ -160,29 +155,29 @@ class Weibull(RateDecay):
         object.__setattr__(self, "shape", parameters.check_parameter("shape", shape, low=0.02, high=100))
 
     def survival(self, t: ArrayLike) -> Float64s:
-        """Return e^{−(λt)^k}."""
+        """Return e^{−(λt)^k}, the probability that a copy is correct at the time t after its refresh."""
         return np.exp(-self._power(t))
 
     def integral(self, t: ArrayLike) -> Float64s:
-        """Return γ(1/k, v)/(kλ) with v = (λt)^k."""
+        """Return ∫₀ᵗ z = γ(1/k, v)/(kλ) with v = (λt)^k and the lower incomplete gamma function γ."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         with np.errstate(over="ignore", under="ignore"):
             near = t * (1 - _complement(a, np.minimum(v, 1.0)))
         return np.where(v <= 1, near, _lower_gamma(a, v, self.rate, 1) * a)
 
     def gain(self, t: ArrayLike) -> Float64s:
-        """Return γ(1+1/k, v)/λ with v = (λt)^k."""
+        """Return ∫₀ᵗ z − t·z(t) = γ(1+1/k, v)/λ with v = (λt)^k and the lower incomplete gamma function γ."""
         t, v, a = as_times(t), self._power(t), 1 / self.shape
         near = np.minimum(v, 1.0)
         share = near / (1 + a) * (1 - _complement(1 + a, near))
         return np.where(v <= 1, np.where(share > 0, t, 0.0) * share, _lower_gamma(1 + a, v, self.rate, 1))
 
     def loss(self, t: ArrayLike) -> Float64s:
-        """Return t − ∫₀ᵗz; for (λt)^k ≤ 1 by a power series, because the difference would lose digits."""
+        """Return t − ∫₀ᵗ z; for (λt)^k ≤ 1 by a power series, because the difference would lose digits."""
         return self._lost_share(t, 1)
 
     def age_gain(self, t: ArrayLike) -> Float64s:
-        """Return t²/2 − ∫₀ᵗs·z(s)ds; for (λt)^k ≤ 1 by a power series, as in ``loss``."""
+        """Return ∫₀ᵗ s·(1−z(s))ds; for (λt)^k ≤ 1 by a power series, as in ``loss``."""
         return self._lost_share(t, 2)
 
     def sample(self, rng: np.random.Generator, size: Size = None) -> Float64s:
@@ -190,7 +185,7 @@ class Weibull(RateDecay):
         return divide_by_rate(draws ** (1 / self.shape), self.rate)
 
     def total(self) -> Float64s:
-        """Return Γ(1+1/k)/λ."""
+        """Return ∫₀^∞ z = Γ(1+1/k)/λ, the expected time until the first change."""
         from scipy.special import gamma
 
         return divide_by_rate(gamma(1 + 1 / self.shape), self.rate)
@@ -200,11 +195,12 @@ class Weibull(RateDecay):
         return RateDecay.plateau(self) + np.zeros_like(self.shape)
 
     def _power(self, t: ArrayLike) -> Float64s:
+        """Return v = (λt)^k, so that z(t) = e^{−v}."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(multiply_by_rate(as_times(t), self.rate) ** self.shape, dtype=np.float64)
 
     def _lost_share(self, t: ArrayLike, power: int) -> Float64s:
-        """Return ∫₀ᵗ s^{p−1}·(1−z(s))ds for the power p."""
+        """Return ∫₀ᵗ s^{p−1}·(1−z(s))ds; p is ``power``, 1 or 2."""
         t, v, b = as_times(t), self._power(t), power / self.shape
         share = _complement(b, np.minimum(v, 1.0))
         with np.errstate(over="ignore", under="ignore"):
@@ -214,7 +210,8 @@ class Weibull(RateDecay):
 
 
 def _complement(b: Float64s, v: Float64s) -> Float64s:
-    """Return 1 − b·γ(b, v)/v^b = −Σ_{j≥1} (−v)ʲ/j!·b/(b+j) for v ≤ 1, without cancellation."""
+    """Return 1 − b·γ(b, v)/v^b for v ≤ 1, without cancellation; γ is the lower incomplete gamma function."""
+    # The series is −Σ_{j≥1} (−v)ʲ/j!·b/(b+j).
     total = np.zeros(np.broadcast_shapes(b.shape, v.shape))
     for j in reversed(_TERMS):
         total = v * total + (-1) ** (j + 1) / math.factorial(j) * (b / (b + j))
@@ -222,7 +219,7 @@ def _complement(b: Float64s, v: Float64s) -> Float64s:
 
 
 def _lower_gamma(b: Float64s, v: Float64s, rate: Float64s, power: int) -> Float64s:
-    """Return γ(b, v)/λᵖ for v > 1; for smaller v the result is finite but meaningless."""
+    """Return γ(b, v)/λᵖ, with p = ``power``, for v > 1; for smaller v it is finite but meaningless."""
     from scipy.special import gamma, gammainc
 
     far = np.maximum(v, 1.0)

@@ -12,7 +12,7 @@ CITATION = "Cho & Garcia-Molina, Synchronizing a Database to Improve Freshness, 
 
 
 def report(histories: Sequence[ChangeLog] = ()) -> Report:
-    """Return the report on Tables 2–6, Figures 2, 3, 5–7, 9, 10, 12, and Figure 11 for each history.
+    """Return the report on Tables 2–6 and Figures 2, 3, 5–7, 9, 10, 12, and Figure 11 for each history.
 
     >>> from afresh.papers.report import CheckVerdict
     >>> report().count(CheckVerdict.UNEXPLAINED)

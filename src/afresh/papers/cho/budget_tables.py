@@ -1,11 +1,11 @@
 """Cho & Garcia-Molina 2000, §5.2, §5.3, §6.3 and §8: the best allocation of a budget.
 
-Table 4 shows, with two elements, why it is best not to refresh an element that changes too often. An element
-that changes λ times a day changes exactly once in each of λ equal parts of the day, at an unknown time.
-Refreshes are distributed evenly over the parts, and evenly in each part. m refreshes divide a part into m+1
-gaps. The change falls into each gap with probability 1/(m+1). After a change in one of the first m gaps, the
-next refresh makes the copy right for the rest of the part. The expected gain is m/(2(m+1)·λ) days of
-freshness per part.
+Table 4 shows, with two elements (items), why it is best not to refresh an element that changes too often. An
+element that changes λ times a day changes exactly once in each of λ equal parts of the day, at an unknown
+time. Refreshes are distributed evenly over the parts, and evenly in each part. m refreshes divide a part into
+m+1 gaps, and the change falls into each gap with probability 1/(m+1). After a change in one of the first m
+gaps, the next refresh makes the copy right for the rest of the part. The expected gain is m/(2(m+1)·λ) days
+of freshness per part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from afresh.values.results import Allocation
 
 
 def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fraction:
-    """Return the days of freshness gained per day if element i is refreshed ``frequencies[i]`` times a day.
+    """Return the days of freshness gained per day by the refreshes of Table 4.
+    Element i changes ``rates[i]`` times and is refreshed ``frequencies[i]`` times a day.
 
     >>> expected_benefit([9, 1], [7, 3]) == Fraction(41, 72)  # row (i), the best of ten refreshes
     True
@@ -35,10 +36,9 @@ def expected_benefit(rates: Sequence[int], frequencies: Sequence[int]) -> Fracti
 
 
 def best_split(rates: Sequence[int], total: int) -> tuple[int, ...]:
-    """Return the refreshes per day of each element, ``total`` in all, that have the highest benefit.
-
-    The benefit of an element is concave in its refreshes, so giving each refresh to the element that gains
-    most from it is optimal. Of two equal gains the earlier element is chosen.
+    """Return the refreshes per day of each element with the highest benefit, if they add up to ``total``.
+    The benefit of an element is concave in its refreshes. So it is optimal to give one refresh after the
+    other to the element that gains most from it. Of two equal gains the earlier element is chosen.
 
     >>> best_split([9, 1], 2), best_split([9, 1], 5), best_split([9, 1], 10)
     ((0, 2), (2, 3), (7, 3))
@@ -63,7 +63,7 @@ def _element_gain(rate: int, frequency: int) -> Fraction:
 
 
 def _part_gain(refreshes: int) -> Fraction:
-    """Return the gain of ``refreshes`` in one part, as a share of the length of the part."""
+    """Return the fresh time that ``refreshes`` in one part of the day gain, as a share of this part."""
     return Fraction(refreshes, 2 * (refreshes + 1))
 
 
@@ -101,16 +101,14 @@ FIVE_BUDGET = 5.0
 
 def web_plan(policy: str, objective: str) -> Allocation:
     """Return the plan of Table 6 for the pages of Fig. 12, with a budget of one refresh per page and month.
-
-    Rates and frequencies are per day. The plan has one item per class of pages: its weight and its cost are
-    the share of all pages that are in the class.
-    """
+    Rates and frequencies are per day. The plan has one item for each class of pages. The weight and the cost
+    of this item are the share of all pages that are in the class."""
     rates, budget = 1 / INTERVALS_DAYS, 1 / MONTH_DAYS
     return allocate(rates, budget, weights=SHARES, costs=SHARES, policy=policy, objective=objective)
 
 
 def frequencies_at(rates: Floats, multiplier: float, objective: str) -> Floats:
-    """Return the best frequency for each rate at this multiplier, the curve of Fig. 10."""
+    """Return the best frequency for each rate in a plan with this multiplier: the curve of Fig. 10."""
     curve = objective_for(objective, "fixed")
     return np.asarray(rates / curve.inverse(multiplier * rates**curve.power))
 

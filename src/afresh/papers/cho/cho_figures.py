@@ -1,4 +1,4 @@
-"""Cho & Garcia-Molina 2000: Figures 2, 3, 5 to 7, 9, 10 and 12, and Figure 11 (§6.2) of real changes."""
+"""Cho & Garcia-Molina 2000: Figures 2, 3, 5 to 7, 9, 10 and 12, and Figure 11 (§6.2) of recorded changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLICIES = ("optimal", "uniform", "proportional")
 
 
 def figures() -> tuple[PaperFigure, ...]:
-    """Return every figure of the paper that needs no measured history."""
+    """Return every figure of the paper that needs no recorded changes."""
     made = (_figure_2, _figure_3, figure_5, _figure_6, _figure_7, _figure_9, _figure_10, _figure_12)
     return tuple(figure() for figure in made)
 
@@ -126,7 +126,7 @@ def _figure_9() -> PaperFigure:
 
 
 def _ratio(share: Floats, total: float) -> Floats:
-    """Return the freshness if e₂ gets ``share`` of the refreshes, divided by that of the uniform policy."""
+    """Return the freshness if the slow element gets ``share`` of ``total`` refreshes, relative to uniform."""
     fast, slow = tables.PAIR_RATES
     mean = (freshness(fast, (1 - share) * total) + freshness(slow, share * total)) / 2
     return np.asarray(mean / allocate(tables.PAIR_RATES, total, policy="uniform").freshness)
@@ -178,9 +178,9 @@ def _figure_12() -> PaperFigure:
 
 
 def observed_course(changes: ArrayLike, refreshes: ArrayLike, t: ArrayLike) -> FreshnessCourse:
-    """Return the freshness (1 or 0) and the age of one copy at the times ``t``, given changes and refreshes.
-
-    The copy is fresh at time 0. A refresh at the time of a change finds the change.
+    """Return the freshness (1 or 0) and the age of one copy at the times ``t``.
+    ``changes`` and ``refreshes`` are times. The copy is fresh at time 0. A refresh at the time of a change
+    finds the change.
 
     >>> course = observed_course([1.0, 1.5, 4.0], [2.0], [0.5, 1.5, 2.5, 6.0])
     >>> course.freshness, course.age
@@ -202,7 +202,7 @@ _FEWEST_GAPS = 100
 
 @dataclass(frozen=True, slots=True)
 class ChangeLog:
-    """Changes of items, in any order: ``item`` is the number of the changed item, ``days`` the time."""
+    """Recorded changes, in any sequence: the number of the changed ``item`` and the time in days."""
 
     name: str
     item: Ints
@@ -210,9 +210,8 @@ class ChangeLog:
 
 
 def figure_11(history: ChangeLog) -> PaperFigure:
-    """Return the figure of the gaps between changes, for items that change every 10 days on average.
-
-    If there are fewer than 100 such gaps, items that change every 20, 40, 80 or 5 days are used.
+    """Return the figure of the times between two changes, for items that change every 10 days on average.
+    If there are fewer than 100 such times, items that change every 20, 40, 80 or 5 days are used.
 
     >>> rng = np.random.default_rng(1)
     >>> item = np.repeat(np.arange(50), 100)

@@ -1,7 +1,7 @@
 """Cho & Garcia-Molina 2000, §4 and §5.1: orders of refreshing, and Gamma-distributed rates.
 
-Tables 2 and 3 print formulas. This module has them as printed, evaluates each at a few points, and compares
-the results with those of the model layer, which does not use the printed formulas.
+Tables 2 and 3 print formulas. This module contains the printed formulas, evaluates each at a few points, and
+compares the results with those of ``afresh.model``, which computes them in another way.
 
 Table 3 is about a database whose rates have a Gamma distribution with mean λ and coefficient of variation δ
 (standard deviation over mean). f is the mean frequency of refreshes, r = λ/f, T = 1/f, F freshness, A age:
@@ -12,9 +12,8 @@ Table 3 is about a database whose rates have a Gamma distribution with mean λ a
                    A = T/(1−δ²)·[1/2 − 1/r + (1−e^{−r})/r²], infinite from δ = 1 on
 
 The formulas for uniform have removable singularities at δ = 0, δ² = 1/2, δ = 1 and r = 0. ``gamma_freshness``
-and ``gamma_age`` avoid them: a mixture of exponentials with Gamma rates is a Lomax decay z with shape 1/δ²
-and scale T/(rδ²). F is the mean of z over one interval, and A = ∫₀ᵀ (1−s/T)(1−z(s))ds is its loss minus its
-age gain.
+and ``gamma_age`` avoid them: a mixture of exponential decays with Gamma rates is a Lomax decay z with shape
+1/δ² and scale T/(rδ²). F is the mean of z from 0 to T, and A = ∫₀ᵀ (1−s/T)(1−z(s))ds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
 _SPREADS = (0.5, 1.5)
 
-# The formulas of Table 2 as printed, with ages in units of the interval I.
+# The formulas of Table 2 as printed, with ages in units of the time I between two refreshes.
 _ORDER_FRESHNESS: Mapping[str, Callable[[float], float]] = {
     "fixed": lambda r: (1 - math.exp(-r)) / r,
     "random": lambda r: (1 / r) * (1 - ((1 - math.exp(-r)) / r) ** 2),
@@ -59,7 +58,7 @@ _ORDER_AGE: Mapping[str, Callable[[float], float]] = {
 _ORDER_NAMES = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
 
 
-# The formulas of Table 3 as printed, with times in units of the interval I; d is δ².
+# The formulas of Table 3 as printed, with times in units of the time I between two refreshes; d is δ².
 _GAMMA_FRESHNESS: Mapping[str, Callable[[float, float], float]] = {
     "uniform": lambda r, d: (1 - math.pow(1 + r * d, 1 - 1 / d)) / (r * (1 - d)),
     "proportional": lambda r, _: (1 - math.exp(-r)) / r,
@@ -149,9 +148,9 @@ _EQUAL = 1e-12  # below this δ², all rates are equal to double precision
 def gamma_freshness(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
 ) -> Any:
-    """Return the mean freshness at mean ``rate`` λ and mean ``frequency`` f, for ``delta`` from 0 to 300.
-
-    At δ = 1 it is ln(1+r)/r, with r = λ/f.
+    """Return the mean freshness of a database whose rates have a Gamma distribution with mean ``rate``.
+    ``frequency`` is the mean frequency of refreshes. ``delta`` is the standard deviation of the rates over
+    their mean, from 0 to 300. For delta = 1 the result is ln(1+r)/r, with r = rate/frequency.
 
     >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
     (0.693147, 0.632121)
@@ -164,9 +163,9 @@ def gamma_freshness(
 
 
 def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
-    """Return the mean age at mean ``rate`` λ and mean ``frequency`` f, for ``delta`` from 0 to 300.
-
-    At δ = 1 it is T[½ + 1/r − (1+r)ln(1+r)/r²], with r = λ/f and T = 1/f.
+    """Return the mean age in a database whose rates have a Gamma distribution with mean ``rate``.
+    The arguments are those of ``gamma_freshness``. For delta = 1 the result is T[½ + 1/r − (1+r)ln(1+r)/r²],
+    with r = rate/frequency and T = 1/frequency.
 
     >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
     (0.113706, inf)
@@ -186,7 +185,8 @@ def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocatio
 def _gamma_world(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
-    """Return the checked inputs, r, δ², and the decay E[e^{−Λt}] for Gamma rates Λ of mean r per interval."""
+    """Return a tuple (checked arguments, r, δ², decay) with r = rate/frequency and δ = ``delta``.
+    The decay is E[e^{−Λt}] for Gamma distributed rates Λ of mean r, with the time in units of 1/frequency."""
     one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)
     check_parameter("delta", deltas, high=300)

@@ -2,8 +2,9 @@
 
 Ten pages are polled once a day each: (a) all at the start of the day, (b) most of them at the start and the
 others during the rest of the day, or (c) evenly over the day. The polls come from a replay of the round-robin
-policy with such windows. If changes are equally likely at every hour, all three schedules have the same mean
-freshness, (1−e^{−r})/r of Table 2 with r changes per poll; only the freshness at each hour differs.
+policy that may poll in these hours only. If changes are equally likely at every hour, all three schedules
+have the same mean freshness, (1−e^{−r})/r of Table 2 with r changes per poll. Only the freshness at each hour
+of the day differs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PAGES, MOST = 10, 7
 HOURS, DAYS = 24.0, 3
 RATE = 1 / HOURS  # one change of a page a day
 _START = 1.0  # the first hour is the start of the day
-# The windows of each schedule: number of pages, first hour and last hour of the day.
+# The allowed hours of each schedule: number of pages, first hour and last hour of the day.
 SCHEDULES: dict[str, tuple[tuple[int, float, float], ...]] = {
     "(a) at the start": ((PAGES, 0.0, _START),),
     "(b) most at the start": ((MOST, 0.0, _START), (PAGES - MOST, _START, HOURS)),
@@ -77,7 +78,7 @@ def figure_5() -> PaperFigure:
 
 
 def visits_of(schedule: str) -> list[Visits]:
-    """Return the polls of round robin in three days, one run for the pages of each window.
+    """Return the polls of the round-robin policy in three days, one run for each span of allowed hours.
 
     >>> [part.item.size for part in visits_of("(b) most at the start")]
     [21, 9]
@@ -86,13 +87,13 @@ def visits_of(schedule: str) -> list[Visits]:
 
 
 def hours_of(parts: list[Visits]) -> Float64s:
-    """Return the hours of the second day at which pages are polled."""
+    """Return the times of the polls on the second day, in hours since midnight."""
     time = np.sort(np.concatenate([part.time for part in parts]))
     return np.asarray(time[(time > HOURS) & (time <= 2 * HOURS)] - HOURS)
 
 
 def mean_freshness(parts: list[Visits]) -> float:
-    """Return the mean of e^{−λs} over all times, where s is the time since the last poll of the page."""
+    """Return the mean of e^{−RATE·s} over all times, where s is the time since the last poll of the page."""
     pages = ((part, page) for part in parts for page in np.unique(part.item))
     gaps = np.concatenate([np.diff(part.time[part.item == page]) for part, page in pages])
     return float(-np.expm1(-RATE * gaps).sum() / (RATE * gaps.sum()))

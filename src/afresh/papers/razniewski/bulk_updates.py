@@ -1,7 +1,7 @@
 """Razniewski 2016, §6, §8.2 to §8.4 and §9: records that are refreshed together, and how many crawls pay.
 
 Money is in dollars and time in years. For crawls (§8.3 and §9) time is in days, and one crawl costs 1. B is
-the benefit of a right record per unit of time, C the cost of a refresh.
+the benefit of a right record per unit of time, and C the cost of a refresh.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def example_7() -> Section:
 
 
 def table_3() -> Section:
-    some, rates = MOVED < PEOPLE, np.full(MOVED.shape, np.inf)  # infinite where all moved
+    some, rates = MOVED < PEOPLE, np.full(MOVED.shape, np.inf)  # the rate is infinite where all moved
     rates[some] = ratio_estimate(PEOPLE[some], MOVED[some], a=0.0) / YEARS
     mean = float((rates[3] + 2 * rates[1] + 5 * rates[0]) / 8)
     endless = Correction(

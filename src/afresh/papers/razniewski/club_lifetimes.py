@@ -1,8 +1,8 @@
-"""Razniewski 2016, §8.1 with Figure 7, and Table 3, with lifetimes computed from the rates that it states.
+"""Razniewski 2016, §8.1 with Figure 7, and Table 3, with lifetimes computed from the rates in the paper.
 
-The records of players and researchers are not published. They are replaced by lifetimes at the quantiles of
-e^{−λt}. So the checks show that the estimators find the stated rates λ in such lifetimes and cohorts; they do
-not check the records.
+The data on players and researchers are not published. They are replaced by lifetimes at evenly spaced
+quantiles of e^{−λt}, with the rates λ of the paper. So the checks show that the estimators find these rates
+in such lifetimes. They do not check the data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def section_8_1() -> Section:
 
 
 def table_3_again() -> Section:
-    """Check the shares that moved within five years, in cohorts with the rates that follow from Table 3."""
+    """Return the check of the shares of people that moved within five years, at the rates of Table 3."""
     rates = cohort_rates(GROUPS, np.full(4, YEARS), PEOPLE, MOVED)
     moved = [100 * float(np.mean(_at_quantiles(float(rate), _MADE) <= YEARS)) for rate in rates.rate]
     all_moved = (
@@ -76,7 +76,7 @@ def figure_7() -> PaperFigure:
 
 
 def _at_quantiles(rate: float, n: int) -> Floats:
-    """Return n lifetimes at evenly spaced quantiles of the survival function e^{−λt}."""
+    """Return n lifetimes at evenly spaced quantiles of the survival function e^{−rate·t}."""
     return np.asarray(-np.log((np.arange(n) + 0.5) / n) / rate)
 
 

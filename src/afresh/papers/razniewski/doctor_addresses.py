@@ -33,7 +33,7 @@ _FRESHNESS = {
 
 
 def mean_freshness(decay: Decay, interval: float) -> float:
-    """Return the average of the decay between two refreshes, ``interval`` apart (Eq. 3)."""
+    """Return the mean freshness if refreshes are ``interval`` apart, the mean of the decay (Eq. 3)."""
     return float(decay.integral(interval)) / interval
 
 
@@ -69,7 +69,7 @@ def _right_after(years: float) -> list[float]:
 
 
 def _pair_freshness(smith: int, jones: int) -> float:
-    """Return the average freshness of both addresses, given the updates of each per ten years."""
+    """Return the mean freshness of both addresses; ``smith`` and ``jones`` are updates per ten years."""
     return (mean_freshness(Linear(SMITH), 10 / smith) + mean_freshness(Linear(JONES), 10 / jones)) / 2
 
 

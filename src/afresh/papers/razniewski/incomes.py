@@ -1,12 +1,11 @@
-"""Net income at given intervals, for any decay (Razniewski 2016, Eqs. 6 and 12–15, corrected).
+"""Net income at given intervals between refreshes, for any decay (Razniewski 2016, Eqs. 6, 12–15, corrected).
 
     NI(u) = n·B·F(u) − n·O·(1−F(u)) − C(n)/u − n·C_U·(1−z(u))/u,    F(u) = (1/u)·∫₀ᵘ z
 
 NI is the net income per unit of time of n records that are refreshed together every u. z is the decay, B the
-benefit of a right record and O the cost of a wrong one per unit of time, C(n) the cost of a check, C_U the
-further cost of an update. The paper's Eqs. 15 and 16 have z(u) instead of 1−z(u), which is wrong, because
-only a check that finds a change costs C_U. ``against_uniform`` compares one interval for all items with the
-best interval for each item (Example 4 and §8.4).
+benefit of a right record and O the cost of a wrong one per unit of time. C(n) is the cost of a check, C_U the
+additional cost of an update. The paper's Eqs. 15 and 16 have z(u) instead of 1−z(u), which is wrong, because
+only a check that finds a change costs C_U.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ def net_income(
     cost: ArrayLike,
     **options: Unpack[IncomeOptions],
 ) -> Any:
-    """Return the net income per unit of time if refreshed every ``interval``; infinity means never.
-
+    """Return the net income per unit of time of items that are refreshed every ``interval``; ∞ means never.
     Example 3 of the paper: a 40-year-old doctor's address, refreshed every two years.
 
     >>> round(net_income(2.0, 0.163, 1.0, 1.0), 2)
@@ -55,10 +53,11 @@ def against_uniform(
     count: ArrayLike = 1,
     **options: Unpack[IncomeOptions],
 ) -> tuple[float, float]:
-    """Return the net income of all items at one common ``interval``, and at each item's best interval.
+    """Return a tuple (uniform, best) of net incomes of all items together.
 
-    ``count`` is the number of items of each kind. The example is §8.4 of the paper: one big, ten medium and
-    twenty small web sites, whose refreshes cost the square root of their size, all refreshed yearly.
+    ``uniform`` is the income if all items are refreshed every ``interval``, ``best`` that at each item's best
+    interval. ``count`` is the number of items of each kind. The example is §8.4 of the paper: one big, ten
+    medium and twenty small web sites, whose refreshes cost the square root of their size.
 
     >>> sites = {"size": [1024, 61, 22], "cost_of_size": "sqrt", "count": [1, 10, 20]}
     >>> alike, best = against_uniform(0.24, 1.0, 1.0, interval=1.0, **sites)

@@ -106,7 +106,8 @@ def _figure_6() -> PaperFigure:
 
 
 def _income_panel(interval: Floats, cases: Mapping[str, tuple[float, float]]) -> Panel:
-    """Return a panel of net income by interval for each case (rate, benefit), with a dot at the best one."""
+    """Return a panel of net income by interval, with a dot at the best interval.
+    ``cases`` maps the name of each curve to a tuple (rate, benefit)."""
     curves = [Series(name, interval, net_income(interval, *case, 1.0)) for name, case in cases.items()]
     best = [best_interval(*case, 1.0) for case in cases.values()]
     x, y = np.array([(income.interval, income.net_income) for income in best]).T

@@ -15,7 +15,7 @@ CITATION = (
 
 
 def report(records: Sequence[SearchRecords] = ()) -> Report:
-    """Return the report on Tables 2 and 3 and Figure 2, and on Figures 3 to 5 of each of the ``records``.
+    """Return the report on Tables 2 and 3 and Figure 2, and on Figures 3 to 5 for each of the ``records``.
 
     >>> from afresh.papers.report import CheckVerdict
     >>> report().count(CheckVerdict.UNEXPLAINED)

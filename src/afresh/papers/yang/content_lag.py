@@ -1,28 +1,28 @@
 """Yang et al. 2010, Tables 2 and 3, the expected content lag of §4.2, and §5.2 with Figure 2.
 
-The content lag of a tuple is the sum, over the changes that its copy missed, of the time since each change.
+The content lag of a record (tuple) is the sum, over the changes that its copy missed, of the time since each.
 
 Figure 2 shows the content lag of 1000 papers under four methods that send ten queries per step. The citations
-of a paper have the density 2/x³ for x ≥ 1, and its rate of change λ is a quarter of them. The papers are in
-200 query groups of at most 10, and a query refreshes its group. τ is the time since a paper's refresh. Naive
-1 looks up ten papers per step in turn, Naive 2 only papers with λ < 1. Greedy sends the ten queries whose
-groups have the largest expected lag Σ ½λτ². Ours sends those with the largest Σ λτ³/3, which is τ·½λτ² −
-∫½λτ²: the gain of a refresh now, compared with refreshes at regular intervals. Greedy and ours look up no
-papers, because here the query of a paper's group is always at least as good. The checked result is the order
-of the curves. The paper's levels (over 2000, and 350) do not follow from its parameters.
+of a paper have the density 2/x³ for x ≥ 1, and its rate of change λ is a quarter of its citations. The papers
+are in 200 query groups of at most 10, and a query refreshes its group. τ is the time since a paper's refresh.
+Naive 1 looks up ten papers per step in turn, Naive 2 only papers with λ < 1. Greedy sends the ten queries
+whose groups have the largest expected lag Σ ½λτ². The method "ours" sends those with the largest Σ λτ³/3,
+which is τ·½λτ² − ∫½λτ²: the gain of a refresh now, compared with refreshes at regular intervals. These two
+look up no papers, because here the query of a paper's group is always at least as good. The checks compare
+the sequence of the curves. The paper's numbers (over 2000, and 350) do not follow from its parameters.
 
-In §4.3 a round has k queries, one every I. L is the relation, w_e the weight of a tuple e, g_q the tuples
-that query q refreshes, A_q = Σ_{e ∈ g_q} w_e λ_e its group sum, c_q its cost, and x_q the place of q in the
-round. The expected content lag at the end of the round is Σ_q a_q (k − x_q)² with a_q = A_q I²/(2|L|). It is
-least if the queries are sent in the order of ascending a_q. In this order x̃ the lag per time of the round is
+In §4.3 a round has k queries, one every I. L is the relation of |L| records, w_e the weight of record e, g_q
+the records that query q refreshes, A_q = Σ_{e ∈ g_q} w_e λ_e its group sum, c_q its cost, and x_q the place
+of q in the round. The expected content lag at the end of the round is Σ_q a_q (k − x_q)² with a_q = A_q
+I²/(2|L|). It is least if the queries are sent by ascending a_q. In this sequence x̃ the lag per time is
 
     g(x̃, I) = I · Σ_i (k − i)² A_(i) / (2k|L|),    A_(i) the i-th smallest group sum.
 
 It grows with I, so the best I is the one at which g equals the threshold α (§4.4; the paper divides by |L|
 once more, so its α is ours divided by |L|). The paper searches for this I; because g is linear in I, it is
-α/g(x̃, 1). With one query g is 0. If rounds are repeated, the order of queries does not change the average
-lag, but the frequency of each query does: the best frequencies are proportional to (A_q/c_q)^{1/3}, which
-is the allocation with objective lag.
+α/g(x̃, 1). With one query g is 0. If rounds are repeated, the sequence of queries does not change the mean
+lag, but the frequency of each query does. The best frequencies are proportional to (A_q/c_q)^{1/3}, which is
+the allocation with objective lag.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def table_3() -> Section:
 
 
 def expected_lag_section() -> Section:
-    """Check by simulation that the expected content lag is exactly ½λt²."""
+    """Return the check, by simulation, that the expected content lag is exactly ½λt² (rate λ, time t)."""
     rng = np.random.default_rng(1)
     rate, span, runs = 0.7, 3.0, 200_000
     counts = rng.poisson(rate * span, runs)
@@ -78,7 +78,7 @@ def expected_lag_section() -> Section:
 
 
 def content_lag(changes: ArrayLike, now: float) -> float:
-    """Return the content lag F(e;t) = Σ (t − t_i) at ``now``, over the times t_i of missed changes (§4.2).
+    """Return the content lag at ``now``: the sum of the times since the missed ``changes`` (§4.2).
 
     >>> [content_lag([5, 6, 7], now) for now in (6, 7, 8)]  # the paper's Table 2
     [1.0, 3.0, 6.0]
@@ -88,7 +88,7 @@ def content_lag(changes: ArrayLike, now: float) -> float:
 
 
 def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: float = 1.0) -> float:
-    """Return the result of ``interval_for`` by the paper's search (§4.4): doubling, then bisection.
+    """Return the same as ``interval_for``, by the paper's search (§4.4): doubling, then bisection.
 
     >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
     4.0
@@ -115,7 +115,7 @@ _SETTLED = 200  # means are taken after this number of steps
 
 
 def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
-    """Simulate Figure 2: return the content lag after each step, by method, under the same changes."""
+    """Simulate Figure 2: return the content lag after each step, for each method, with the same changes."""
     rng = np.random.default_rng(seed)
     citations = (1.0 - rng.random(PAPERS)) ** -0.5  # the inverse of P(X > x) = 1/x²
     rates = 0.25 * citations
@@ -125,7 +125,7 @@ def simulate_courses(seed: int = _SEED) -> dict[str, Float64s]:
 
 
 def mean_lags(lag: Mapping[str, Float64s]) -> dict[str, float]:
-    """Return the mean of each course after the first ``_SETTLED`` steps."""
+    """Return the mean content lag of each method after the first 200 steps."""
     return {name: float(course[_SETTLED:].mean()) for name, course in lag.items()}
 
 
@@ -162,7 +162,8 @@ def figure_2(lag: Mapping[str, Float64s]) -> PaperFigure:
 
 
 def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
-    """Return the mean lag after each step, whose changes come in its middle, and its queries at its end."""
+    """Return the mean content lag after each step of one method.
+    The changes of a step happen in its middle, and its queries are sent at its end."""
     count, lag = np.zeros(PAPERS), np.zeros(PAPERS)
     since = np.zeros(PAPERS)
     turn = np.flatnonzero(rates < 1) if name == "Naive 2" else np.arange(PAPERS)
@@ -184,7 +185,8 @@ def _run(name: str, rates: Float64s, groups: Ints, changes: Ints) -> Float64s:
 
 
 def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
-    """Return the lag at the end of a round, Σ a_q (k − x_q)² (Eqn. 4); a query at place 0 is not sent.
+    """Return the content lag at the end of a round of k queries, Σ a_q (k − x_q)² (Eqn. 4).
+    a_q is in ``coefficients``, and x_q in ``places`` (from 1; a query at place 0 is not sent).
 
     >>> lag_after_round([0.375, 0.875], [1, 2])  # the least of the paper's Table 3
     0.375
@@ -195,7 +197,8 @@ def lag_after_round(coefficients: ArrayLike, places: ArrayLike) -> float:
 
 
 def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64s:
-    """Return a_q = A_q I²/(2|L|) of each query, for a relation of ``tuples`` tuples.
+    """Return a_q = A_q I²/(2|L|) of each query q: its coefficient in the lag at the end of a round.
+    A_q is in ``group_sums``, I is the ``interval`` between two queries, and |L| is the number of records.
 
     >>> coefficients([3.0, 7.0], tuples=4, interval=1.0)
     array([0.375, 0.875])
@@ -204,7 +207,9 @@ def coefficients(group_sums: ArrayLike, tuples: int, interval: float) -> Float64
 
 
 def best_order(group_sums: ArrayLike) -> Ints:
-    """Return the indexes of the queries in the best order, that of ascending group sums.
+    """Return the sequence of queries with the least content lag: their positions by ascending group sum.
+
+    The group sum of a query is Σ weight·rate over the records that it refreshes.
 
     >>> best_order([7.0, 3.0])
     array([1, 0])
@@ -213,7 +218,8 @@ def best_order(group_sums: ArrayLike) -> Ints:
 
 
 def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
-    """Return g(x̃, I), the lag at the end of a round in the best order, divided by the round's length.
+    """Return the content lag at the end of a round in the best sequence, divided by the round's length.
+    ``interval`` is the time between two queries, ``tuples`` the number of records.
 
     >>> lag_per_time([3.0, 7.0], tuples=4, interval=1.0)
     0.1875
@@ -224,7 +230,7 @@ def lag_per_time(group_sums: ArrayLike, tuples: int, interval: float) -> float:
 
 
 def interval_for(group_sums: ArrayLike, tuples: int, alpha: float) -> float:
-    """Return the interval at which g equals ``alpha``; infinity if the lag is 0 at every interval.
+    """Return the time between two queries at which ``lag_per_time`` is ``alpha``; infinity if it is always 0.
 
     >>> interval_for([3.0, 7.0], tuples=4, alpha=0.75)
     4.0

@@ -1,14 +1,14 @@
-"""Yang et al. 2010, §5.3, Figures 3 to 5: coverage and speedup of GreedyProbes against the keyword pool.
+"""Yang et al. 2010, §5.3, Figures 3 to 5: coverage and speedup of GreedyProbes by size of the keyword pool.
 
 The experiments use given records instead of Google Scholar and Amazon: papers of seven topics, selected by
 words of their titles; papers of one circle of authors; films of 200 directors. The server has all records
-(for films a random 58 % of them). The proxy, from which the sizes of answers are estimated, has a random
-1/4.6 of the server's records (for films all records). These are the scales of the paper.
+(for films a random 58 % of them). The proxy is a collection from which the number of results is estimated. It
+has a random 1/4.6 of the server's records (for films all records). These are the proportions of the paper.
 
-The coverage ratio Σ_q E[coverage(q)]/|L| (§5.1), for probes q and the relation L, counts a tuple once for
-every probe that covers it, and may exceed 1. Therefore the share of distinct tuples is computed too. The
-paper defines the speedup ratio as requests per tuple, but plots tuples per request, which is what is computed
-here.
+The coverage ratio Σ_q E[coverage(q)]/|L| (§5.1), for probes q and the relation L of |L| records (tuples),
+counts a record once for every probe that covers it, and may exceed 1. Therefore the share of distinct records
+is computed too. The paper defines the speedup ratio as requests per record, but plots records per request,
+which is what is computed here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SearchRecords:
     texts: Mapping[str, Sequence[str]]
 
     def rows(self, places: Sequence[int]) -> dict[str, list[str]]:
-        """Return the records at these places.
+        """Return the records at these positions.
 
         >>> SearchRecords("made", "papers", {"title": ["a", "b"], "authors": ["x", "y"]}).rows([1])
         {'title': ['b'], 'authors': ['y']}
@@ -60,7 +60,7 @@ _SEED = 671
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Experiment:
-    """The texts of the relation, the server and the proxy, and the attributes whose values are queries."""
+    """The texts of the relation, the server and the proxy, and the columns from which keywords are taken."""
 
     title: str
     local: dict[str, list[str]]
@@ -72,6 +72,8 @@ class _Experiment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Measured:
+    """The probes of one method on one column, and their quality, for each size of the keyword pool."""
+
     label: str
     quality: tuple[ProbeQuality, ...]
     probes: tuple[tuple[Probe, ...], ...]
@@ -97,7 +99,8 @@ def _topic_experiment(records: SearchRecords) -> _Experiment:
 
 
 def _circle_experiment(records: SearchRecords) -> _Experiment:
-    """Return papers of the most prolific author's co-authors, as a substitute for those of an institution."""
+    """Return the experiment with papers of the most prolific author and co-authors.
+    They replace the papers of an institution, which the paper uses."""
     names = [{name.strip() for name in text.split(";") if name.strip()} for text in records.texts["authors"]]
     prolific = Counter(name for row in names for name in row).most_common(1)
     head = prolific[0][0] if prolific else ""
@@ -167,7 +170,7 @@ def _figure(name: str, records: SearchRecords, experiment: _Experiment) -> Paper
 
 
 def _covered(probes: Sequence[Probe], tuples: int) -> list[float]:
-    """Return the expected share of covered tuples before the first probe and after each probe."""
+    """Return the expected share of covered records before the first probe and after each probe."""
     missed, course = np.ones(tuples), [0.0]
     for probe in probes:
         missed[probe.tuples] *= 1.0 - probe.expected / max(len(probe.tuples), 1)
@@ -180,7 +183,7 @@ def _measure(experiment: _Experiment, attribute: KeywordAttribute, method: int) 
     proxy = index_corpus(relation, experiment.proxy, [attribute])
 
     def totals(sets: Ints) -> Float64s:
-        """Return the paper's estimate scale·|R_proxy(q)|, or the matches in the relation if greater."""
+        """Return the paper's estimate, scale times the results in the proxy; at least the local results."""
         most = np.maximum(experiment.scale * proxy.counts(sets), relation.counts(sets))
         return np.asarray(most, dtype=np.float64)
 
@@ -199,7 +202,7 @@ def _fewest_requests(experiment: _Experiment) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuality:
-    """The paper's measures of a set of probes; ``distinct_ratio`` counts each covered tuple once."""
+    """The paper's measures of a set of probes; ``distinct_ratio`` counts each covered record once."""
 
     coverage_ratio: float
     distinct_ratio: float
@@ -208,10 +211,9 @@ class ProbeQuality:
 
 
 def quality_of(probes: Sequence[Probe], tuples: int) -> ProbeQuality:
-    """Return the measures of ``probes`` on a relation L of ``tuples`` tuples.
-
-    A probe q covers each tuple that it matches with probability p_q = E[coverage(q)]/|R_L(q)|, where R_L(q)
-    are the tuples of L that q matches. So a tuple is covered with probability 1 − Π_q (1 − p_q).
+    """Return the quality of ``probes`` on a relation of ``tuples`` records.
+    A probe q covers each record that it matches with probability p_q, the expected number of records that it
+    returns over the number that it matches. So a record is covered with probability 1 − Π_q (1 − p_q).
 
     >>> twice = Probe((0,), np.array([0, 1]), np.array([0, 1]), 20.0, 1.0, 1.0)  # gets the first of two pages
     >>> quality_of([twice], 4)

@@ -1,7 +1,7 @@
 """Zhang, Tang, Yang & Li 2007: Tables 1 and 2 and the numbers in §2 and §3, computed exactly.
 
 n regular polls at frequency f find X changes of an item with rate λ = r·f, so X is binomial with p =
-1−e^{−r}. The estimators of the log family are r̂ = −ln((n−X+a)/(n+a)) with a parameter a (§2.2 and §3; Cho &
+1−e^{−r}. The log family of estimators of r is r̂ = −ln((n−X+a)/(n+a)) with a parameter a (§2.2 and §3; Cho &
 Garcia-Molina 2003 for a = 0.5). Their bias and spread are finite sums over the binomial distribution, so that
 no simulation or series expansion is needed.
 """
@@ -32,9 +32,9 @@ RANGES_OF_SEVEN = (
 
 
 def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """Return E[r̂], the mean of r̂ over the binomial distribution of X, for n = ``polls``.
-
-    Zhang 2007, Table 1, r = 1, n = 3: E[r̂]/r is 0.9515 for a = 0.5 and 1.0212 for a = 0.4.
+    """Return the expectation of the estimate r̂ = −ln((n−X+a)/(n+a)) from n = ``polls`` polls.
+    X of the polls find a change; ``r`` is the true number of changes per polling interval. Zhang 2007, Table
+    1, r = 1, n = 3: E[r̂]/r is 0.9515 for a = 0.5 and 1.0212 for a = 0.4.
 
     >>> round(expectation(1.0, 3, 0.5), 4), round(expectation(1.0, 3, 0.4), 4)
     (0.9515, 1.0212)
@@ -45,7 +45,8 @@ def expectation(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """Return the relative bias E[r̂]/r − 1; at r = 0 its limit n·ln((n+a)/(n−1+a)) − 1 (Zhang's c₁).
+    """Return the relative bias E[r̂]/r − 1 of the estimate r̂ from n = ``polls`` polls.
+    At r = 0 it is the limit n·ln((n+a)/(n−1+a)) − 1 (c₁ in the paper).
 
     >>> round(bias(2.0, 3, 0.4), 4)
     -0.1653
@@ -59,8 +60,7 @@ def bias(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
-    """Return the relative standard deviation σ/r of r̂, which grows like 1/√r towards r = 0.
-
+    """Return σ/r, the standard deviation of the estimate r̂ relative to r; it grows like 1/√r towards r = 0.
     The paper writes σ²/r, but its bound of 60 % holds for σ/r.
 
     >>> round(spread(1.0, 7, 0.4), 3)
@@ -75,10 +75,9 @@ def spread(r: ArrayLike, polls: int, a: float = 0.5) -> Any:
 
 
 def exact_a(polls: int) -> float:
-    """Return the a for which E[r̂] has slope 1 at r = 0 (Zhang 2007, §2.2), for n = ``polls``.
-
-    It is (n−(n−1)e^{1/n})/(e^{1/n}−1) = 1/(e^{1/n}−1) − (n−1), and falls to 1/2 as n grows. From n = 8 on the
-    Bernoulli series is used, because the difference of two large numbers loses digits.
+    """Return the parameter a for which the estimate r̂ has no bias at small r (Zhang 2007, §2.2).
+    For n = ``polls`` it is (n−(n−1)e^{1/n})/(e^{1/n}−1) = 1/(e^{1/n}−1) − (n−1), and falls to 1/2 as n grows.
+    From n = 8 on the Bernoulli series is used, because the difference of two large numbers loses digits.
 
     >>> round(exact_a(1), 6), round(exact_a(7), 6), round(exact_a(10**6), 9)
     (0.581977, 0.511901, 0.500000083)
@@ -91,10 +90,9 @@ def exact_a(polls: int) -> float:
 
 
 def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 0.05, most: int = 500) -> int:
-    """Return the least number of polls for which |bias| < ``tolerance`` for every r in [low, high].
-
-    Zhang 2007, §3 states 3, 7 and 35 for r up to 1, 2 and 4. The exact numbers are 5, 6 and 35: with 3 polls
-    r̂ is 6.4 % too high at r = 0.44.
+    """Return the least number of polls with which |bias| < ``tolerance`` for every r in [low, high].
+    r is the number of changes per polling interval. Zhang 2007, §3 states 3, 7 and 35 polls for r up to 1, 2
+    and 4. The exact numbers are 5, 6 and 35: with 3 polls r̂ is 6.4 % too high at r = 0.44.
 
     >>> polls_needed(0, 1), polls_needed(1, 2), polls_needed(2, 4)
     (5, 6, 35)
@@ -111,12 +109,11 @@ def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 
 def suitable_a(
     low: float, high: float, polls: int = 7, *, tolerance: float = 0.05, widest: float = 0.6
 ) -> tuple[float, float]:
-    """Return the least and the largest a in (0, 1] that suit all r in [low, high].
+    """Return a tuple (least, largest) of the parameters a in (0, 1] that suit all r in [low, high].
 
-    Suitable means |bias| < ``tolerance`` and σ/r < ``widest``. E[r̂] and the differences between the values
-    of r̂ fall as a grows, at every r. So the largest bias, the smallest bias and the spread each reach their
-    limit at one a. If no a is suitable, the first number returned exceeds the second. Zhang 2007, Table 2 has
-    0.7 for r from 0.5 to 0.9:
+    Suitable means |bias| < ``tolerance`` and σ/r < ``widest``. At every r, the expectation and the spread of
+    r̂ fall as a grows. So the largest bias, the smallest bias and the spread each reach their limit at one a.
+    If no a is suitable, ``least`` exceeds ``largest``. Zhang 2007, Table 2 has 0.7 for r from 0.5 to 0.9:
 
     >>> low, high = suitable_a(0.5, 0.9)
     >>> round(low, 2), round(high, 2)
@@ -129,14 +126,14 @@ def suitable_a(
 
 
 def _falling_root(function: Callable[[float], float]) -> float:
-    """Return the a from 0 to 1 at which a falling function is 0, or else the end where it is nearer to 0."""
+    """Return the a from 0 to 1 at which a falling function is 0; if there is none, the end nearer to 0."""
     ends = np.array([1e-9]), np.array([1.0])
     found = find_crossing(lambda a: np.array([math.exp(function(float(a[0])))]), *ends)
     return float(found[0])
 
 
 def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
-    """Return r as given, whose type the result must have, and r in float64."""
+    """Return a tuple (r as given, r as float64); results get the type of r as given."""
     given = as_floats("r", r)
     ratio = np.asarray(given, dtype=np.float64)
     if not np.all((ratio >= 0) & (ratio < np.inf)):
@@ -145,7 +142,7 @@ def _ratios(r: ArrayLike) -> tuple[Floats, Float64s]:
 
 
 def _distribution(ratio: Float64s, polls: int, a: float) -> tuple[Float64s, Float64s]:
-    """Return the probabilities of X = 0…n (last axis) for each r, and the value of r̂ for each X."""
+    """Return a tuple (probabilities of X = 0…n for each r; estimate for each X); X is the last axis."""
     _check_polls(polls)
     if not 0 < a < math.inf:
         raise InputError(f"a is {a}: must be more than 0, and finite")
@@ -211,7 +208,7 @@ def polls_for_small_bias() -> Section:
 
 
 def table_2() -> Section:
-    """Check bias and spread of the a printed for each range of r, at both ends of the range."""
+    """Return the checks of the bias and spread of each printed a, at both ends of its range of r."""
     checks = []
     for low, high, a in RANGES_OF_SEVEN:
         for r in (low, high):

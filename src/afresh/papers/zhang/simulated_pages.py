@@ -5,10 +5,10 @@ estimated their rates from one poll every five days. Its pages are not published
 Poisson process, with rates distributed evenly on a logarithmic scale from once in 60 days to once a day. They
 are selected by the same rule, and their true rates are known.
 
-SAA, the paper's self-adaptive estimator (``rates/saa.py``), runs here on many pages at once. A poll at time
-1/f after the previous poll finds a change with probability 1−e^{−λ/f}, independently of other polls. Pages in
-the same state (polls, changes, doublings, …) make the same move, so the move is computed once per distinct
-state.
+SAA, the paper's self-adaptive estimator (``rates/saa.py``), runs here on many pages at once. A poll at the
+time 1/f after the previous poll finds a change with probability 1−e^{−λ/f}, independently of other polls.
+Pages with the same numbers of polls, changes, doublings, … make the same move, so the move is computed once
+for all of them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
 
 @dataclass(frozen=True, slots=True)
 class SaaRuns:
-    """The results of SAA per page: estimated rate, polls made (with the first visit), duration and verdict.
-
-    ``verdict`` is ``estimated``, ``at least``, ``at most``, or ``unfinished`` after ``most_polls`` polls.
-    """
+    """The results of SAA for each page: the estimated rate, the polls (including the first one), the time
+    that they took, and the verdict: ``estimated``, ``at least``, ``at most``, or ``unfinished`` after
+    ``most_polls``."""
 
     rate: Float64s
     polls: Ints
@@ -46,8 +45,9 @@ class SaaRuns:
 
 @dataclass(slots=True)
 class _SaaPages:
-    """The current state of all pages. ``bits`` are the results of a round's first seven polls, the only ones
-    that are merged; ``have`` is the number of polls made in the round, ``target`` their number at its end."""
+    """The current round of SAA of each page. ``bits`` are the results of the round's first seven polls, the
+    only ones that are merged. ``have`` is the number of polls made, ``target`` that at the end of the
+    round."""
 
     frequency: Float64s
     bits: Bools
@@ -68,7 +68,9 @@ def simulate_saa(
     paper: bool = False,
     most_polls: int = 200,
 ) -> SaaRuns:
-    """Run SAA, starting at frequency ``guess``, on one Poisson page per rate.
+    """Run SAA, starting at the polling frequency ``guess``, on one page with Poisson changes per rate.
+    ``fastest`` is the highest polling frequency. ``paper`` chooses the paper's own rules instead of ours. A
+    run makes at most about ``most_polls`` polls.
 
     >>> runs = simulate_saa(np.full(20_000, 1.0), 1.0, np.random.default_rng(1))
     >>> round(float(np.mean(runs.rate)), 2)
@@ -115,8 +117,8 @@ def _poll_round(
 
 
 def _moves(pages: _SaaPages, running: Ints, fastest: float, paper: bool) -> Ints:
-    """Return the next move of each running page, computed once per distinct state."""
-    # The paper's rules do not limit doublings and divisions, so these counts are left out of the state.
+    """Return the next move of each running page, as a code."""
+    # The paper's rules do not limit doublings and divisions, so these counts do not matter for the move.
     steps = [counts[running] * (not paper) for counts in (pages.doublings, pages.divisions)]
     growable = 2 * pages.frequency[running] <= fastest
     parts = [pages.have[running], pages.changes[running], *steps, growable, pages.origin[running]]
@@ -147,6 +149,7 @@ def _finish(pages: _SaaPages, runs: SaaRuns, running: Ints, moves: Ints, most_po
 
 
 def _advance(pages: _SaaPages, running: Ints, moves: Ints) -> None:
+    """Begin the next round of the pages whose move is to poll faster, slower or longer."""
     moved = (Move.DOUBLE, Move.DIVIDE, Move.EXTEND)
     faster, slower, longer = (running[moves == _code(move)] for move in moved)
     pages.frequency[faster] *= 2
@@ -183,7 +186,7 @@ MORE_POLLS = "a = 0.4 with more polls"
 
 @dataclass(frozen=True, slots=True)
 class EstimatorTrial:
-    """The result of one estimator: estimated over true rate of each page, and mean polls per page."""
+    """The result of one estimator: estimated over true rate of each page, and the mean polls per page."""
 
     name: str
     ratio: Floats
@@ -191,7 +194,7 @@ class EstimatorTrial:
 
     @property
     def middle(self) -> str:
-        """The interval of estimated over true rate with the middle 80 % of the pages, as text."""
+        """The range of estimated over true rate of the middle 80 % of the pages, as text."""
         low, high = np.quantile(self.ratio, [0.1, 0.9])
         return f"{low:.2f}–{high:.2f}"
 
@@ -202,7 +205,8 @@ class EstimatorTrial:
 
 
 def run_trials() -> dict[str, EstimatorTrial]:
-    """Run the estimators X/T, a = 0.5, a = 0.4, SAA, and a = 0.4 with as many polls as SAA makes."""
+    """Run five estimators on simulated pages: changes over time (X/T), the log family with a = 0.5 and with
+    a = 0.4, SAA, and a = 0.4 with as many polls as SAA makes. Return the trials by name."""
     rng = np.random.default_rng(SEED)
     rates = np.exp(rng.uniform(np.log(1 / 60), np.log(1.0), _PAGES))
     looks = _MONTH_DAYS * _LOOKS_PER_DAY
@@ -225,7 +229,7 @@ def run_trials() -> dict[str, EstimatorTrial]:
 
 
 def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
-    """Compare two estimators by their shares of pages with an estimate within a factor of 1.5."""
+    """Return the checks that compare estimators by the share of pages estimated within a factor of 1.5."""
     share = {name: trial.near for name, trial in made.items()}
     naive, cho, zhang, adaptive = (share[name] for name in ("X/T", "a = 0.5", "a = 0.4", "SAA"))
     more = made[MORE_POLLS]

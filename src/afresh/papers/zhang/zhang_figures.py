@@ -17,7 +17,7 @@ _RUNS = 4000
 
 
 def figures(pages: Mapping[str, EstimatorTrial]) -> tuple[PaperFigure, ...]:
-    """Return every figure that shows numbers; ``pages`` are the trials of Figure 4, by estimator."""
+    """Return every figure that shows numbers; ``pages`` are the trials of Figure 4, by estimator name."""
     return (_figure_2(), _figure_4(pages), _saa())
 
 

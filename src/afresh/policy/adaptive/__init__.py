@@ -1,1 +1,1 @@
-"""The adaptive policy, the default: what it learns, what a poll is worth by it, and how both are saved."""
+"""The adaptive policy, the default: what it learns, how it values polls, and how its state is saved."""

@@ -1,9 +1,9 @@
-"""The adaptive policy, the default: it learns rates from its polls and polls what gains most.
+"""The adaptive policy, the default: it learns rates from polls and polls the items whose polls gain most.
 
-change model          how many changes to expect of an item       ``change_model``
-poll value            what a poll now would gain                  ``poll_value``
-value of information  what its answer would be worth later        ``poll_value``
-review schedule       when to look at which item again            ``review_schedule``
+change model          how many changes are expected of an item            ``change_model``
+poll value            what a poll of an item would gain now               ``poll_value``
+value of information  what the result of the poll is worth for later      ``poll_value``
+review schedule       when each item's poll value is computed again       ``review_schedule``
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from afresh.values.errors import InputError
 
 
 class Adaptive(ReviewSchedule):
-    """The same settings serve all sources.
+    """The adaptive policy. It has no settings of its own and works the same for all sources.
 
     >>> from afresh.policy.policy import PolicyInput
     >>> policy = Adaptive(PolicyInput.of(3, 0.3))
@@ -32,11 +32,11 @@ class Adaptive(ReviewSchedule):
     """
 
     def next(self, now: float, k: int) -> Ints:
-        """The k items of the largest poll values."""
+        """Return the k items with the largest poll values, within the allowed times and the caps."""
         return self.items.pick(now, k, lambda n: self.most_valuable(now, n))
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from polls, and compute when the polled items are reviewed next."""
+        """Learn from polls, and set the next reviews of the polled items; refit now and then."""
         which, when, found = as_poll_arrays(items, now, changed)
         if which.size == 0:
             return
@@ -54,7 +54,7 @@ class Adaptive(ReviewSchedule):
             self.refit(latest)
 
     def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Review these items now; how much notices of a source tell is learned for each source."""
+        """Count these notices and review their items now; polls teach how reliable each source is."""
         which = self.items.as_numbers(items)
         there = self.items.alive[which]
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)[there]
@@ -62,7 +62,7 @@ class Adaptive(ReviewSchedule):
         np.minimum.at(self.next_review, which[there], self.clock.read(when))
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, of which only the prior is known; returns their numbers."""
+        """Add new items, of which only the prior is known; return their numbers."""
         numbers = self.items.add(weights, costs, now)
         more = numbers.size
         self.grow(more, families)
@@ -82,14 +82,14 @@ class Adaptive(ReviewSchedule):
         self.set_reviews(which, self.items.last_poll[which])
 
     def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget, and review all items at the price that it is expected to lead to."""
+        """Set another budget, and review all items at the shadow price that is expected from it."""
         ratio = budget / self.items.budget
         self.items.set_budget(budget)
         self.review_value = self.review_value_at(1.0 / ratio)
         self.rekey(now)
 
     def mark_copied(self, items: ArrayLike, now: ArrayLike) -> None:
-        """Note that these items were copied at ``now``, here or elsewhere; nothing is learned from it."""
+        """Record that these items were copied at ``now``, here or elsewhere; nothing is learned from it."""
         which = self.items.as_numbers(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         self.items.last_poll[which] = when
@@ -99,36 +99,36 @@ class Adaptive(ReviewSchedule):
     def set_gamma_belief(
         self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last_poll: ArrayLike
     ) -> None:
-        """Believe Gamma(shape, rate) of these items' rates; they were last polled at ``last_poll``."""
+        """Set the belief about the rates of these items to Gamma(``shape``, ``rate``).
+        ``shape`` is a number of changes, ``rate`` the time in which they were seen."""
         which = self.items.as_numbers(items)
         a, b = (np.asarray(one, dtype=np.float64) for one in (shape, rate))
         a, b = (np.broadcast_to(one, which.shape)[:, None] for one in (a, b))
         if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
             raise InputError("a summary needs a shape and a rate above 0")
-        # The Gamma's density per step of the ladder, which is even in ln λ: λ^a·e^{−bλ}.
+        # The Gamma's density per step of the grid of rates, whose steps are equal in ln λ: λ^a·e^{−bλ}.
         log = a * np.log(self.belief.rates) - b * self.belief.rates
         density = np.exp(log - log.max(axis=1, keepdims=True))
         self.belief.posterior[which] = density / density.sum(axis=1, keepdims=True)
         self.belief.polled[which] = True
-        # ``rate`` is the time over which the item was watched: as well known as after so many mean intervals.
+        # The Gamma's rate b is the time in which the item was observed. So the item is as well known as after
+        # one poll per mean polling interval in that time.
         watched = np.minimum(b[:, 0] * self.items.mean_frequency, 1e6)
         self.belief.polls[which] = np.ceil(watched).astype(np.int64)
         self.mark_copied(which, last_poll)
 
     def shared(self) -> Arrays:
-        """What was learned about all items together, as ``restore`` takes it (see ``saved_state``)."""
+        """Return what was learned about all items together, for ``restore`` (see ``saved_state``)."""
         return saved_state.save_shared(self)
 
     def rows(self, items: ArrayLike) -> Arrays:
-        """What is known about each of these items, a row per item in every array, as ``restore`` takes it."""
+        """Return what is known about these items, for ``restore``: arrays with a row for each item."""
         return saved_state.save_rows(self, self.items.as_numbers(items))
 
     def restore(self, shared: Stored | None, items: ArrayLike = (), rows: Stored | None = None) -> None:
-        """Continue from what another process learned about all items together, and about ``items``.
-
-        ``rows`` has a row for each of the ``items``. Either part may be missing. Call it before anything else
-        is learned; weights, costs and the budget are those of today.
-        """
+        """Restore the state that another process saved with ``shared`` and ``rows``.
+        ``rows`` has a row for each of the ``items``. Either part may be missing. Call this before the policy
+        learns anything else. Weights, costs and the budget are not restored and stay as they are."""
         which = self.items.as_numbers(items)
         if shared is not None:
             saved_state.restore_shared(self, shared, all_rows_follow=which.size == self.items.size)

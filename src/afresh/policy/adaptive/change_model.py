@@ -1,12 +1,12 @@
 """What the adaptive policy has learned about how its items change.
 
-    belief        how often each item changes            ``rate_belief``
-    shocks        which items change together            ``shocks``
-    notices       what outsiders announce                ``notice_model``
-    clock         which hours of the week are busy       ``season_clock``
-    calibration   where the model errs                   ``calibration``
+    belief        how often each item changes                            ``rate_belief``
+    shocks        which items change together                            ``shocks``
+    notices       how reliable notices of changes are                    ``notice_model``
+    clock         in which hours of the week changes are frequent        ``season_clock``
+    calibration   corrections where the model expects too much or little ``calibration``
 
-A poll teaches all of them; together they say how many changes to expect of an item since its last poll.
+All five learn from every poll. Together they give E, the changes that are expected since an item's last poll.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 
 class ChangeModel:
-    """The items and all that was learned about them; the policy built on it decides what to poll.
+    """The items of a policy and everything it learned about them. Its subclasses decide what to poll.
 
     >>> model = ChangeModel(PolicyInput.of(2, 0.2))
     >>> for day in range(10, 300, 10):
@@ -44,7 +44,7 @@ class ChangeModel:
         self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
 
     def grow(self, items: int, families: Ints | None) -> None:
-        """Add new items, of which only what all items have in common is known."""
+        """Add new items, of which only the parameters that all items share are known."""
         self.belief.grow(items)
         self.calibration.grow(items)
         self.notices.grow(items)
@@ -52,42 +52,45 @@ class ChangeModel:
             self.shocks.grow(np.full((items, self.shocks.share.size), -1) if families is None else families)
 
     def relearn(self) -> None:
-        """Learn the prior, the season and the common part of the shocks again from all items."""
+        """Fit the prior, the season and the shared parameters of the shocks again to all items."""
         self.belief.refit(self.items.alive)
         self.clock.refit(self.rates())
         if self.shocks is not None:
             self.shocks.refit()
 
     def rates(self) -> Float64s:
-        """The posterior mean of each item's rate, shocks included."""
+        """Return the posterior mean of each item's rate, including its changes by shocks."""
         every = np.arange(self.items.size)
         mean = self.belief.mean(every)
         return mean if self.shocks is None else mean + self.shocks.trust * self.shocks.rate(every)
 
     def own_factors(self, items: Ints) -> Float64s:
-        """What the own rate of each item is multiplied by, by the calibration."""
+        """Return the calibration's factor for each item's own rate, which is its rate without shocks."""
         if self.shocks is None:
             return self.calibration.factors(items)
         return self.calibration.mean_factors(items, self.shocks.trust)
 
     def fresh(self, items: Ints, now: float) -> Float64s:
-        """The probability that each of these copies is still right: Σ p·e^{−E}, p as of the last poll.
-
-        Not p as of now: that a busy item may have become quiet makes no copy right again.
-        """
+        """Return the probability that each of these copies is still right: Σ p·e^{−E} over the rates.
+        E is the number of changes expected since the last poll at each rate. p is the belief just after the
+        last poll. The belief of now must not be used: an item that may have become slow since then does not
+        make its old copy right again."""
         posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
-        return np.asarray(np.minimum(np.einsum("ij,ij->i", posterior, np.exp(-expected)), 1.0))
+        return np.asarray(np.minimum(np.vecdot(posterior, np.exp(-expected)), 1.0))
 
     def ages(self, items: Ints, now: float) -> Float64s:
-        """The expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E), p as of the last poll."""
+        """Return the expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E) over the rates.
+        τ is the time since the last poll; p and E are those of ``fresh``."""
         posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
         far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
         stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
         elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
-        return np.asarray(elapsed * np.einsum("ij,ij->i", posterior, stale))
+        return np.asarray(elapsed * np.vecdot(posterior, stale))
 
     def forecast(self, items: Ints, now: float) -> tuple[Posteriors, Float64s, Float64s]:
-        """Each item's posterior, the changes expected since its last poll at each rate, and these rates."""
+        """Return a tuple (posterior, E, rate) of arrays with a row per item and a column per grid rate.
+        The posterior is the belief at time ``now``, E the number of changes expected since the last poll,
+        and ``rate`` the rate of the grid after calibration and with shocks."""
         since, until = self.items.last_poll[items], np.full(items.size, now)
         elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
         factor = self.own_factors(items)
@@ -102,31 +105,32 @@ class ChangeModel:
         return self.belief.posteriors_after(items, elapsed), expected, rate
 
     def learn(self, items: Ints, now: Float64s, changed: Bools) -> Ints:
-        """Learn from polls; returns the items whose families now expect more changes than before."""
+        """Learn from polls; return the items whose families now expect clearly more changes than before."""
         since = np.minimum(self.items.last_poll[items], now)
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
         finding = self.belief.finding(elapsed)
-        unchanged = np.einsum("ij,ij->i", self.belief.posteriors(items), 1.0 - finding)
+        unchanged = np.vecdot(self.belief.posteriors(items), 1.0 - finding)
         # Rows sum to 1 but for the rounding of float32.
         unchanged = np.minimum(np.maximum(unchanged, 1e-300), 1.0)
         alone = -np.log(unchanged)
         risen, shocked = np.zeros(0, dtype=np.int64), np.zeros(items.size)
         if self.shocks is not None:
             exposure, count = self.shocks.exposure(items, since, now), self.items.alive_count
-            beside = alone * self.calibration.factors(items)
-            without = alone * self.calibration.factors_alone(items)
+            beside, without = alone * self.calibration.both_factors(items)
             self.shocks.compare(beside + exposure.total(), without, changed, count)
             risen = self.shocks.learn(exposure, since, now, changed, beside)
-            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure(items, since, now).total()
-        # The own rate learns from every change, also from those of shocks. If shocks explained changes away,
-        # the rates without them would be too low, and families would seem to be needed to predict.
+            risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure_now(exposure).total()
+        # The own rate learns from every change, even if a shock may have caused it. Otherwise the own rates
+        # alone would be too low, and the comparison above would wrongly favour the model with families.
         notice_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
-            # Of the changes that a poll can find, −ln(1 − finding), those not announced and those announced.
+            # A poll can find −ln(1 − finding) changes: a share of them is not announced, and those announced
+            # are added.
             finding = -np.expm1((1.0 - told.recall) * np.log1p(-finding) - told.announced)
-            # Notices are counted, a poll is one bit: that none came may tell more than ln 1/ε.
+            # The limit 1−ε of ``finding`` is for the one bit of a poll. Notices are counted, and that none
+            # came may tell more, so the unlimited λτ is used here.
             unannounced = told.recall * self.belief.expected(elapsed)
             notice_evidence = told.evidence_share * told.announced - unannounced
         self.belief.learn(items, elapsed, changed, finding, notice_evidence)

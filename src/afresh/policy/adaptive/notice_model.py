@@ -1,10 +1,11 @@
 """Notices: hints from outside that an item changed. Some changes are not announced, some notices are false.
 
-A source of notices (a sitemap, a feed, a webhook) announces each change of rate λ with probability ρ, its
-recall; its false notices come at a rate ν. Given n notices in a time τ, P(fresh) = e^{−E} with E = (1−ρ)λτ +
-n·ln(1+ρλ/ν). Both ρ and ν are learned from the polls, for each source: in an interval without a change all
-notices are false, which gives ν; the surplus over the changes expected gives ρ. Sources are assumed to be
-independent: a change is unannounced if all leave it out, Π(1−ρ), and what they say adds up.
+A source of notices (a sitemap, a feed, a webhook) announces each change with probability ρ, its recall. Its
+false notices come at a rate ν per item. If an item of rate λ had n notices in a time τ, its copy is fresh
+with probability e^{−E}, where E = (1−ρ)λτ + n·ln(1+ρλ/ν). Both ρ and ν of each source are learned from polls.
+If a poll finds no change, all notices since the poll before are false, which gives ν. The number of notices
+minus the false ones expected, divided by the changes expected, gives ρ. Sources are assumed to be
+independent: all of them miss a change with probability Π(1−ρ), and their terms n·ln(1+ρλ/ν) are added.
 """
 
 from __future__ import annotations
@@ -19,17 +20,16 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 CAUTION = 3.0  # pseudo-changes that pull the recall towards 0
 COUNTS = ("received", "unconfirmed", "time", "unchanged_time", "changes")
-LEAST_FALSE = 1e-6  # of the mean frequency: notices are never beyond doubt
+LEAST_FALSE = 1e-6  # lowest ν as a share of the mean frequency, so that no source is trusted completely
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvidence:
-    """What the notices since their last polls say about some items.
-
-    ``announced`` is Σ n·ln(1+ρλ/ν) at each rate, a row per item. ``recall`` is the share of changes that at
-    least one source announces. A change announced twice is one change, so as evidence about the rate the
-    notices count only for ``evidence_share``: recall over the sum of the sources' recalls.
-    """
+    """What the notices since the last polls of some items say about these items.
+    ``announced`` is Σ n·ln(1+ρλ/ν) over the sources, with a row per item and a column per rate λ. n is the
+    number of notices, ρ the recall and ν the rate of false notices of a source. ``recall`` is the share of
+    changes that at least one source announces. Two notices of one change are still one change. So as evidence
+    about the rate, ``announced`` is multiplied by ``evidence_share``: ``recall`` divided by the sum of ρ."""
 
     announced: Float64s
     recall: float
@@ -37,13 +37,15 @@ class NoticeEvidence:
 
 
 class NoticeModel:
-    """Notices since each item's last poll, and what was counted for each source since it was first heard.
+    """The notices since each item's last poll (``pending``), and counts for each source of notices.
 
-    ``received``        its notices, of all polls that followed
-    ``unconfirmed``     those of them before polls that found no change
+    A source is counted from its first notice on; an item's notices are counted when the item is polled.
+
+    ``received``        notices
+    ``unconfirmed``     notices before polls that found no change
     ``time``            time between polls, summed over all polls
-    ``unchanged_time``  the same of the polls that found no change
-    ``changes``         changes expected, given which polls found one
+    ``unchanged_time``  time between polls, summed over the polls that found no change
+    ``changes``         changes expected before the polls that found a change
 
     >>> notices = NoticeModel(2, frequency=1.0)
     >>> for _ in range(50):                        # the feed announces item 0, which changes; the map item 1
@@ -74,33 +76,33 @@ class NoticeModel:
 
     @property
     def false_rate(self) -> Float64s:
-        """ν of each source, for one item."""
+        """The rate ν of false notices of each source, for one item."""
         prior = CAUTION * LEAST_FALSE * self.frequency
         rate = (self.unconfirmed + prior) / (self.unchanged_time + CAUTION / self.frequency)
         return np.maximum(rate, LEAST_FALSE * self.frequency)
 
     @property
     def recall(self) -> Float64s:
-        """ρ of each source; 0 until one of its notices has been followed by a poll."""
+        """The recall ρ of each source: the share of changes that it announces; 0 before any evidence."""
         true = self.received - self.false_rate * self.time
         return np.clip(true / (self.changes + CAUTION), 0.0, 0.99)
 
     def add(self, items: Ints, source: str = "") -> None:
-        """Take notices of one source; an item appears once for each of its notices."""
+        """Add notices of one source; ``items`` contains an item once for each of its notices."""
         if source not in self.sources:
             self.sources = [*self.sources, source]
             self.pending = np.pad(self.pending, ((0, 0), (0, 1)))
             for name in COUNTS:
                 setattr(self, name, np.append(getattr(self, name), 0.0))
-        column = self.pending[:, self.sources.index(source)]  # a view
+        column = self.pending[:, self.sources.index(source)]  # a view, so that ``pending`` itself changes
         np.add.at(column, items, np.float32(1.0))
 
     def is_relevant(self, items: Ints) -> bool:
-        """Whether any notice was ever followed by a poll, or is pending for one of these items."""
+        """Return whether any notice was ever followed by a poll, or is pending for one of these items."""
         return bool(self.sources) and bool(self.received.any() or self.pending[items].any())
 
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:
-        """What the notices say about these items at each of the ``rates``."""
+        """Return what the pending notices say about these items at each of the ``rates``."""
         recall = self.recall
         each = np.log1p(recall[:, None] * rates / self.false_rate[:, None])
         some = float(-np.expm1(np.log1p(-recall).sum()))
@@ -109,7 +111,8 @@ class NoticeModel:
         return NoticeEvidence(announced, some, some / total if total > 0 else 1.0)
 
     def learn(self, items: Ints, elapsed: Float64s, changed: Bools, rate: Float64s) -> None:
-        """Learn from polls of items; where a change was found, λτ/(1−e^{−λτ}) changes are expected."""
+        """Learn from polls of items; a poll that found a change has λτ/(1−e^{−λτ}) expected changes.
+        λ is the item's ``rate``, τ the time ``elapsed`` since its previous poll."""
         if not self.sources:
             return
         pending, expected = self.pending[items], np.maximum(rate * elapsed, 1e-12)

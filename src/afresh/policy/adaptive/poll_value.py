@@ -1,22 +1,24 @@
-"""What a poll of an item gains now, and what its answer is worth for later polls of the same item.
+"""What a poll of an item gains now, and what its result is worth for later polls of the same item.
 
 The poll value is the mean over the belief about the item's rate; the formula is derived in docs/science.md.
-For one rate λ and E changes expected since the last poll it is w·marginal(E)/(c·λ^p): for freshness
-w·(1−(1+E)e^{−E})/(cλ), for age w·k(E)/(cλ²), and so on as in ``allocation.objectives``. An item is due when
-its poll value reaches the shadow price. The functions here take weight and cost as 1.
+For one rate λ and E changes expected since the last poll it is w·marginal(E)/(c·λ^k). Here w is the item's
+weight, c the cost of a poll and k the power of the objective. For freshness (k = 1) this is
+w·(1−(1+E)e^{−E})/(cλ); the other objectives are in ``allocation.objectives``. An item should be polled when
+its poll value reaches the shadow price. The functions of this file assume w = c = 1.
 
-The value of information: knowing an item's rate lets the budget be spent better. With belief q about the
-rate, the best even interval earns W(q) = max over f of Σ q·λ^{1−p}·value(λ/f) − price·f per time, where
-price = shadow price·c/w; W is convex in q. A poll after τ splits q into q·e^{−λτ} (no change) and
-q·(1−e^{−λτ}) (a change), so its answer is worth
+The value of information: if an item's rate is known better, the budget is spent better. Let q be the belief:
+the probability of each rate. The best fixed frequency f earns W(q) = max over f of Σ q·λ^{1−k}·value(λ/f) −
+price·f per unit of time, where price = shadow price·c/w. A poll at time τ after the last one splits q into
+q·e^{−λτ} (no change) and q·(1−e^{−λτ}) (a change). W is convex in q, so the result of the poll is worth
 
     B(τ) = W(q·e^{−λτ}) + W(q·(1−e^{−λτ})) − W(q) ≥ 0
 
-per time, for as long as the knowledge is used: the knowledge gradient (Frazier, Powell & Dayanik 2008). The
-poll that is due anyway, at τ*, brings B(τ*) at no extra cost, so only B(τ) − B(τ*) counts for an earlier
-poll. For items slower than their polls that is negative: waiting tells more. It matters for items that are
-found changed at every poll. Some change a little faster than they are polled and deserve more polls, others
-far too fast and deserve none, and only polls closer together can tell which.
+per unit of time, for as long as the knowledge is used. This is the knowledge gradient (Frazier, Powell &
+Dayanik 2008). The poll that is planned anyway, at τ*, brings B(τ*) at no extra cost, so an earlier poll gains
+only B(τ) − B(τ*). For items that change more slowly than they are polled this is negative, because a later
+poll tells more. It matters for items that every poll finds changed. Some of them change a little faster than
+they are polled and should be polled more often. Others change far too fast and should not be polled at all.
+Only polls at shorter intervals can tell which.
 """
 
 from __future__ import annotations
@@ -26,18 +28,20 @@ import math
 import numpy as np
 
 from afresh.allocation.objectives import objective_for
+from afresh.model.curves import horner
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s, Floats
 
-MIDDLE = 9  # rates from the top of a ladder down to about the mean frequency
-OCTAVES = 22  # of elapsed time over which due times are looked for
-HALVINGS = 12  # of the logarithm of a time
+MIDDLE = 9  # how many rates of the grid, counted from its top, are at or above about the mean frequency
+OCTAVES = 22  # the number of times in the table of poll values; each is twice the one before
+HALVINGS = 12  # steps of the bisection for the logarithm of a time
+SMALL = 0.05  # for smaller E the series is right to 4e−9; above it single precision is right to 5e−5
+_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # coefficients of (1−(1+E)e^{−E})/E²
 _LIMITS = np.finfo(np.float32)
-SMALL = 0.05  # below it the series is right to 4e−9, and above it single precision to 5e−5
 
 
 class PollValue:
-    """Poll values for one objective.
+    """Computes poll values for one objective on a grid of ``rates``, for items of weight 1 and cost 1.
 
     >>> poll_value = PollValue("freshness", np.array([1.0]))
     >>> poll_value.marginal(np.array([[1.0]])).round(4).tolist()
@@ -51,37 +55,36 @@ class PollValue:
         self.table = self.values_at(self.times).astype(np.float32)
 
     def values_at(self, times: Float64s) -> Float64s:
-        """The poll value of each rate (row) at each of the times after a poll (column)."""
+        """Return the poll value of each rate (row) at each of the times after a poll (column)."""
         rates = self.rates[:, None]
         return np.asarray(self.marginal(rates * times) / rates**self.objective.power)
 
     def marginal(self, expected: Float64s) -> Float64s:
         if self.name != "freshness":
             return self.objective.marginal(expected)
-        # The same as curves.g with fewer passes over the array: this is the innermost loop of the policy.
+        # This is curves.g with fewer passes over the array, because it is the innermost loop of the policy.
         gain = np.exp(-expected)
         gain *= -1.0 - expected
         gain += 1.0
         small = np.flatnonzero(expected < SMALL)
         if small.size:
-            few = expected.ravel()[small]
-            series = 0.5 - few * (1 / 3 - few * (1 / 8 - few * (1 / 30 - few / 144)))
-            gain.ravel()[small] = few * few * series
+            few = expected.take(small)
+            gain.ravel()[small] = few * few * horner(_SERIES, few)
         return gain
 
     def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:
-        """Σ p·marginal(E)/rate^p of each row; ``rate`` is the rate at which E grows on average.
-
-        One row of ``expected`` may serve all rows.
-        """
+        """Return the poll value of each item: Σ p·marginal(E)/rate^k over the rates, k the objective's power.
+        p (``posterior``) is the probability of each rate, E (``expected``) the changes expected since the
+        last poll, and ``rate`` the mean growth of E per unit of time. All have a row per item and a column
+        per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items."""
         gain = self.marginal(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
-        return np.asarray(np.einsum("ij,ij->i", posterior, gain))
+        return np.vecdot(posterior, gain)
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
-        """Time after a poll at which the poll value of each row reaches ``value``; infinite if never.
+        """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
 
-        The poll values of all rows on a ladder of times are one matrix product; between two of these times
+        The poll values of all rows at these times are one matrix product; between two of these times
         ln V is taken as linear in ln τ.
         """
         goal = np.minimum(np.maximum(value, _LIMITS.tiny), _LIMITS.max).astype(np.float32)
@@ -98,10 +101,10 @@ class PollValue:
     def exact_time_to_reach(
         self, posterior: Floats, rates: Float64s, value: Float64s, longest: float
     ) -> Float64s:
-        """The same where each row has its own ``rates``, to a hundredth; infinite beyond ``longest``.
-
-        It is also infinite where the median rate is too high for ``value``: the remaining doubt that a rate
-        might be low would make every item worth a poll in the end.
+        """Return what ``time_to_reach`` returns, but to 1 % and with ``rates`` that differ between rows.
+        Times above ``longest`` become infinite. The result is also infinite if the poll value of the median
+        rate never reaches ``value``. Otherwise every item would be worth a poll in the end, because of the
+        small probability that its rate is low.
 
         >>> poll_value = PollValue("freshness", np.array([1.0]))
         >>> one, goal = np.ones((2, 1)), np.array([0.2642, 1.1])
@@ -121,15 +124,16 @@ class PollValue:
         return np.where(never, np.inf, high)
 
 
-# The frequencies at which an item may settle: from six octaves below the mean frequency, in steps of 3/4
-# octave.
+# The frequencies f that W(q) compares: from six octaves below the mean frequency, in steps of 3/4 octave.
 OCTAVES_BELOW, SETTLED_STEPS, SETTLED_PER_OCTAVE = 6, 16, 4 / 3
-SATURATED = 0.25  # P(no change) at τ* above which waiting tells enough
-SOONEST, TIMES = 5, 8  # octaves below the mean interval at which a poll may be made earlier; how many octaves
+SATURATED = 0.25  # if P(no change) at τ* is above this, the planned poll tells enough
+# Earlier polls are tried at TIMES times, from 2^−SOONEST mean polling intervals on, each twice the last.
+SOONEST, TIMES = 5, 8
 
 
 class Exploration:
-    """B(τ) on the ladder of rates.
+    """Computes B(τ), the value of the information that a poll gives at time τ after the last one.
+    The formula is in the docstring of this file. ``rates`` is the grid, ``frequency`` the mean frequency.
 
     >>> exploration = Exploration(PollValue("freshness", np.array([1 / 7, 1.0])), 1 / 30)
     >>> either = np.array([[0.5, 0.5]], dtype=np.float32)       # changes weekly or daily
@@ -150,12 +154,15 @@ class Exploration:
         self.unchanged = np.exp(-self.times[:, None] * self.rates).astype(np.float32)
 
     def information(self, posterior: Posteriors, elapsed: Float64s, price: Float64s) -> Float64s:
-        """B(τ) of each row; one τ may serve all rows."""
+        """Return the value of information B(τ) of each item, per unit of time and for weight 1.
+
+        ``posterior`` is the belief (a row per item), ``elapsed`` τ, ``price`` shadow price·cost/weight.
+        """
         unchanged = np.exp(-elapsed[:, None] * self.rates).astype(np.float32)
         return self._gain(posterior[:, None], unchanged[:, None], price)[:, 0]
 
     def information_at_times(self, posterior: Posteriors, price: Float64s) -> Float64s:
-        """B(τ) of each row (row) at each of the ``times`` (column)."""
+        """Return the value of information of each item (row) at each of the ``times`` (column)."""
         return self._gain(posterior[:, None], self.unchanged, price)
 
     def _gain(self, posterior: Posteriors, unchanged: Posteriors, price: Float64s) -> Float64s:
@@ -166,19 +173,22 @@ class Exploration:
         return np.maximum(gain, 0.0).astype(np.float64)
 
     def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
-        """W(q) of each q on the last axis; they need not sum to 1."""
+        """Return W(q), what the best fixed frequency earns per unit of time, for each belief q.
+
+        Beliefs are on the last axis; their probabilities need not sum to 1.
+        """
         flat = posterior.reshape(-1, self.rates.size) @ self.earned
         earned = flat.reshape(*posterior.shape[:2], -1)
         earned -= (posterior.sum(axis=2) * price)[:, :, None] * self.settled
         return np.asarray(earned.max(axis=2))
 
     def is_uninformative(self, posterior: Posteriors, due: Float64s) -> Bools:
-        """Whether the poll that is due anyway will almost surely find a change, and so tell little."""
+        """Return for each item whether its poll at ``due`` tells little, because it likely finds a change."""
         late = np.minimum(due, 1e6 * self.times[-1])
-        # No change is at least as probable as at the mean rate (Jensen): this cheap test settles most items.
+        # By Jensen's inequality P(no change) ≥ e^{−mean rate·τ}. This cheap test decides for most items.
         found = (posterior @ self.rates.astype(np.float32)) * late >= -math.log(SATURATED)
         some = np.flatnonzero(found)
         if some.size:
             unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)
-            found[some] = np.einsum("ij,ij->i", posterior[some], unchanged) < SATURATED
+            found[some] = np.vecdot(posterior[some], unchanged) < SATURATED
         return np.asarray(found)

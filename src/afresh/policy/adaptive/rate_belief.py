@@ -1,10 +1,11 @@
-"""What is believed about each item's rate: a posterior on a ladder of log-spaced rates, a row per item.
+"""The belief about each item's rate: the probability p of each rate of a log-spaced grid, a row per item.
 
-A poll multiplies the row by its likelihood, e^{−E} or 1−e^{−E}, where E is the number of changes expected at
-each rate. Of an item's own changes E never counts for more than ln 1/ε, because even the busiest item is
-silent now and then. A rate may be redrawn at any time: after a poll p ← (1−ϱ)p + ϱ·prior with ϱ = 1−e^{−τ/H},
-so that evidence fades and no item is ever taken for dead. The prior has no parametric form. It is learned by
-EM over all items, with a little of the flat ladder mixed in.
+A poll multiplies the row by its likelihood: e^{−E} if it found no change and 1−e^{−E} if it found one, where
+E is the number of changes expected at each rate. An item's own rate contributes at most ln 1/ε to E, because
+even the busiest item is silent now and then. Rates may change. The model assumes that after a mean time H an
+item gets a new rate, drawn from the prior. So after a poll p ← (1−ϱ)·p + ϱ·prior with ϱ = 1−e^{−τ/H}, where τ
+is the time since the previous poll: old evidence fades, and no item is ever believed to be dead. The prior
+has no parametric form. EM learns it from all items, with a small share of an even distribution mixed in.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ import numpy.typing as npt
 
 from afresh.values.arrays import Bools, Float64s, Ints
 
-DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the ladder around the mean frequency of polls
-PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # rates on it
-REDRAWN = 300.0  # H: mean intervals between polls after which a rate is redrawn, at least
-LASTS = 3.0  # a rate is expected to last this many times as long as items have been watched
-SILENT = 0.02  # ε: how often nothing is found whatever the rate
-FLAT = 1e-3  # share of the flat ladder in the learned prior
-# Steps of EM, and items that it uses. With 10 steps the prior stays too broad after few polls per item, and
-# polls are moved around for nothing.
+DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the grid around the mean frequency of polls
+PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAVE) + 1  # rates on the grid
+REDRAWN = 300.0  # H in mean polling intervals, at least
+LASTS = 3.0  # H is at least this many times the time for which items have been watched
+SILENT = 0.02  # ε: the probability that a poll finds nothing, however high the rate is
+FLAT = 1e-3  # share of the even distribution in the learned prior
+# Steps of EM, and the number of items that it uses. With 10 steps the prior stays too broad after few polls
+# per item, and polls are moved between items without a gain.
 STEPS, ROWS_ENOUGH = 50, 20_000
 LEAST = 1e-30
-BLOCK = 65_536  # items at a time where there are very many: all in double precision would take gigabytes
+BLOCK = 65_536  # items at a time, because all of many items in double precision would take gigabytes
 
 Posteriors = npt.NDArray[np.float32]
 
 
 class RateBelief:
-    """Posteriors over ``rates``.
+    """The belief about each item's rate.
+    ``rates`` is the grid, ``prior`` the probability of each of its rates, ``posterior`` the belief with a row
+    per item. ``horizon`` is the mean time for which an item keeps its rate, ``frequency`` the mean number of
+    polls of an item per unit of time.
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
@@ -54,21 +58,23 @@ class RateBelief:
         self.polls: Ints = np.zeros(items, dtype=np.int64)  # of each item
 
     def extend_horizon(self, watched_for: float) -> None:
-        """Let rates last longer the longer items have been watched: what lasted for years lasts next week."""
+        """Raise the horizon to ``LASTS`` times the time for which items were watched, if that is more."""
         self.horizon = max(self.horizon, LASTS * watched_for)
 
     def posteriors(self, items: Ints) -> Float64s:
-        """The posteriors of these items, in double precision."""
-        return self.posterior[items].astype(np.float64)
+        """Return the posteriors of these items, in double precision."""
+        return self.posterior.take(items, axis=0).astype(np.float64)
 
     def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
-        """The posteriors a while later: rates may have been redrawn, half-way through on average.
+        """Return the posteriors at a time ``elapsed`` after the last polls, when rates may have changed.
 
-        So even an item that seems to change too often to be worth a poll is polled again in the end.
-        """
+        A rate that changed did so after half of the time on average, so only half of the prior is mixed in.
+        So even an item that seems to change too often to be worth a poll is polled again in the end."""
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
-        rows = self.posterior[items]
-        rows += redrawn * (self.prior.astype(np.float32) - rows)
+        rows = self.posterior.take(items, axis=0)
+        towards_prior = self.prior.astype(np.float32) - rows
+        towards_prior *= redrawn
+        rows += towards_prior
         return rows
 
     def mean(self, items: Ints) -> Float64s:
@@ -77,14 +83,14 @@ class RateBelief:
         return np.concatenate([self.mean(items[i : i + BLOCK]) for i in range(0, items.size, BLOCK)])
 
     def expected(self, elapsed: Float64s) -> Float64s:
-        """Changes expected at each rate: λτ, a row per item."""
+        """Return λτ, the changes expected in each time τ of ``elapsed`` (row) at each rate λ (column)."""
         return np.asarray(elapsed[:, None] * self.rates)
 
     def finding(self, elapsed: Float64s) -> Float64s:
-        """The probability at each rate that a poll finds a change: (1−ε)(1−e^{−λτ}), never above 1−ε.
+        """Return the probability at each rate λ that a poll after τ finds a change: (1−ε)(1−e^{−λτ}).
 
-        So a poll that finds nothing multiplies the odds of no two rates by more than 1/ε: either the item has
-        become slower, or it rests (a holiday, an outage) and comes back as busy as it was.
+        It is at most 1−ε (``SILENT``), so a poll that finds nothing changes the odds between two rates by
+        at most a factor 1/ε: the item may have become slower, or it only pauses (a holiday, an outage).
         """
         return np.asarray((SILENT - 1.0) * np.expm1(-self.expected(elapsed)))
 
@@ -96,18 +102,18 @@ class RateBelief:
         finding: Float64s,
         notice_evidence: Float64s | float = 0.0,
     ) -> None:
-        """Learn from one poll of each item.
+        """Learn from one poll of each item, a time ``elapsed`` after its previous poll.
 
-        ``finding`` is the probability at each rate that it finds a change, ``notice_evidence`` the
-        log-likelihood of the notices.
+        ``finding`` is the probability at each rate that the poll finds a change, ``notice_evidence`` the
+        log-likelihood of the notices at each rate. Both have a row per item.
         """
         likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):
             likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
-        before = self.posterior[items]
+        before = self.posterior.take(items, axis=0)
         rows = before * likelihood
         total = rows.sum(axis=1, keepdims=True)
-        # What no rate on the ladder can explain (a change within no time) teaches nothing.
+        # A result that no rate of the grid can explain (a change in a time of 0) teaches nothing.
         rows = np.where(total > LEAST, rows / np.maximum(total, LEAST), before)
         stays = np.exp(-elapsed / self.horizon)[:, None]
         self.posterior[items] = stays * rows + (1.0 - stays) * self.prior
@@ -115,7 +121,7 @@ class RateBelief:
         self.polls[items] += 1
 
     def refit(self, alive: Bools) -> None:
-        """Learn the prior from all polled items and multiply every posterior by new prior over old."""
+        """Fit the prior to all polled items, and multiply every posterior by new prior/old prior."""
         use = np.flatnonzero(self.polled & alive)
         if use.size == 0:
             return
@@ -130,22 +136,21 @@ class RateBelief:
         self.prior = prior
 
     def reset(self, rates: Float64s, prior: Float64s) -> None:
-        """Use another ladder; of every item only this prior is known."""
+        """Use another grid of rates; all items start again from this prior."""
         self.rates, self.prior = rates.copy(), prior.copy()
         self.posterior = np.tile(prior.astype(np.float32), (len(self.posterior), 1))
 
     def grow(self, items: int) -> None:
-        """Add new items, of which only the prior is known."""
+        """Add new items, whose belief is the prior."""
         self.posterior = np.concatenate([self.posterior, np.tile(self.prior.astype(np.float32), (items, 1))])
         self.polled = np.concatenate([self.polled, np.zeros(items, dtype=bool)])
         self.polls = np.concatenate([self.polls, np.zeros(items, dtype=np.int64)])
 
 
 def initial_prior(rates: Float64s) -> Float64s:
-    """The prior before any poll: even on the upper ``PROPER`` rates, very little below.
-
-    If the rates below were as probable, half of all items would be believed to stand still before the first
-    refit, and every change of theirs would be attributed to shocks of their families.
+    """Return the prior before any poll: even on the upper ``PROPER`` rates, very small on the rates below.
+    If the rates below had the same probability, half of all items would be believed static before the first
+    refit, and all their changes would be attributed to shocks of their families.
 
     >>> RateBelief(0, 1.0, slowest=1e-8).prior.round(4)[[0, -18, -1]]
     array([0.0001, 0.0555, 0.0555])
@@ -156,8 +161,8 @@ def initial_prior(rates: Float64s) -> Float64s:
     return even
 
 
-EVEN_ITEMS = 20.0  # pseudo-items of the even prior in the learned one
-FINER = 8  # steps between two rates of the ladder
+EVEN_ITEMS = 20.0  # the even prior counts as much as this many items against the learned prior
+FINER = 8  # ``rate_interval`` divides each step of the grid into this many
 
 
 def rate_interval(
@@ -172,11 +177,11 @@ def rate_interval(
     guess_shape: float = 0.5,
     guess_doubt: float = 0.5,
 ) -> tuple[float, float, float]:
-    """The median of an item's rate, and the interval that holds it with probability ``level``.
-
-    Each poll of the item is ``age`` old, came ``elapsed`` after the one before, and found it ``changed`` or
-    not. The prior was learned from ``of_items`` items. A ``guess`` of the rate (0: none) counts as much as
-    ``guess_shape`` changes, and is wrong with probability ``guess_doubt``.
+    """Return a tuple (median, low, high): the rate of one item is in [low, high] with probability ``level``.
+    ``elapsed``, ``changed`` and ``age`` have an entry for each poll of the item: the time since the previous
+    poll, whether it found a change, and the time from the poll until now. The prior was learned from
+    ``of_items`` items. A ``guess`` of the rate (0: none) counts as much as ``guess_shape`` changes, and it is
+    wrong with probability ``guess_doubt``.
 
     >>> belief, none = RateBelief(1, frequency=1.0), np.zeros(0)
     >>> [float(f"{each:.2g}") for each in rate_interval(belief, none, none > 0, none)]
@@ -195,7 +200,7 @@ def rate_interval(
     log = np.log(prior)
     expected = rates * elapsed[:, None]
     bits = np.where(changed[:, None], np.log(-np.expm1(-np.maximum(expected, 1e-300))), -expected)
-    # Logs from before the engine may have been polled much less often: rates must last that long.
+    # Polls from before the engine ran may be much further apart; H must not be short against their intervals.
     horizon = max(belief.horizon, REDRAWN * float(elapsed.mean())) if elapsed.size else belief.horizon
     log += np.exp(-age / horizon) @ bits
     mass = np.exp(log - log.max())

@@ -1,13 +1,13 @@
-"""The state of an adaptive policy as arrays that a store keeps and another process starts from.
+"""Saves the state of an adaptive policy as arrays, and restores it in another process.
 
 There are two parts, and each is useful alone. The *shared* arrays hold what was learned about all items
-together: prior, season, calibration, shocks, the quality of notices. The *row* arrays hold what is known
-about single items, one row per item. Rows may be missing or may have been saved long ago: they hold the
-evidence of polls, not beliefs, so they are combined with the prior of today. A policy that is given both
-parts for all its items continues exactly as the policy they came from.
+together: prior, season, calibration, shocks, and how reliable notices are. The *row* arrays hold what is
+known about single items, with one row per item. Rows may be missing or may have been saved long ago. They
+hold the evidence of polls (posterior/prior) and not the belief, so they can be combined with the present
+prior. A policy that restores both parts for all its items continues exactly like the policy that saved them.
 
-The tables of keys below are the stored format. Stores of older versions contain these keys, so a key never
-changes; the attribute that it maps to may.
+The tables of keys below define the stored format. Stores of older versions contain these keys, so a key must
+never change. The attribute that belongs to it may be renamed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SMALLEST = 1e-30
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Stored: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
-# Stored key → attribute of the policy. Arrays that are converted when they are saved (the season's polls, the
-# tables of families, the evidence of items) have functions of their own below.
+# Stored key → attribute of the policy. Arrays that must be converted (the season's polls, the tables of
+# families, the evidence of items) have their own functions below.
 SHARED_KEYS = {
     "belief.rates": "belief.rates",
     "belief.horizon": "belief.horizon",
@@ -85,16 +85,17 @@ ROW_KEYS = {
 }
 SHOCK_ROW_KEYS = {"shocks.exposed": "exposed", "shocks.felt": "felt"}
 _SEASON_POLLS = {"item": np.int64, "now": np.float64, "elapsed": np.float64, "changed": np.bool_}
-# Restored by functions of their own: the ladder must be set before the rows, the sources before their counts.
+# ``RateBelief.reset`` restores the grid of rates, before the rows, whose length it sets.
 _LADDER = ("belief.rates", "belief.prior")
 
 
-# Version 0.1.0 did not count the polls of an item: what it polled is taken to be well known.
+# Version 0.1.0 did not count the polls of an item. Each item that it polled is assumed to have this many.
 _POLLS_BEFORE = 100
 
 
 def _with_later_keys(saved: Stored) -> Stored:
-    """The shared arrays with those that version 0.1.0 did not write: families were trusted as they were."""
+    """Return the shared arrays, with defaults for those that version 0.1.0 did not save.
+    That version always trusted families, so their support is set to its highest value."""
     found, ratio = (field(saved, f"calibration.{name}", (None, None)) for name in ("found", "ratio"))
     later: Arrays = {"calibration.all_found": found, "calibration.all_ratio": ratio}
     later |= {
@@ -105,7 +106,7 @@ def _with_later_keys(saved: Stored) -> Stored:
 
 
 def save_shared(policy: Adaptive) -> Arrays:
-    """What the policy has learned about all items together."""
+    """Return what the policy has learned about all items together."""
     saved: Arrays = {"version": np.array(VERSION), "items": np.array(policy.items.size)}
     saved |= {key: np.array(attrgetter(path)(policy)) for key, path in SHARED_KEYS.items()}
     saved |= {"notices.sources": np.array(policy.notices.sources, dtype=np.str_)}
@@ -119,11 +120,9 @@ def save_shared(policy: Adaptive) -> Arrays:
 
 
 def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) -> None:
-    """Take over what was learned about all items together.
-
-    ``all_rows_follow`` says that the row of every item will be restored too. Only then do saved item numbers
-    still mean the same items.
-    """
+    """Restore what was learned about all items together.
+    ``all_rows_follow`` says that the row of every item will be restored too. Only then do the saved item
+    numbers (of the season's polls) still mean the same items."""
     check_version(saved)
     saved = _with_later_keys(saved)
     same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
@@ -140,7 +139,7 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
 
 
 def save_rows(policy: Adaptive, items: Ints) -> Arrays:
-    """What is known about each of these items, a row per item in every array."""
+    """Return what is known about these items, as arrays with a row for each item."""
     saved: Arrays = {key: attrgetter(path)(policy)[items] for key, path in ROW_KEYS.items()}
     if policy.shocks is not None:
         saved |= {key: getattr(policy.shocks, name)[items] for key, name in SHOCK_ROW_KEYS.items()}
@@ -165,7 +164,7 @@ def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
 
 
 def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
-    """A saved array, which must have this shape (None: any length).
+    """Return a saved array; raise ``InputError`` if it is missing or has another shape (None: any length).
 
     >>> field({"last": np.zeros(3)}, "last", (2,))
     Traceback (most recent call last):
@@ -182,7 +181,7 @@ def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray
 
 
 def check_version(shared: Stored) -> None:
-    """Refuse the state that another version of the format wrote.
+    """Raise ``InputError`` if the state was saved in another version of the format.
 
     >>> check_version({"version": np.array(99)})
     Traceback (most recent call last):
@@ -194,11 +193,9 @@ def check_version(shared: Stored) -> None:
 
 
 def restore_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Float64s) -> None:
-    """Compute posteriors from evidence, which may be on another ladder of rates than that of today.
-
-    ``evidence`` is posterior over prior, a row per item; ``lowest`` is the first rate of the ladder that each
-    row was saved on. Between two rates of the old ladder the evidence is interpolated.
-    """
+    """Set the posteriors of ``items`` from evidence that may have been saved on another grid of rates.
+    ``evidence`` is posterior/prior, with a row per item. ``lowest`` is the lowest rate of the grid on which
+    each row was saved. Between two rates of the old grid the evidence is interpolated."""
     octave = np.log2(belief.rates[1] / belief.rates[0])
     steps = np.log2(belief.rates[0] / lowest) / octave
     before = evidence.shape[1]
@@ -213,13 +210,13 @@ def restore_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest
         evidence = shifted
     posterior = evidence * belief.prior
     total = posterior.sum(axis=1, keepdims=True)
-    # Under the prior that they were saved with they sum to 1 but for rounding, and must stay as they were.
+    # If the prior is the one of the time of saving, rows sum to 1 up to rounding and must stay as they were.
     rounded = np.abs(total - 1.0) < 1e-5
     belief.posterior[items] = np.where(rounded, posterior, posterior / np.maximum(total, _SMALLEST))
 
 
 def _put(part: object, name: str, saved: Stored, key: str) -> None:
-    """Set an attribute from a saved array, which must have the shape that the attribute has now."""
+    """Set the attribute ``name`` of ``part`` from a saved array, which must have the attribute's shape."""
     old = getattr(part, name)
     new = field(saved, key, np.shape(old))
     if np.ndim(old) == 0:
@@ -229,7 +226,7 @@ def _put(part: object, name: str, saved: Stored, key: str) -> None:
 
 
 def _season_arrays(clock: SeasonClock) -> Arrays:
-    """The profile of the week, and the polls that it will next be fitted to."""
+    """Return the hour-of-week profile, and the polls to which the next profile will be fitted."""
     season = clock.season
     saved: Arrays = {"season.profile": np.ones(HOURS) if season is None else season.profile.copy()}
     saved["season.gain"] = np.array(0.0 if season is None else season.gain)
@@ -240,7 +237,7 @@ def _season_arrays(clock: SeasonClock) -> Arrays:
 
 
 def _restore_season(clock: SeasonClock, saved: Stored, *, same_items: bool) -> None:
-    """Set the clock as it was; its polls too where the items have the numbers they had."""
+    """Restore the clock's profile, and its polls if the items have the same numbers as when it was saved."""
     if clock.season is None:
         return
     profile = field(saved, "season.profile", (HOURS,)).astype(np.float64)
@@ -261,7 +258,7 @@ def _restore_season(clock: SeasonClock, saved: Stored, *, same_items: bool) -> N
 
 
 def _restore_shocks(shocks: Shocks, saved: Stored) -> None:
-    """Take over the families that still exist; nothing where the kinds of families are different."""
+    """Restore the families that still exist, or nothing if the number of kinds of families has changed."""
     if np.shape(saved.get("shocks.share", 0)) != shocks.share.shape:
         return
     for key, name in SHOCK_KEYS.items():

@@ -1,7 +1,7 @@
-"""Operational time, learned while the policy runs: busy hours are long, quiet hours short (``rates.season``).
+"""A clock of operational time, in which busy hours are long and quiet hours are short (``rates.season``).
 
 The clock keeps the latest polls. At every refit the hour-of-week profile is fitted to them, and it is used
-only where it predicts polls of other items better. Likelihoods and poll values then use operational time.
+only if it predicts polls of other weeks better than a flat one. Likelihoods and poll values then use it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from afresh.rates.poll_table import PollTable
 from afresh.rates.season import HOURS, Season, fit_season
 from afresh.values.arrays import Bools, Float64s, Ints
 
-KEPT = 30_000  # polls to fit the profile to
-FEWEST = 3_000  # polls needed before a season may be dropped again
+KEPT = 30_000  # the latest polls to which the profile is fitted
+FEWEST = 3_000  # polls that must be kept before a season that is in use is fitted again (and may be dropped)
 
 
 class SeasonClock:
-    """Converts clock time to operational time; if ``hour`` is None the two are the same.
+    """Converts clock time to operational time; if ``hour`` is None, the two are the same.
+    ``hour`` is the length of an hour in the unit of the times.
 
     >>> SeasonClock(None).read(np.array([5.0])).tolist()
     [5.0]
@@ -31,7 +32,7 @@ class SeasonClock:
         self.recent_count = 0
 
     def read(self, time: Float64s) -> Float64s:
-        """The operational time of each clock time."""
+        """Return the operational time of each clock time."""
         if self.season is None or not self.season.is_supported:
             return time
         return self.season.operational(time)
@@ -46,7 +47,7 @@ class SeasonClock:
             self.recent_count -= self.recent.popleft()[0].size
 
     def refit(self, rate: Float64s) -> None:
-        """Fit the profile to the latest polls; ``rate`` is that of every item."""
+        """Fit the profile to the latest polls; ``rate`` holds the rate of every item."""
         if (
             self.season is None
             or not self.recent

@@ -1,20 +1,23 @@
 """Shocks: events that change many items of a family at once, such as mass edits and joint releases.
 
-Besides its own rate an item feels the intensity h(t) of each of its families, constant on bins of time:
-E = λτ + ∫h. In each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are empty and a few
-matter. With D polls of the family over the bin, and A of the changes found attributed to it, the posterior is
-Gamma(h₀+A, 1+D), and an unpolled member survives the bin unchanged with (1+1/(1+D))^{−(h₀+A)}. Changes found
-are shared out between the item's own rate and the bins in proportion to what each was expected to bring (one
-step of EM per poll). h₀ is learned for each family, and shrunk to the mean of all families of its kind.
+An item changes by its own rate λ and by the shocks of each of its families. The shocks of a family have an
+intensity h(t), which is constant within each bin of time. So E = λτ + ∫h changes are expected in a time τ. In
+each bin h has a Gamma prior of scale 1 and mean h₀, so that most bins are nearly empty and a few matter. Let
+D polls of the family cover a bin, and let A of the changes that they found be attributed to it. Then the
+posterior of h is Gamma(h₀+A, 1+D), and an item of the family that was not polled stays unchanged in this bin
+with the probability (1+1/(1+D))^{−(h₀+A)}. A found change is divided between the item's own rate and the bins
+in proportion to the changes that were expected from each (one step of EM per poll). h₀ is learned for each
+family and pulled towards the mean of all families of its kind.
 
-Members differ: an edit of a large directory changes some of its pages, and often the same ones. So an item
-feels only q·h of each of its families. q = (A + a)/(X + a), where A is the number of changes attributed to
-its families, X the number expected of them at q = 1, and a a small constant. Its polls count q-fold for its
-families. Without q, every find would send polls to members that no shock ever changes.
+The items of a family differ: an edit of a large directory changes some of its pages, and often the same ones.
+So an item is exposed to q·h of each of its families only. The member share q is (A + a)/(X + a), where A is
+the number of the item's changes that were attributed to its families, X the number that q = 1 let expect, and
+a = ``MEMBER_CAUTION``. Its polls count q-fold for its families. Without q, every find would send polls to
+items that the shocks never change.
 
-Whether a family has shocks at all is learned as well: each family weighs the two models by how well they
-predicted its polls, starting from the share of its kind that has shocks. Where there is no structure, the
-weight goes to "none", and nothing is lost.
+Whether a family has shocks at all is also learned. Each family has a probability that it has shocks. It
+starts at the share of the families of its kind that have shocks, and rises or falls with how well the model
+with shocks predicts the family's polls. If items do not change together, it falls towards 0 and does no harm.
 """
 
 from __future__ import annotations
@@ -27,18 +30,19 @@ import numpy as np
 from afresh.values.arrays import Bools, Float64s, Ints
 
 BINS = 128
-WIDTH = 0.06  # of a bin, in mean intervals between polls of an item
+WIDTH = 0.06  # of a bin, in mean polling intervals of an item
 FIRST_MEAN = 1e-2  # h₀ before any poll
-SHRINK = 50.0  # pseudo-bins of the mean of all families in the h₀ of each
-DOUBT = (0.02, 0.3)  # pseudo-families in the share that has shocks: per family, and in all
+SHRINK = 50.0  # the mean of all families counts as much as this many observed bins in the h₀ of each family
+# Pseudo-families with and without shocks in the share that has shocks: for each family, and a constant.
+DOUBT = (0.02, 0.3)
 STEPS = 30  # of EM for that share
-# The tables of the families, and how many columns each has; 0: it is a vector.
+# The tables of the families, and how many columns each has; 0 means that it is a vector.
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
-TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 1}
-RAISED = 0.005  # a rise of the intensity after which a family's members are reviewed at once
-DEEPEST = 20.0  # limit of the log-evidence, so that a family can change its ways
-MEMBER_CAUTION = 0.3  # a: pseudo-changes that pull a member's share q of its families' shocks towards 1
-ROUNDS = 4.0  # of all items, in which the evidence for all families together fades by e
+TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
+RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
+DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
+MEMBER_CAUTION = 0.3  # a: pseudo-changes, attributed as expected, with which the member share q begins at 1
+ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,9 @@ class ShockExposure:
     """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
     ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are thinned by the item's
-    ``member_share`` q.
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are multiplied by the item's
+    ``member_share`` q, ``raw`` before it is weighed. ``cell`` and ``part`` are where the
+    time of the last poll and now are in the cumulated intensity.
     """
 
     items: Ints
@@ -55,18 +60,20 @@ class ShockExposure:
     family: Ints
     raw: Float64s
     mixed: Float64s
+    cell: Ints
+    part: Float64s
 
     def total(self, trust: float = 1.0) -> Float64s:
-        """Changes expected from all families of an item, which mean something with probability ``trust``.
-
-        −ln(trust·e^{−Σ} + 1 − trust), Σ over the families of the item.
-        """
+        """Return the changes expected of each item by all its families: −ln(trust·e^{−S} + 1 − trust).
+        S is the sum of ``mixed`` over the item's families, ``trust`` the probability that families matter."""
         every = self.mixed.sum(axis=1)
         return np.asarray(every if trust == 1.0 else -np.log1p(trust * np.expm1(-every)))
 
 
 class Shocks:
-    """The shocks of all families; ``families`` has a row per item, a column per kind, −1 for none.
+    """The shocks of all families.
+    ``families`` holds the number of each item's family (−1 for none), with a row per item and a column per
+    kind of family. ``interval`` is the mean polling interval of an item, ``now`` the time of the start.
 
     >>> shocks = Shocks(np.zeros((8, 1), dtype=np.int64), interval=10.0, now=0.0)
     >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
@@ -78,7 +85,7 @@ class Shocks:
     (True, [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
-    # A row per family, and a last one for items without a family, which stays empty.
+    # Each table has a row per family, and a last row for items without a family, which stays empty.
     total_found: Float64s
     total_seen: Float64s
     evidence: Float64s
@@ -93,25 +100,27 @@ class Shocks:
         self.bin_width = WIDTH * interval
         self.first_bin = float(np.floor(now / self.bin_width))
         self.family_ids = families.copy()
-        self.support = 0.0  # log-odds that families mean anything, by how well polls were predicted
+        self.support = 0.0  # log-odds that families help to predict the results of polls
         self.share: Float64s = np.full(families.shape[1], 0.5)
         self.pooled_mean: Float64s = np.full(families.shape[1], FIRST_MEAN)
         self.kind: Ints = np.zeros(0, dtype=np.int64)
         self.labels: Ints = np.zeros(0, dtype=np.int64)
         for name, columns in TABLES.items():
             setattr(self, name, np.zeros((0, columns) if columns else 0))
-        # Of each item: the changes expected of its families' shocks at q = 1, and those attributed to them.
+        # Of each item: the changes that q = 1 let expect from its families, and those attributed to them.
         self.exposed: Float64s = np.zeros(len(families))
         self.felt: Float64s = np.zeros(len(families))
         self._index_families()
 
     @property
     def trust(self) -> float:
-        """The probability that families mean anything in this source."""
+        """The probability that families help to predict changes in this source."""
         return 1.0 / (1.0 + math.exp(-self.support))
 
     def compare(self, with_families: Float64s, without: Float64s, changed: Bools, alive: int) -> None:
-        """Learn whether families predict: the changes expected of polled items with them and without."""
+        """Learn from polls whether families help to predict.
+        ``with_families`` and ``without`` are the changes that were expected of each polled item with and
+        without families, ``alive`` the number of items."""
         full, alone = np.maximum(with_families, 1e-9), np.maximum(without, 1e-9)
         surer = np.log(np.expm1(-full) / np.expm1(-alone))
         gain = float(np.where(changed, surer, alone - full).sum())
@@ -119,20 +128,31 @@ class Shocks:
         self.support = min(max(faded + gain, -DEEPEST), DEEPEST)
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
-        """The shocks that these items were exposed to from ``since`` to ``now``."""
+        """Return the changes expected of these items by shocks from ``since`` to ``now``."""
         family = self.family_row[items]
-        until_now, until_since = self._integrals(family, np.array([now, since]))
+        place = np.array([now, since]) / self.bin_width - (self.first_bin - 1.0)
+        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS)
+        cell = family * (BINS + 2) + column[:, :, None]
+        return self._exposure(items, family, cell, (place - column)[:, :, None])
+
+    def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
+        """Return the exposure of the same polls by what was learned since."""
+        return self._exposure(exposure.items, exposure.family, exposure.cell, exposure.part)
+
+    def _exposure(self, items: Ints, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
+        left = self.cumulative.take(cell)
+        until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
         share = self.member_share(items)
         raw = share[:, None] * np.maximum(until_now - until_since, 0.0)
         mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
-        return ShockExposure(items, share, family, raw, mixed)
+        return ShockExposure(items, share, family, raw, mixed, cell, part)
 
     def member_share(self, items: Ints) -> Float64s:
-        """How much of its families' shocks each item feels: q, 1 as long as nothing is known."""
+        """Return for each item the share q of its families' shocks that it is exposed to."""
         return np.asarray((self.felt[items] + MEMBER_CAUTION) / (self.exposed[items] + MEMBER_CAUTION))
 
     def rate(self, items: Ints) -> Float64s:
-        """Mean rate of changes by shocks, of each item."""
+        """Return the mean rate of changes by shocks for each item."""
         family = self.family_row[items]
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
         return self.member_share(items) * rate
@@ -140,7 +160,10 @@ class Shocks:
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
-        """Learn from polls of items that expected ``own`` changes by themselves; returns whom to review."""
+        """Learn from polls; return the items to review, because the shocks of their families have risen.
+
+        ``since`` are the times of the previous polls. ``own`` are the changes expected by the own rates.
+        """
         rest = np.maximum((own + exposure.total())[:, None] - exposure.mixed, 1e-12)
         row, column = np.nonzero(exposure.family < self.kind.size)
         if row.size == 0:
@@ -149,34 +172,36 @@ class Shocks:
         found = changed[row]
         changing = np.expm1(-(other + raw))
         evidence = np.where(found, np.log(changing / np.expm1(-other)), -raw)
-        touched, place = np.unique(family, return_inverse=True)
+        touched = np.unique(family)
+        place = np.searchsorted(touched, family)
         total = self.evidence[touched] + np.bincount(place, evidence, touched.size)
         self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
         latest = float(now.max())
-        before = self.probability[touched] * self._integral_until(touched, latest)
+        before = self.probability[touched] * self._integral(touched, latest)
         events, share = np.where(found, -1.0 / changing, 0.0), exposure.member_share[row]
         shocked = self.probability[family] * raw
         np.add.at(self.exposed, exposure.items[row], shocked / share)
         np.add.at(self.felt, exposure.items[row], shocked * events)
         self._count(touched, place, (since[row], now[row]), share, share * events)
         self._update(touched)
-        rise = self.probability[touched] * self._integral_until(touched, latest) - before
-        # Large families rise in many small steps, none of which would matter alone.
+        rise = self.probability[touched] * self._integral(touched, latest) - before
+        # The intensity of a large family rises in many small steps, so the steps are added up.
         unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
         is_raised = unreviewed > RAISED
         self.unreviewed_rise[touched] = np.where(is_raised, 0.0, unreviewed)
         return self._members(touched[is_raised])
 
     def _members(self, families: Ints) -> Ints:
-        """The items of these families, in order."""
+        """Return the items of these families, by ascending number."""
         if families.size == 0:
             return families
-        ends = [self.first_member[one : one + 2] for one in families]
-        members = np.concatenate([self.member_order[slice(*pair)] for pair in ends])
-        return np.unique(members % len(self.family_ids))
+        begin, end = self.first_member[families], self.first_member[families + 1]
+        size = end - begin
+        place = np.arange(size.sum()) + np.repeat(end - np.cumsum(size), size)
+        return np.unique(self.member_order[place] % len(self.family_ids))
 
     def advance(self, now: float) -> None:
-        """Make room for bins up to ``now``; the oldest bins are dropped."""
+        """Make room for bins up to ``now``, and forget the oldest bins."""
         beyond = int(np.floor(now / self.bin_width) - self.first_bin) - (BINS - 2)
         if beyond <= 0:
             return
@@ -189,13 +214,12 @@ class Shocks:
         self._accumulate(np.arange(self.kind.size))
 
     def refit(self) -> None:
-        """Learn for each kind of family the share that has shocks, and their mean intensity."""
+        """Fit for each kind of family the share of families with shocks, and their mean intensity per bin."""
         kinds = self.share.size
         number = np.bincount(self.kind, minlength=kinds)
         doubt = DOUBT[0] * number + DOUBT[1]
         weight = self.probability[:-1]
-        # EM runs to its end here: one step per refit would let families of few polls only repeat the old
-        # share.
+        # EM runs until it converges: with one step, families with few polls would only repeat the old share.
         for _ in range(STEPS):
             self.share = (np.bincount(self.kind, weight, kinds) + doubt) / (number + 2.0 * doubt)
             weight = self._shock_probability(np.arange(self.kind.size))
@@ -205,7 +229,7 @@ class Shocks:
         self.update_all()
 
     def update_all(self) -> None:
-        """Compute mean, probability and cumulated intensity of all families from what was counted."""
+        """Compute mean, probability and cumulated intensity of all families again from the counts."""
         self._update(np.arange(self.kind.size))
 
     def grow(self, families: Ints) -> None:
@@ -217,7 +241,7 @@ class Shocks:
         self._index_families()
 
     def _index_families(self) -> None:
-        """Give every family of every kind a row in the tables; the last row stands for having no family."""
+        """Give every family of every kind a row in the tables; the last row is for items without a family."""
         known = self.kind.size
         label = self.family_ids * self.share.size + np.arange(self.share.size)
         belongs = self.family_ids >= 0
@@ -236,54 +260,42 @@ class Shocks:
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
         self.update_all()
 
-    def _integrals(self, family: Ints, time: Float64s) -> Float64s:
-        """∫h from the first bin to ``time``; before the first bin h is taken as the family's mean.
+    def _integral(self, family: Ints, time: float) -> Float64s:
+        """Return the integral of each family's intensity from the first bin to ``time``, in expected changes.
 
-        ``family`` has a row per item, ``time`` a column per item, and its rows are the leading axis here.
+        Before the first bin, the mean intensity of the family is used.
         """
-        place = (time / self.bin_width - self.first_bin)[:, :, None]
-        column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS - 1)
-        cell = family * (BINS + 1) + column
-        left = self.cumulative.take(cell)
-        inside = left + (self.cumulative.take(cell + 1) - left) * (place - column)
-        return np.where(place < 0, place * self.mean[family], inside)
-
-    def _integral_until(self, family: Ints, time: float) -> Float64s:
-        """The same of families at one time."""
-        place = time / self.bin_width - self.first_bin
-        if place < 0:
-            return place * self.mean[family]
-        column = min(int(place), BINS - 1)
+        place = time / self.bin_width - (self.first_bin - 1.0)
+        column = min(max(int(place), 0), BINS)
         left = self.cumulative[family, column]
-        return left + (self.cumulative[family, column + 1] - left) * (place - column)
+        return np.asarray(left + (self.cumulative[family, column + 1] - left) * (place - column))
 
     def _count(
-        self, touched: Ints, place: Ints, ends: tuple[Float64s, Float64s], share: Float64s, events: Float64s
+        self, touched: Ints, place: Ints, times: tuple[Float64s, Float64s], share: Float64s, events: Float64s
     ) -> None:
         """Add each poll's time to the bins it covers, and its events in proportion to their intensity.
 
-        A member that feels a ``share`` of the shocks counts as that share of a poll.
+        ``times`` are those of the previous polls and of these. A poll of an item with the member share q
+        counts as ``share`` = q polls.
         """
-        since, now = ends
-        seen = self._time_in_bins(touched.size, place, since, now, share)
+        since, now = times
+        hit = np.flatnonzero(events)
+        struck = np.unique(place[hit])
+        # A row for each family that was polled, and then one for each that had events.
+        row = np.concatenate([place, touched.size + np.searchsorted(struck, place[hit])])
+        weight = np.concatenate([share, events[hit]])
+        ends = np.concatenate([now, now[hit], since, since[hit]]) / self.bin_width - self.first_bin
+        shape = touched.size + struck.size, BINS
+        # Up to now, less what was before.
+        covered = covered_bins(shape, np.concatenate([row, row]), ends, np.concatenate([weight, -weight]))
+        seen, drawn = np.split(np.maximum(covered, 0.0), [touched.size])
         self.seen[touched] += seen
         self.total_seen[touched] += seen.sum(axis=1)
-        hit = np.flatnonzero(events)
-        if hit.size:
-            which, row = np.unique(place[hit], return_inverse=True)
-            families = touched[which]
-            drawn = self._time_in_bins(families.size, row, since[hit], now[hit], events[hit])
-            found = drawn * np.diff(self.cumulative[families], axis=1)
-            self.found[families] += found
-            self.total_found[families] += found.sum(axis=1)
-
-    def _time_in_bins(
-        self, rows: int, row: Ints, since: Float64s, now: Float64s, weight: Float64s
-    ) -> Float64s:
-        """Σ weight × the time in each bin from ``since`` to ``now``, in widths of a bin, by row."""
-        ends = np.concatenate([now, since]) / self.bin_width - self.first_bin
-        signed = np.concatenate([weight, -weight])  # up to now, less what was before
-        return np.maximum(covered_bins((rows, BINS), np.concatenate([row, row]), ends, signed), 0.0)
+        families = touched[struck]
+        cumulative = self.cumulative[families]
+        found = drawn * (cumulative[:, 2:] - cumulative[:, 1:-1])
+        self.found[families] += found
+        self.total_found[families] += found.sum(axis=1)
 
     def _update(self, rows: Ints) -> None:
         kind = self.kind[rows]
@@ -299,11 +311,13 @@ class Shocks:
 
     def _accumulate(self, rows: Ints) -> None:
         expected = (self.mean[rows, None] + self.found[rows]) * np.log1p(1.0 / (1.0 + self.seen[rows]))
-        self.cumulative[rows, 1:] = np.cumsum(expected, axis=1)
+        self.cumulative[rows, 0] = -self.mean[rows]  # a bin before the first one, for all the time before it
+        self.cumulative[rows, 2:] = np.cumsum(expected, axis=1)
 
 
 def covered_bins(shape: tuple[int, int], row: Ints, place: Float64s, weight: Float64s) -> Float64s:
-    """Σ weight × the part of each bin that lies before ``place``, by row.
+    """Return a table of Σ weight × the part of each bin (column) that is before ``place``, for each row.
+    ``shape`` is (rows, bins). The entries of ``row``, ``place`` (in bins) and ``weight`` belong together.
 
     >>> covered_bins((1, 4), np.array([0]), np.array([2.5]), np.array([1.0])).tolist()
     [[1.0, 1.0, 0.5, 0.0]]

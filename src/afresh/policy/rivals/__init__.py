@@ -1,1 +1,1 @@
-"""The rivals of the adaptive policy: rules of crawlers in use, and policies of the literature."""
+"""The rivals of the adaptive policy: the rules of common crawlers, and policies from papers."""

@@ -1,4 +1,4 @@
-"""Rules of crawlers in use: each sets an item's next interval from the last one and what the poll found."""
+"""Rules of common crawlers, which set an item's polling interval from the last one and the poll's result."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import numpy as np
 
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
-# Nutch: limits of the interval in rounds. By default they are a minute and a year, to a first interval of 30
-# days.
+# LEAST and MOST limit the polling interval, in rounds: one round of all items stands for the crawler's first
+# interval. Nutch's defaults are a minute and a year, with a first interval of 30 days.
 NUTCH_DECREASE, NUTCH_INCREASE, NUTCH_SYNC = 0.8, 1.4, 0.3
 NUTCH_LEAST, NUTCH_MOST = 2.3e-5, 12.2
-# StormCrawler: an hour and two weeks, to a first interval of a day.
+# StormCrawler: an hour and two weeks, with a first interval of a day.
 STORM_INCREASE = 1.5
 STORM_LEAST, STORM_MOST = 1 / 24, 14.0
-# Sosse: a day and a year, whose geometric mean is taken to be the mean interval that the budget allows.
+# Sosse: a day and a year, whose geometric mean is taken as one round.
 SOSSE_FACTOR = 2.0
 SOSSE_LEAST, SOSSE_MOST = 365.0**-0.5, 365.0**0.5
 
 
 class Nutch(IntervalPolicy):
-    """Nutch's adaptive rule without sync: the interval × 0.8 after a change, × 1.4 otherwise.
-
-    With sync: where δ, the time since the last change seen, exceeds the interval I, then I = δ, and the next
-    poll is at now − 0.3δ + I.
+    """Nutch's adaptive rule without sync: the polling interval × 0.8 after a change, × 1.4 otherwise.
+    With sync (``NutchSync``): let δ be the time since the last change that a poll found. If δ exceeds the
+    interval I, then I = δ. The next poll is at now − 0.3·δ + I.
 
     >>> policy = Nutch(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
@@ -46,14 +45,9 @@ class Nutch(IntervalPolicy):
             delta = now - self.last_change[items]
             interval = np.maximum(interval, delta)
             reference = now - NUTCH_SYNC * delta
-        # I = δ has no upper limit: with one, an item long unchanged would be due in the past, for ever.
+        # I = δ has no upper limit: with one, an item unchanged for long would always be due in the past.
         self.interval[items] = interval
         return np.asarray(reference + self.interval[items])
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.last_change = np.concatenate([self.last_change, np.full(numbers.size, now)])
-        return numbers
 
 
 class NutchSync(Nutch):
@@ -63,7 +57,7 @@ class NutchSync(Nutch):
 
 
 class StormCrawler(IntervalPolicy):
-    """StormCrawler's rule: after a change (I + min)/2, otherwise 1.5·I up to a maximum.
+    """StormCrawler's rule: the polling interval I becomes (I + min)/2 after a change, else min(1.5·I, max).
 
     >>> policy = StormCrawler(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False]); policy.interval.round(6).tolist()
@@ -78,8 +72,7 @@ class StormCrawler(IntervalPolicy):
 
 
 class Sosse(IntervalPolicy):
-    """Sosse's adaptive recrawl: the interval is halved after a change and doubled otherwise, within limits.
-
+    """Sosse's rule: the polling interval is halved after a change and doubled otherwise, within limits.
     Sosse (an archiver and search engine) leaves the limits to the user; by default they are a day and a year.
 
     >>> policy = Sosse(PolicyInput.of(2, 1.0))

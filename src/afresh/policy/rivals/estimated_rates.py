@@ -1,8 +1,7 @@
-"""Policies that estimate each item's rate and set its interval from the estimate alone.
+"""Policies that estimate each item's rate and set its polling interval from the estimate.
 
-``Proportional`` polls as often as an item changes, ``LambdaCrawl`` plans for the estimates as if they were
-known, and ``PosteriorInterval`` sets the interval at which an item is expected to be stale for a given share
-of the time.
+``Proportional`` polls each item in proportion to its rate. ``LambdaCrawl`` plans as if the estimates were the
+true rates. ``PosteriorInterval`` lets every copy be stale for the same share of the time.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from afresh.allocation.allocate import allocate
 from afresh.policy.policy import PolicyInput
 from afresh.policy.ranking_policy import IntervalPolicy
 from afresh.rates.estimators.gamma_filter import belief_after_change
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 class Proportional(IntervalPolicy):
-    """Intervals ∝ 1/rate; re-scaled to the budget at every refit.
+    """Sets polling intervals in proportion to 1/rate, and scales them to the budget at every refit.
 
     >>> policy = Proportional(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False])
@@ -41,42 +40,31 @@ class Proportional(IntervalPolicy):
         return np.asarray(now + self.interval[items])
 
     def rates(self) -> Float64s:
-        """Cho's estimate of each rate; before any poll, what one round without a change would give."""
+        """Return Cho's estimate of each rate; a new item counts as polled once, a round later, unchanged."""
         polled = np.maximum(self.polled, 1.0)
         time = np.where(self.polled > 0, self.items.last_poll - self.first_poll, self.round)
         ratio = (polled - self.changed + 0.5) / (polled + 0.5)
-        # Polls that found nothing give a rate of ln 1 = 0: half a change over all its time, or it would
-        # starve.
+        # Without a found change the rate would be ln 1 = 0 and no poll would follow. So half a change counts.
         per_poll = np.maximum(-np.log(ratio), 0.5 / polled)
         return np.asarray(per_poll * polled / np.maximum(time, 1e-6 * self.round))
 
     def refit(self, now: float) -> None:
-        """Set the intervals from all rates such that Σ c·f is the budget."""
-        rate = np.where(self.items.alive, self.rates(), 0.0)
+        """Set the polling intervals 1/f from all rates so that Σ cost·f is the budget."""
+        rate = self.rates()
         scale = self.items.budget / max(float(self.items.cost @ rate), np.finfo(float).tiny)
         self.interval = 1.0 / np.maximum(rate * scale, 1e-3 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_refit = now
 
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.first_poll = np.concatenate([self.first_poll, np.full(numbers.size, now)])
-        self.polled = np.concatenate([self.polled, np.zeros(numbers.size)])
-        self.changed = np.concatenate([self.changed, np.zeros(numbers.size)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and re-scale the intervals to it."""
-        super().set_budget(budget, now)
-        self.refit(now)
-
 
 PLANS_PER_ROUND = 20
-SPREAD, POINTS = 1e4, 60  # the likelihood is kept on a grid of rates this far around the mean frequency
+SPREAD, POINTS = 1e4, 60  # the grid has POINTS rates, from mean frequency/SPREAD to mean frequency·SPREAD
 
 
 class LambdaCrawl(IntervalPolicy):
-    """Plans for estimated rates as if they were known.
+    """Plans the best frequencies for the estimated rates, as if these were the true rates.
+    The rates are maximum likelihood estimates; each item starts with one poll with a change and one without.
+    Kolobov et al. 2019 call the method LambdaCrawl.
 
     >>> policy = LambdaCrawl(PolicyInput.of(2, 1.0))
     >>> policy.rates().round(1).tolist()                 # one change, one none in a time of 2: ln 2 / 2
@@ -91,7 +79,7 @@ class LambdaCrawl(IntervalPolicy):
         self.last_plan = start.now
 
     def next_due(self, items: Ints, now: Float64s, changed: Bools) -> Float64s:
-        """One interval later, by the current plan."""
+        """Learn from the polls, and return due times one polling interval of the current plan later."""
         elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
         self.likelihood[items] += _log_likelihood(elapsed, changed, self.log_rates)
         self.items.last_poll[items] = now
@@ -100,7 +88,8 @@ class LambdaCrawl(IntervalPolicy):
         return np.asarray(now + self.interval[items])
 
     def rates(self) -> Float64s:
-        """The maximum of each likelihood, by the parabola through the highest point and its neighbours."""
+        """Return the rate at the maximum of each item's likelihood.
+        It is the top of the parabola through the highest point of the grid and its two neighbours."""
         peak = np.clip(self.likelihood.argmax(axis=1), 1, POINTS - 2)
         rows = np.arange(len(peak))
         left, top, right = (self.likelihood[rows, peak + step].astype(np.float64) for step in (-1, 0, 1))
@@ -110,24 +99,15 @@ class LambdaCrawl(IntervalPolicy):
         return np.asarray(np.exp(self.log_rates[peak] + np.clip(shift, -1.0, 1.0) * step))
 
     def refit(self, now: float) -> None:
-        """Plan the memoryless optimum for the rates as they are estimated now."""
+        """Plan for the present estimates of the rates, with refreshes at random (memoryless) times."""
         objective = "harmonic" if self.is_harmonic else "freshness"
-        weight = np.where(self.items.alive, self.items.weight, 0.0)
-        rates, costs, budget = self.rates(), self.items.cost, self.items.budget
-        plan = allocate(rates, budget, weights=weight, costs=costs, objective=objective, order="random")
+        weights, costs, budget = self.items.weight, self.items.cost, self.items.budget
+        plan = allocate(
+            self.rates(), budget, weights=weights, costs=costs, objective=objective, order="random"
+        )
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_plan = now
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.likelihood = np.concatenate([self.likelihood, self._initial_likelihood(numbers.size)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and plan for it."""
-        super().set_budget(budget, now)
-        self.refit(now)
 
     def _initial_likelihood(self, items: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         both = _log_likelihood(np.full(2, self.round), np.array([True, False]), self.log_rates).sum(axis=0)
@@ -135,25 +115,25 @@ class LambdaCrawl(IntervalPolicy):
 
 
 def _log_likelihood(elapsed: Float64s, changed: Bools, log_rates: Float64s) -> Float64s:
-    """ln(1 − e^{−λt}) or −λt, a row per poll."""
+    """Return ln(1 − e^{−λt}) if a poll found a change and −λt if not, for each poll (row) and rate λ."""
     expected = elapsed[:, None] * np.exp(log_rates)
     found = np.log(-np.expm1(-np.maximum(expected, 1e-300)))
     return np.asarray(np.where(changed[:, None], found, -expected))
 
 
 STALE_SHARE = (
-    0.2  # of the time that a copy is expected to be stale, before intervals are scaled to the budget
+    0.2  # the share of time for which a copy may be stale, before intervals are scaled to the budget
 )
-PRIOR_CHANGES = 0.5  # in one round, before any poll
+PRIOR_CHANGES = 0.5  # shape of the prior of each item; its rate parameter is one round
 
 
 class PosteriorInterval(IntervalPolicy):
-    """The interval at which an item is expected to be stale for a given share of the time, as monitors do.
-
-    Each item has its own belief Gamma(a, b) about its rate, learned from its own polls alone
-    (``GammaFilter``). A copy is right after t with probability (1 + t/b)^(−a), so it is right for the share
-    b·((1 + x)^(1−a) − 1)/((1 − a)·x·b) of an interval x·b: x follows from a alone. Such a monitor has no
-    budget; here all intervals are multiplied by one factor, once in a round, so that Σ c·f is the budget.
+    """Sets the polling interval at which a copy is expected to be stale for a given share of the time.
+    Monitoring programs work like this. Each item has its own belief Gamma(a, b) about its rate, learned from
+    its own polls alone (``GammaFilter``). A copy is right at time t after a poll with probability
+    (1 + t/b)^(−a). So in a polling interval of length x·b it is right for the share
+    ((1 + x)^(1−a) − 1)/((1 − a)·x) of the time, and x depends on a alone. Such a program has no budget. Here
+    all intervals 1/f are multiplied by one factor, once in a round, so that Σ cost·f is the budget.
 
     >>> policy = PosteriorInterval(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False])
@@ -183,28 +163,17 @@ class PosteriorInterval(IntervalPolicy):
         return np.asarray(now + self.interval[items])
 
     def refit(self, now: float) -> None:
-        """Scale all intervals such that Σ c·f is the budget."""
+        """Scale all polling intervals 1/f so that Σ cost·f is the budget."""
         wanted = stale_interval(self.shape, self.rate)
-        alive = self.items.alive
-        self.factor = float(np.sum(self.items.cost[alive] / wanted[alive])) / self.items.budget
+        self.factor = float(np.sum(self.items.cost / wanted)) / self.items.budget
         self.interval = np.maximum(self.factor, np.finfo(float).tiny) * wanted
         self.due = self.items.last_poll + self.interval
         self.last_refit = now
 
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        numbers = super().add(weights, costs, now, families)
-        self.shape = np.concatenate([self.shape, np.full(numbers.size, PRIOR_CHANGES)])
-        self.rate = np.concatenate([self.rate, np.full(numbers.size, self.round)])
-        return numbers
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set another budget and re-scale the intervals to it."""
-        super().set_budget(budget, now)
-        self.refit(now)
-
 
 def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:
-    """The interval in which a copy is stale for ``STALE_SHARE`` of the time, with rates Gamma(shape, rate).
+    """Return the polling interval in which a copy is stale for ``STALE_SHARE`` of the time.
+    The belief about the item's rate is Gamma(``shape``, ``rate``).
 
     >>> stale_interval(np.array([1e6]), np.array([1e6])).round(3).tolist()        # λ = 1: (1−e^{−r})/r = 0.8
     [0.464]
@@ -213,7 +182,8 @@ def stale_interval(shape: Float64s, rate: Float64s) -> Float64s:
 
 
 def _solve_intervals(shape: Float64s) -> Float64s:
-    """ln x such that ((1+x)^(1−a) − 1)/((1−a)·x) = 1 − STALE_SHARE for each shape a, by bisection."""
+    """Return ln x for each shape a of a Gamma belief, where x is the polling interval in units of its rate.
+    x solves ((1+x)^(1−a) − 1)/((1−a)·x) = 1 − STALE_SHARE, by bisection."""
     low, high = np.full(shape.size, -40.0), np.full(shape.size, 40.0)
     power = np.where(np.abs(1.0 - shape) < 1e-9, 1e-9, 1.0 - shape)
     for _ in range(80):
@@ -224,6 +194,6 @@ def _solve_intervals(shape: Float64s) -> Float64s:
     return np.asarray(0.5 * (low + high))
 
 
-# Shapes never fall below that of the prior.
+# A table of shapes for interpolation. A shape never falls below that of the prior.
 _LOG_SHAPES: Float64s = np.linspace(np.log(PRIOR_CHANGES), np.log(1e7), 256)
 _LOG_INTERVALS = _solve_intervals(np.exp(_LOG_SHAPES))

@@ -1,1 +1,1 @@
-"""The estimators of change rates, one file each; ``afresh.rates.estimator`` holds the table of them."""
+"""The estimators of change rates; ``afresh.rates.estimator`` holds the table of all estimators."""

@@ -1,19 +1,19 @@
 """The Gamma filter: a belief Gamma(a, b) about each rate, updated in O(1) per poll.
 
-If a poll finds no change after a time t, the posterior is exactly Gamma(a, b+t). If it finds a change, the
-posterior is not a Gamma distribution. It is replaced by the Gamma distribution of the same mean and variance.
-With q = b/(b+t) and p = q^a:
+a is the shape and b the rate parameter, a time. If a poll finds no change after a time t, the posterior is
+exactly Gamma(a, b+t). If it finds a change, the posterior is not a Gamma distribution. It is replaced by the
+Gamma distribution of the same mean and variance. With q = b/(b+t) and p = q^a:
 
     mean      m  = (a/b)·(1−p·q)/(1−p)
     shape     a' = a / (1 − D),   D = (a+1)·p·(1−q)² / (1−p·q)²,   0 ≤ D ≤ 1/(a+1)
     rate      b' = a'/m
 
 This is a' = m²/(m₂−m²), with m₂ the second moment, rewritten so that no digits cancel. The moments of one
-step are exact. Over many steps the result depends a little on their order, and it is overconfident if
-λt ≳ 3; use the grid posterior there.
+poll are exact. Over many polls the result depends a little on their sequence, and it is overconfident if
+λt ≳ 3, where the grid posterior should be used.
 
-Exact evidence is added exactly: k events in a time x add k to a and x to b. With a finite horizon H evidence
-fades towards the prior (a₀, b₀): before each poll a ← a₀+(a−a₀)e^{−t/H}, and b in the same way.
+Exact evidence is added exactly: k changes in a time x add k to a and x to b. With a finite horizon H the
+belief fades towards the prior (a₀, b₀): before each poll a ← a₀+(a−a₀)e^{−t/H}, and b in the same way.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from afresh.rates.priors.gamma_prior import GammaPrior, gamma_interval
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
-FEW = 12  # for fewer items at once, plain floats are faster than arrays
+FEW = 12  # for fewer items at a time, plain floats are faster than arrays
 
 
 @dataclass(frozen=True, slots=True)
 class GammaState:
-    """The belief Gamma(shape, rate) about every item, and the prior to which it fades."""
+    """The belief Gamma(``shape``, ``rate``) about the rate of every item, and the prior to which it fades."""
 
     prior: GammaPrior
     shape: Float64s
@@ -44,10 +44,10 @@ class GammaState:
 
 @dataclass(frozen=True, slots=True)
 class GammaFilter:
-    """An estimator with a Gamma belief, from one bit per poll or from stamps or counts (``evidence``).
-
-    After X credible stamps the belief is Gamma(a+X, b+Σx) with x = min(time since modification, t); after N
-    counted changes in a time Σt it is Gamma(a+N, b+Σt).
+    """An estimator with a Gamma belief about each item's rate.
+    ``evidence`` says what it uses of each poll: one bit, a stamp (modification time) or a count. From the
+    prior Gamma(a, b), X credible stamps give Gamma(a+X, b+Σx), where x = min(time since modification, polling
+    interval); N counted changes in a time Σt give Gamma(a+N, b+Σt).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> gamma = GammaFilter()
@@ -65,7 +65,7 @@ class GammaFilter:
     """
 
     name: str = "gamma"
-    evidence: Callable[[PollTable], PollEvidence] = bit_evidence  # extracts from the polls what is used
+    evidence: Callable[[PollTable], PollEvidence] = bit_evidence
     horizon: float = math.inf
 
     def start(self, prior: GammaPrior, items: int) -> GammaState:
@@ -73,11 +73,11 @@ class GammaFilter:
         return GammaState(rows, rows.shape, rows.rate)
 
     def update(self, state: GammaState, polls: PollTable) -> GammaState:
-        """Update the belief with the polls, in the order of each item's polls."""
+        """Return the belief after the polls; the polls of each item are used one after the other, by time."""
         return carry_through_polls(state, polls, self.evidence(polls), self.horizon)
 
     def rate(self, state: GammaState) -> Float64s:
-        """Return the posterior mean a/b."""
+        """Return the posterior mean, shape/rate."""
         return state.shape / state.rate
 
     def interval(self, state: GammaState, level: float) -> tuple[Float64s, Float64s]:
@@ -85,7 +85,9 @@ class GammaFilter:
 
 
 def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> tuple[Float64s, Float64s]:
-    """Return the Gamma(a', b') of the same mean and variance as the posterior after a change in ``elapsed``.
+    """Return a tuple (shape, rate) of the Gamma belief after a poll that found a change.
+    The belief before was Gamma(``shape``, ``rate``), and ``elapsed`` is the time since the previous poll. The
+    result has the mean and the variance of the exact posterior.
 
     >>> [x.round(6).tolist() for x in belief_after_change(np.array([1.0]), np.array([2.0]), np.array([2.0]))]
     [[1.8], [2.4]]
@@ -102,11 +104,10 @@ def belief_after_change(shape: Float64s, rate: Float64s, elapsed: Float64s) -> t
 def carry_through_polls(
     state: GammaState, polls: PollTable, evidence: PollEvidence, horizon: float = math.inf
 ) -> GammaState:
-    """Update the beliefs of all items with their polls.
-
-    Polls are gathered into steps. A step adds exact evidence and then at most one bit, a change without stamp
-    or count. The k-th steps of all items are done together. Items with far more steps are finished singly.
-    """
+    """Return the beliefs of all items after their polls.
+    The polls of an item are gathered into steps. A step adds exact evidence and then at most one bit (a
+    change without stamp or count). The k-th steps of all items are computed together, as long as at least
+    ``FEW`` items have a k-th step. The remaining steps are computed one by one."""
     if polls.size == 0:
         return state
     steps = _Steps.of(polls, evidence, fading=math.isfinite(horizon))
@@ -132,7 +133,9 @@ def carry_through_polls(
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Polls gathered into steps: exact evidence, summed up to the next bit; ``rank`` is the step's number."""
+    """Polls gathered into steps: exact evidence up to the next bit, and this bit.
+    ``rank`` is the number of the step within its item. ``elapsed`` is the time that the step covers,
+    ``bit_elapsed`` the polling interval of its last poll."""
 
     item: Ints
     rank: Ints
@@ -146,7 +149,7 @@ class _Steps:
     def of(cls, polls: PollTable, evidence: PollEvidence, *, fading: bool) -> _Steps:
         new_item = run_starts(polls.item)
         begins = new_item.copy()
-        # With fading every poll is a step of its own, because the earlier evidence must fade before it.
+        # With fading every poll is a separate step, because the earlier evidence must fade before it.
         begins[1:] |= True if fading else evidence.bit[:-1]
         starts = np.flatnonzero(begins)
         lasts = np.append(starts[1:], polls.size) - 1
@@ -164,7 +167,7 @@ class _Steps:
 def _finish_one_by_one(
     steps: _Steps, rank: int, shape: Float64s, rate: Float64s, prior: GammaPrior, horizon: float
 ) -> None:
-    """Apply the steps of rank ``rank`` and later in plain floats, in place in ``shape`` and ``rate``."""
+    """Apply the steps from number ``rank`` on with plain floats; change ``shape`` and ``rate`` in place."""
     for k in np.flatnonzero(steps.rank >= rank).tolist():
         i = int(steps.item[k])
         a, b = float(shape[i]), float(rate[i])

@@ -1,10 +1,10 @@
-"""Means and quantiles of many posteriors on a common grid of rates, computed in one pass.
+"""Computes means and quantiles of many posteriors on a common grid of rates λ, in one pass.
 
-Between the points of the grid the log posterior is a cubic in ln λ. Most posteriors are wide. All those of a
-block are interpolated on one finer grid and integrated there by the trapezoid rule, which is exact to
-rounding for any smooth density as wide as a cell. Quantiles also use the Euler–Maclaurin correction. A
-posterior that is too narrow for this gets nodes of its own, over the part of the axis where its mass lies.
-Below the grid the density continues as a power of λ.
+Between the points of the grid the log posterior is a cubic in ln λ. Most posteriors are wide. These are
+interpolated at the same points of a finer grid, the common nodes, and integrated there by the trapezoid rule,
+which is exact up to rounding for any smooth density as wide as a cell. Quantiles also use the Euler–Maclaurin
+correction. A posterior that is too narrow for this gets its own nodes, over the part of the axis that
+contains its mass. Below the grid the density continues as a power of λ.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from afresh.rates.likelihood import interpolate_table
 from afresh.values.arrays import Bools, Float64s, Ints
 
-NODES = 40  # nodes of a narrow posterior, over the part of the axis where its mass lies
+NODES = 40  # nodes of a narrow posterior, over the part of the axis that contains its mass
 DEPTH = 14.0  # densities below e^−14 = 1e−6 of the maximum are left out
 FINER = 6  # common nodes per octave
-WIDE = 20  # a posterior that covers so many common nodes needs none of its own
+WIDE = 20  # a posterior that covers this many common nodes needs no nodes of its own
 ROWS = 2048  # items at a time, so that their arrays stay in the cache
 _THREADS = 2  # NumPy releases the GIL during most of the work
 
@@ -32,13 +32,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Nodes in ln λ (one row for each posterior, or one for all) and the densities of posteriors there.
-
-    ``density`` is the density under the cautious prior; ``density``·``ratio`` that under the learned prior.
-    ``spacing`` is the distance between nodes in ln λ, and the unit of the next two. ``static`` is the mass at
-    a rate of 0. ``below`` is the mass below the first node, where the mean rate is ``mean_below`` and the
-    density is proportional to λ^(``tail``−1).
-    """
+    """Nodes in ln λ (a row for each posterior, or one row for all) and the densities of posteriors there.
+    ``density`` is the density under the cautious prior, ``density``·``ratio`` that under the learned prior.
+    ``spacing`` is the distance between nodes in ln λ. ``static`` is the mass at a rate of 0 and ``below`` the
+    mass below the first node, both in units of density · spacing. Below the first node the mean rate is
+    ``mean_below`` and the density is proportional to λ^(``tail``−1)."""
 
     log_rate: Float64s
     density: Float64s
@@ -50,7 +48,7 @@ class Nodes:
     tail: Float64s
 
     def mean(self, of: Callable[[Float64s], Float64s]) -> Float64s:
-        """Return E[of(λ)] under the learned prior."""
+        """Return the posterior mean E[of(λ)] of a function ``of`` of the rate, under the learned prior."""
         inner = of(np.exp(self.log_rate))
         under = self.below * self.ratio[..., 0]
         none = self.static * of(np.zeros(1))
@@ -58,20 +56,20 @@ class Nodes:
         return np.asarray((self._sum(inner) + under * of(self.mean_below) + none) / total)
 
     def _sum(self, values: Float64s) -> Float64s:
-        """Return Σ values·density·ratio; the two end nodes count half (trapezoid rule)."""
+        """Return the integral of ``values`` under each posterior (learned prior), in units of the spacing.
+        It is Σ values·density·ratio over the nodes; the two end nodes count half (trapezoid rule)."""
         weights = self.ratio * values
         halves = 0.5 * (self.density[:, 0] * weights[..., 0] + self.density[:, -1] * weights[..., -1])
         if len(weights) == 1:
-            # Not with @, because the threads of BLAS would compete with ours.
+            # The operator @ is not used, because the threads of BLAS would compete with ours.
             return np.asarray(np.einsum("ij,j->i", self.density, weights[0]) - halves)
         return np.asarray(np.einsum("ij,ij->i", self.density, weights) - halves)
 
     def interval(self, below: float) -> list[Float64s]:
-        """Return the two rates with probability ``below`` under and above them, by the cautious prior.
-
-        The lower end is 0 if the item is static with probability ``below`` or more. The upper end is that of
-        an item that does change, because no number of polls proves that it never will.
-        """
+        """Return the ends [low, high] of the credible interval under the cautious prior.
+        The rate is below ``low`` and above ``high`` with probability ``below`` each. ``low`` is 0 if the item
+        is static with probability ``below`` or more. ``high`` is that of an item that does change, because no
+        number of polls proves that an item never changes."""
         density = self.density
         # By the trapezoid rule the mass up to node k is the sum up to k minus half its first and last term.
         mass = np.cumsum(density, axis=1)
@@ -83,7 +81,8 @@ class Nodes:
         return [np.where(wanted > 0.0, low, 0.0), self._rate_at(mass, (1.0 - below) * total)]
 
     def _rate_at(self, mass: Float64s, wanted: Float64s) -> Float64s:
-        """Return the rate below which the mass is ``wanted``, not counting the mass at rate 0."""
+        """Return the rate below which the mass is ``wanted``, without the mass at rate 0.
+        ``mass`` is the mass up to each node."""
         density, last, rows = self.density, mass.shape[1] - 1, np.arange(len(mass))
         log_rate = np.broadcast_to(self.log_rate, density.shape)
 
@@ -102,10 +101,9 @@ class Nodes:
 
 
 def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float64s) -> Float64s:
-    """Return the position (0 to 1) in a cell at which its mass reaches ``rest``, of a mass ``whole`` in all.
-
-    The density is taken as linear from ``left`` to ``right``, times a factor that gives the mass ``whole``.
-    """
+    """Return the position (0 to 1) in a cell at which its mass up to there is ``rest``.
+    ``whole`` is the mass of the cell. The density in the cell is assumed to be linear from ``left`` to
+    ``right``, times a factor that gives the mass ``whole``."""
     straight = 0.5 * (left + right)
     tiny = np.finfo(float).tiny
     whole = np.maximum(whole, 0.0)
@@ -116,7 +114,9 @@ def _share_of_cell(left: Float64s, right: Float64s, rest: Float64s, whole: Float
 
 @dataclass(frozen=True, slots=True)
 class PosteriorRows:
-    """The log-likelihoods of some items on the grid, and their priors; ``kind`` is the index of the prior."""
+    """The log-likelihoods of some items (rows) on the grid, and their priors.
+    ``kind`` is the row of each item's prior in ``log_prior``, ``log_cautious`` and ``tail``. ``log_static``
+    are the log prior odds that each item is static."""
 
     rates: Float64s
     log_likelihood: Float64s
@@ -128,11 +128,11 @@ class PosteriorRows:
 
     @property
     def step(self) -> float:
-        """The spacing of the grid in ln λ."""
+        """The distance between two points of the grid in ln λ."""
         return float(np.log(self.rates[1] / self.rates[0]))
 
     def wide(self) -> tuple[Nodes, Bools]:
-        """Return all rows on common nodes, and mark the rows that are wide enough for these nodes."""
+        """Return a tuple (nodes, enough): all posteriors on the common nodes, and which are wide enough."""
         height = self.log_likelihood + self.log_cautious[self.kind]
         height, rates = interpolate_table(height, self.rates, FINER)
         top = height.max(axis=1)
@@ -147,13 +147,14 @@ class PosteriorRows:
         return self._nodes(np.log(rates)[None], density, ratio, spacing, static, self.kind), enough
 
     def narrow(self, which: Bools) -> Nodes:
-        """Return the rows marked in ``which``, each on nodes of its own."""
+        """Return the posteriors of the items marked in ``which``, each on its own nodes."""
         kind = self.kind[which]
         axis, height = _narrow_nodes(self.log_likelihood[which] + self.log_cautious[kind])
         return self.on_nodes(kind, axis, height, self.log_static[which])
 
     def on_nodes(self, kind: Ints, axis: Float64s, height: Float64s, log_static: Float64s) -> Nodes:
-        """Return nodes at the positions ``axis`` (in grid cells), with the log posterior ``height`` there."""
+        """Return the nodes at the positions ``axis`` (in grid cells) with the log posterior ``height`` there.
+        ``kind`` and ``log_static`` are those of the rows."""
         top = height.max(axis=1, initial=-np.inf)
         density = np.exp(height - top[:, None])
         ratio = np.exp(interpolate_cubic((self.log_prior - self.log_cautious)[kind], axis))
@@ -170,7 +171,12 @@ class PosteriorRows:
         static: Float64s,
         kind: Ints,
     ) -> Nodes:
-        """Return ``Nodes``, with the masses at rate 0 and below the first node in units of the spacing."""
+        """Return the nodes of an integral over the rate of each item (row).
+
+        ``density`` is that of the log rate at ``log_rate``, ``spacing`` the distance of two nodes, ``ratio``
+        the factor between two rates, ``static`` the mass at rate 0, and ``kind`` the prior of each item.
+        ``Nodes`` keeps the mass at rate 0 and the mass below the first node beside the nodes.
+        """
         own = self.tail[kind]
         below, mean_below = density[:, 0] / (own * spacing), self.rates[0] * own / (own + 1.0)
         static = static * (self.step / spacing)
@@ -178,7 +184,7 @@ class PosteriorRows:
 
 
 def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T]:
-    """Call ``job`` on two threads, for slices of ``rows`` items that cover all items; return the results.
+    """Call ``job`` for slices of ``rows`` items that cover all items, on two threads; return the results.
 
     >>> map_parts(5, lambda part: (part.start, part.stop), rows=3)
     [(0, 3), (3, 5)]
@@ -191,13 +197,14 @@ def map_parts(items: int, job: Callable[[slice], T], rows: int = ROWS) -> list[T
 
 
 def even_nodes(table: Float64s, low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:
-    """Return evenly spaced nodes from column ``low`` to ``high`` of each row, and the values there."""
+    """Return a tuple (axis, values): ``NODES`` evenly spaced positions from column ``low`` to column ``high``
+    of each row of the table, and the interpolated values there."""
     axis = low[:, None] + (high - low)[:, None] * (np.arange(NODES) / (NODES - 1))
     return axis, interpolate_cubic(table, axis)
 
 
 def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
-    """Interpolate each row of the table at the fractional columns ``axis``, by the cubic through 4 points.
+    """Interpolate each row of the table at the fractional columns ``axis``, by cubics through 4 points.
 
     >>> interpolate_cubic(np.array([[0.0, 1.0, 8.0, 27.0, 64.0]]), np.array([[0.5, 3.5]])).tolist()
     [[0.125, 42.875]]
@@ -214,7 +221,8 @@ def interpolate_cubic(table: Float64s, axis: Float64s) -> Float64s:
 
 
 def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
-    """Return for every row nodes (in grid cells) that span its posterior, and the log posterior there."""
+    """Return a tuple (axis, height): for every row nodes (in grid cells) over the part of the axis that
+    contains its posterior, and the log posterior there."""
     low, high = (end.astype(np.float64) for end in _span(log_posterior))
     axis, height = even_nodes(log_posterior, low, high)
     rows = np.arange(len(log_posterior))
@@ -229,7 +237,8 @@ def _narrow_nodes(log_posterior: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _span(height: Float64s) -> tuple[Ints, Ints]:
-    """Return the columns just before and after the part of each row within ``DEPTH`` of its maximum."""
+    """Return a tuple (first, last): the columns just before and after the part of each row that is within
+    ``DEPTH`` of its maximum."""
     above = height > height.max(axis=1, keepdims=True) - DEPTH
     columns = height.shape[1]
     first = np.maximum(above.argmax(axis=1) - 1, 0)

@@ -1,19 +1,21 @@
-"""The posterior of each rate on a grid of about 40 log-spaced rates, from all kinds of evidence in any order.
+"""An estimator that keeps the posterior of each item's rate λ on a grid of about 40 log-spaced rates.
 
-The state is the log-likelihood of each item's polls at the rates of the grid, and priors on the same grid,
-which are learned from the items without assuming a form (``grid_prior``). Between the points the log
-posterior is a cubic in ln λ, so that the ends of intervals are not restricted to grid points.
+It uses all kinds of evidence (bits, stamps, counts), in any sequence. The state is the log-likelihood of each
+item's polls at the rates of the grid, and priors on the same grid, which are learned from the items without
+assuming a form (``grid_prior``). Between the points the log posterior is a cubic in ln λ, so that the ends of
+credible intervals are not restricted to grid points.
 
-The rate is the posterior mean under the learned prior. Intervals depend less on that prior. If it has found
-two kinds of items, it is too certain of them, and its 90 % intervals cover 99 %. So intervals use a mixture
-of the learned prior (15 %) and the prior from which its learning started; see docs/estimators.md.
+The estimated rate is the posterior mean under the learned prior. Credible intervals depend less on that
+prior, because with the learned prior alone, 90 % intervals cover 99 % if there are two kinds of items. They
+use a mixture of the learned prior (15 %) and the prior from which the learning started, called the cautious
+prior; see docs/estimators.md.
 
-Sharp items are those whose rate is known more precisely than the grid is spaced. The error of a cubic through
-the grid's points is a share of the log-likelihood, which grows with every poll while its peak narrows. After
-some thousand polls it is one standard deviation. So their log-likelihood is computed again at ``POINTS``
-rates, from −``REACH`` to ``REACH`` standard deviations around its peak, where it is nearly a parabola. With u
-= ln λ, x = λt for each change known only as a bit, and N exact events in the time T, slope and curvature in u
-are
+Sharp items are those whose rate is known more precisely than the spacing of the grid. The error of a cubic
+through the grid's points is a share of the log-likelihood, which grows with every poll while its peak becomes
+narrower. After some thousand polls this error is as large as one standard deviation. So the log-likelihood of
+sharp items is computed again at ``POINTS`` rates, from −``REACH`` to ``REACH`` standard deviations around its
+peak, where it is nearly a parabola. Let u = ln λ, let x = λt for each change known only as a bit from a
+polling interval t, and let N exact changes be known in a time T. Then slope and curvature in u are
 
     N − λT + Σ x/(eˣ−1)    and    −λT + Σ [x/(eˣ−1) − x²eˣ/(eˣ−1)²]    (sums over the changes seen as bits).
 """
@@ -48,7 +50,8 @@ NEWTON_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class SharpItems:
-    """The sharp items, in increasing order: ln λ of the first point of each, the spacing, and the values."""
+    """The items whose rate λ is known more precisely than the grid's spacing, with their log-likelihoods at
+    ``POINTS`` own rates. ``low`` is ln λ of the first of these rates, ``step`` their spacing in ln λ."""
 
     item: Ints
     low: Float64s
@@ -62,9 +65,8 @@ class SharpItems:
 
 
 def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> SharpItems | None:
-    """Return the items whose rate is known more precisely than the grid ``rates`` is spaced, or None.
-
-    ``table`` is the log-likelihood of the same polls on the grid.
+    """Return the items whose rate is known more precisely than the spacing of the grid, or None.
+    ``table`` is the log-likelihood of the same polls at the rates of the grid, ``rates``.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.zeros(4000, dtype=np.int64)
@@ -77,7 +79,7 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
     """
     closely = CLOSELY * float(np.log(rates[1] / rates[0]))
     evidence = best_evidence(polls)
-    # An event contributes 1 to the information on ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
+    # An exact change contributes 1 to the information on ln λ, a change seen as a bit x²eˣ/(eˣ−1)² < 1.
     bits = evidence.bit if polls.weight is None else np.where(evidence.bit, polls.weight, 0.0)
     information = np.bincount(polls.item, evidence.events + bits, minlength=polls.items)
     maybe = np.flatnonzero(information > closely**-2)
@@ -90,7 +92,7 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
     if not np.any(sharp):
         return None
     low, step = top - REACH * deviation, deviation * (2.0 * REACH / (POINTS - 1))
-    # The others are evaluated near their start, because their maxima may be at infinity.
+    # The others are evaluated at their start and dropped below, because their maxima may be at infinity.
     low, step = np.where(sharp, low, start), np.where(sharp, step, 0.0)
     values = np.stack([known.log_likelihood(low + k * step) for k in range(POINTS)], axis=1)
     return SharpItems(maybe[sharp], low[sharp], step[sharp], values[sharp])
@@ -98,7 +100,8 @@ def find_sharp_items(polls: PollTable, table: Float64s, rates: Float64s) -> Shar
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The evidence of some items: exact events and exposure, and the intervals of changes seen as bits."""
+    """The evidence of some items: the number N of exact changes (``events``) and their time T (``exposure``),
+    and the polling intervals of changes seen as bits. ``of_bits`` is the item of each run of ``bits``."""
 
     events: Float64s
     exposure: Float64s
@@ -120,7 +123,8 @@ class _Known:
         return cls(events, exposure, bits, of_bits, 1.0 if polls.weight is None else polls.weight[seen])
 
     def top(self, start: Float64s) -> tuple[Float64s, Float64s]:
-        """Return ln λ at the peak and the standard deviation there, by Newton steps of at most ½."""
+        """Return a tuple: ln λ at the peak of the log-likelihood, and the standard deviation of ln λ there.
+        The peak is found by Newton steps of at most ½ from ``start``."""
         top, curved = start.copy(), np.zeros(start.size)
         for _ in range(NEWTON_STEPS):
             slope, curved = self._slope_and_curvature(top)
@@ -141,7 +145,7 @@ class _Known:
         return slope, curvature
 
     def log_likelihood(self, log_rate: Float64s) -> Float64s:
-        """Return N·ln λ − λT + Σ ln(1−e^{−λt})."""
+        """Return N·ln λ − λT + Σ ln(1−e^{−λt}), for N exact changes in a time T and changes seen as bits."""
         value = self.events * log_rate - np.exp(log_rate) * self.exposure
         if self.of_bits.size:
             logs = np.log(-np.expm1(-self._expected(log_rate)))
@@ -153,18 +157,16 @@ class _Known:
 
 
 OCTAVES_BELOW, OCTAVES_ABOVE, PER_OCTAVE = 9, 6, 2  # the default grid around the prior's mean
-LEARNED_SHARE = 0.15  # share of the learned prior in the prior that intervals use
+LEARNED_SHARE = 0.15  # share of the learned prior in the cautious prior that credible intervals use
 
 
 @dataclass(frozen=True, slots=True)
 class GridState:
-    """The belief about every item on a common grid of rates.
-
-    ``log_likelihood`` has a row per item. The priors have a row per kind of item, and ``kind`` is the index
-    of each item's row. ``log_prior`` is used for the rate, ``log_cautious`` for the interval. Below the grid
-    the density is proportional to λ^{tail−1}. ``quiet`` marks the items never seen to change, which may be
-    static with the prior odds e^``log_odds`` of their kind. ``sharp`` are the items with additional points.
-    """
+    """The belief about every item on a common grid of rates λ.
+    ``log_likelihood`` has a row per item. The priors have a row per kind of item, and ``kind`` is the row of
+    each item's prior. ``log_prior`` is used for the rate, ``log_cautious`` for the credible interval. Below
+    the grid the density is proportional to λ^{tail−1}. ``quiet`` marks the items that no poll found changed.
+    They may be static, with the prior odds e^``log_odds`` of their kind. ``sharp`` are the sharp items."""
 
     rates: Float64s
     kind: Ints
@@ -177,7 +179,7 @@ class GridState:
     sharp: SharpItems | None = None
 
     def of_items(self, kind: Ints) -> GridState:
-        """Return a state with the same priors for other items, of these kinds, without polls."""
+        """Return a state with the same priors for other items without polls; ``kind`` is their kind."""
         return replace(
             self,
             kind=kind,
@@ -189,7 +191,7 @@ class GridState:
 
 @dataclass(frozen=True, slots=True)
 class GridPosterior:
-    """Posterior mean and credible interval on a grid of rates.
+    """Estimates the posterior mean and the credible interval of each rate on the grid ``rates``.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> grid = GridPosterior()
@@ -202,7 +204,7 @@ class GridPosterior:
     name = "grid"
 
     def start(self, prior: GammaPrior, items: int) -> GridState:
-        """Return a state with a Gamma prior on the grid, by default 15 octaves around the prior's mean."""
+        """Return the state of items without polls; the default grid is 15 octaves around the prior's mean."""
         rates = self.rates
         if rates is None:
             exponents = np.arange(-OCTAVES_BELOW * PER_OCTAVE, OCTAVES_ABOVE * PER_OCTAVE + 1) / PER_OCTAVE
@@ -222,15 +224,13 @@ class GridPosterior:
         return replace(state, log_likelihood=table, quiet=quiet, sharp=None)
 
     def sharpen(self, state: GridState, polls: PollTable) -> GridState:
-        """Return the same belief with additional points for sharp items; ``polls`` are all polls so far."""
+        """Return the same belief with its ``SharpItems`` added; ``polls`` are all polls so far."""
         return replace(state, sharp=find_sharp_items(polls, state.log_likelihood, state.rates))
 
     def with_learned_priors(self, state: GridState, fitted: GammaPrior, static: float = 0.0) -> GridState:
         """Return the same evidence with priors learned from all items: one per distinct row of ``fitted``.
-
-        ``fitted`` is the Gamma prior of all items or of each item's group (``fit_gamma``), ``static`` the
-        share of items that never change (``fit_static_share``).
-        """
+        ``fitted`` is the Gamma prior of all items or of each item's group (``fit_gamma``). ``static`` is the
+        share of items that never change (``fit_static_share``)."""
         started = replace(self, rates=state.rates).start(fitted, len(state.log_likelihood))
         kinds = fitted.distinct()[0]
         gamma, table = cell_masses(kinds, state.rates), state.log_likelihood
@@ -267,18 +267,18 @@ class GridPosterior:
         return _map_posteriors(state, lambda nodes: [_mean(nodes)])[0]
 
     def interval(self, state: GridState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the equal-tailed credible interval, extended to the rate if the rate lies outside."""
+        """Return the equal-tailed credible interval, extended to the estimated rate if that is outside."""
         _, low, high = self.answers(state, level)
         return low, high
 
     def answers(self, state: GridState, level: float) -> tuple[Float64s, Float64s, Float64s]:
-        """Return rate, low and high of every item, in one pass over the posteriors."""
+        """Return a tuple (rate, low, high) of arrays, computed in one pass over the posteriors."""
         below = (1.0 - check_level(level)) / 2.0
 
         def of(nodes: Nodes) -> list[Float64s]:
             rate = _mean(nodes)
             low, high = nodes.interval(below)
-            # The mean uses the learned prior, so with few polls it may lie outside the cautious interval.
+            # The mean uses the learned prior, so with few polls it may be outside the cautious interval.
             return [rate, np.minimum(low, rate), np.maximum(high, rate)]
 
         rate, low, high = _map_posteriors(state, of)
@@ -290,7 +290,8 @@ def _mean(nodes: Nodes) -> Float64s:
 
 
 def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
-    """Return a·ln(bλ) − bλ − ln Γ(a) + ln h: ln of each Gamma(a, b)'s density per cell of width h in ln λ."""
+    """Return a·ln(bλ) − bλ − ln Γ(a) + ln h, the log of the density of each Gamma(a, b) (row) per cell of the
+    grid, whose width is h in ln λ."""
     from scipy.special import gammaln
 
     shape, scaled = prior.shape[:, None], prior.rate[:, None] * rates
@@ -301,7 +302,8 @@ def _log_density(prior: GammaPrior, rates: Float64s) -> Float64s:
 
 
 def _map_posteriors(state: GridState, of: Callable[[Nodes], list[Float64s]]) -> list[Float64s]:
-    """Return the columns that ``of`` computes from the posterior of every item, in parts of some items."""
+    """Return the arrays that ``of`` computes from the posteriors, for all items; it is called for parts of
+    them. An item gets nodes as its posterior needs them: common, own (narrow) or sharp."""
 
     def job(part: slice) -> list[Float64s]:
         rows = PosteriorRows(

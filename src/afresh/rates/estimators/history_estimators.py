@@ -4,11 +4,13 @@ The maximum-likelihood rate (Cho & Garcia-Molina 2003) is the root λ of
 
     Σ_changed t/(e^{λt}−1) = Σ_unchanged t
 
-which lies between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, with S_c and S_u the sums of the intervals t
-of changed and unchanged polls. It is 0 if no poll found a change and infinite if every poll did. Such rates
+The sums are over the polls that found a change or none, and t is the polling interval that ends at the poll.
+The root is between ln(1+S_c/S_u)/t_max and ln(1+S_c/S_u)/t_min, where S_c and S_u are the sums of t over the
+polls with and without a change. It is 0 if no poll found a change and infinite if every poll did. Such rates
 are correct estimates but make useless plans. The estimator needs about 20 polls or more per item.
 
-Moment matching takes the rate at which as many polls find a change as did: Σ(1−e^{−λt_i}) = X.
+Moment matching takes the rate at which the expected number of polls that find a change is X, the number of
+those that did: Σ(1−e^{−λt}) = X over all polls.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class HistoryEstimator:
 
 
 class MaximumLikelihood(HistoryEstimator):
-    """The most likely rate of each item.
+    """Estimates the rate of maximum likelihood for each item.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> mle = MaximumLikelihood()
@@ -65,16 +67,16 @@ class MaximumLikelihood(HistoryEstimator):
     name = "mle"
 
     def rate(self, state: HistoryState) -> Float64s:
-        """Return the most likely rate, which may be 0 or ∞; the prior's mean for items without polls."""
+        """Return the rate of ``most_likely``; the prior's mean for items without polls."""
         return state.rate_or_prior(most_likely(state.polls))
 
     def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the range of rates whose log-likelihood is within χ²₁(level)/2 of its maximum."""
+        """Return the confidence interval of ``likelihood_interval``; the prior's for items without polls."""
         return state.interval_or_prior(*likelihood_interval(state.polls, level), level)
 
 
 def most_likely(polls: PollTable) -> Float64s:
-    """Return the most likely rate of every item: 0 if no poll saw a change, ∞ if every poll did.
+    """Return the maximum-likelihood rate of every item: 0 if no poll found a change, ∞ if every poll did.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> most_likely(polls_from_intervals([1.0, 1.0], [True, False])).tolist()
@@ -88,14 +90,16 @@ def most_likely(polls: PollTable) -> Float64s:
 
 
 def likelihood_interval(polls: PollTable, level: float) -> tuple[Float64s, Float64s]:
-    """Return the range of rates λ with 2(ℓ(λ̂)−ℓ(λ)) ≤ χ²₁(level) of every item; ℓ is the log-likelihood."""
+    """Return a tuple (low, high): the confidence interval of every item by the likelihood ratio.
+    It contains the rates λ with 2(ℓ(λ̂)−ℓ(λ)) ≤ χ²₁(level). ℓ is the log-likelihood, λ̂ its maximum, and
+    χ²₁(level) the quantile of the χ² distribution with one degree of freedom."""
     from scipy.special import ndtri
 
     drop = 0.5 * float(ndtri(0.5 + 0.5 * check_level(level))) ** 2  # of the log-likelihood
     unchanged = np.bincount(polls.item[~polls.changed], polls.elapsed[~polls.changed], minlength=polls.items)
     with np.errstate(divide="ignore"):
-        low, high = np.zeros(polls.items), drop / unchanged  # right where X = 0
-    high[polls.changes_per_item() > 0] = np.inf  # right where X = n
+        low, high = np.zeros(polls.items), drop / unchanged  # correct for items without a change
+    high[polls.changes_per_item() > 0] = np.inf  # correct for items that every poll found changed
     inner = _Inner.of(polls)
     if inner.items.size:
         low[inner.items], high[inner.items] = inner.interval(drop)
@@ -106,7 +110,8 @@ def likelihood_interval(polls: PollTable, level: float) -> tuple[Float64s, Float
 
 
 class _Inner:
-    """The items with changed and unchanged polls, whose likelihood has its maximum between 0 and ∞."""
+    """The items that some polls found changed and others not, so that their most likely rate is finite and
+    above 0. ``changed`` holds the polling intervals with a change, ``unchanged`` is the sum of the others."""
 
     def __init__(self, changed: Segments, items: Ints, unchanged_time: Float64s) -> None:
         self.changed, self.items, self.unchanged = changed, items, unchanged_time
@@ -124,14 +129,15 @@ class _Inner:
         changed_time = self.changed.sums(self.changed.values)
         step = np.log1p(changed_time / self.unchanged)
         start = step * self.changed.lengths() / changed_time
-        # Slightly wider than the bracket of the theory, so that rounding keeps the root inside.
+        # The bracket is a little wider than in theory, so that the root stays inside in spite of rounding.
         low, high = step / longest * (1 - 1e-12), step / shortest * (1 + 1e-12)
         return find_roots(self.changed, self._score, low, high, start)
 
     def _score(self, runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
-        """Return ln Σ t/(e^{λt}−1) − ln S_u, with S_u the unchanged time, and its slope in ln λ."""
+        """Return a tuple: ln Σ t/(e^{λt}−1) − ln S_u at λ = ``rate``, and its slope in ln λ. The sum is over
+        the polling intervals t with a change, S_u is the sum of those without."""
         steps = runs.spread(rate) * runs.values
-        # e^{−s}/(1−e^{−s}) instead of 1/(e^s−1): no overflow for long intervals.
+        # e^{−s}/(1−e^{−s}) is used instead of 1/(e^s−1), which overflows for long intervals.
         rest = -np.expm1(-steps)
         term = runs.values * np.exp(-steps) / rest
         total = np.maximum(runs.sums(term), np.finfo(float).tiny)
@@ -139,13 +145,14 @@ class _Inner:
         return np.log(total / self.unchanged[which]), slope
 
     def interval(self, drop: float) -> tuple[Float64s, Float64s]:
+        """Return a tuple (low, high): the rates at which the log-likelihood is ``drop`` below its maximum."""
         best = self.most_likely()
         top, _, bend = self._log_likelihood(self.changed, self.unchanged, best)
         target = top - drop
         logs, count = self.changed.sums(np.log(self.changed.values)), self.changed.lengths()
         with np.errstate(over="ignore"):
             reach = np.exp(np.minimum(np.sqrt(2 * drop / np.maximum(bend, 1e-9)), 3.0))
-        # ℓ ≤ Σ ln(λt) gives the outer bound below, ℓ ≤ −λS_u the one above.
+        # ℓ ≤ Σ ln(λt) bounds the lower root from below, ℓ ≤ −λS_u the upper root from above.
         floor = np.exp((target - logs) / count) * (1 - 1e-12)
         ceiling = np.maximum(-target / self.unchanged, best) * (1 + 1e-12)
 
@@ -166,7 +173,8 @@ class _Inner:
     def _log_likelihood(
         runs: Segments, unchanged: Float64s, rate: Float64s
     ) -> tuple[Float64s, Float64s, Float64s]:
-        """Return ℓ = Σ ln(1−e^{−λt}) − λS_u, its slope in ln λ, and minus its second derivative in ln λ."""
+        """Return the log-likelihood ℓ, its slope in ln λ, and minus its second derivative in ln λ.
+        ℓ = Σ ln(1−e^{−λt}) − λS_u, with t and S_u as in ``_score``."""
         steps = runs.spread(rate) * runs.values
         rest = -np.expm1(-steps)
         pull = steps * np.exp(-steps) / rest
@@ -177,7 +185,7 @@ class _Inner:
 
 
 def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
-    """Return the lower end if every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
+    """Return the low end of the interval if every poll found a change: the λ with Σ ln(1−e^{−λt}) = −drop."""
     runs, _ = Segments.of(polls.item, polls.elapsed)
     shortest, _ = runs.range()
     floor = np.exp(-drop / runs.lengths() - runs.sums(np.log(runs.values)) / runs.lengths()) * (1 - 1e-12)
@@ -192,7 +200,8 @@ def _low_when_always_changed(polls: PollTable, drop: float) -> Float64s:
 
 
 class MomentMatching(HistoryEstimator):
-    """The rate at which the expected number of polls that find a change is X; 0 if X = 0, ∞ if X = n polls.
+    """Estimates the rate at which the expected number of polls that find a change is the observed number.
+    It is 0 if no poll found a change, ∞ if every poll did.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> moment = MomentMatching()
@@ -209,10 +218,9 @@ class MomentMatching(HistoryEstimator):
         return state.rate_or_prior(matching_rate(state.polls, share))
 
     def interval(self, state: HistoryState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the rates that match the Clopper–Pearson ends of X/n.
-
-        They are wide enough for unequal intervals too: unequal probabilities vary less than equal ones.
-        """
+        """Return the rates that match the ends of the Clopper–Pearson confidence interval of X/n.
+        X of the item's n polls found a change. The result is also wide enough for unequal polling intervals,
+        because X varies less if the probabilities of a change differ between polls."""
         changes, polls = state.polls.changes_per_item(), state.polls.polls_per_item()
         ends = change_probability_interval(changes.astype(np.float64), polls.astype(np.float64), level)
         low, high = (matching_rate(state.polls, end) for end in ends)
@@ -221,6 +229,7 @@ class MomentMatching(HistoryEstimator):
 
 def matching_rate(polls: PollTable, share: Float64s) -> Float64s:
     """Return the rate λ of every item at which the mean of 1−e^{−λt} over its polls is ``share``.
+    t is the polling interval that ends at the poll.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> matching_rate(polls_from_intervals([2.0], [True]), np.array([1 - np.exp(-3.0)])).round(12).tolist()

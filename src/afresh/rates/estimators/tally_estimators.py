@@ -1,10 +1,11 @@
-"""Estimators that store three numbers per item: its polls n, its polls X that found a change, its time Σt.
+"""Estimators that store three numbers per item: the number n of its polls, the number X of polls that found a
+change, and the sum Σt of its polling intervals.
 
-naive       X/Σt, the changes found per time. It is a baseline: a poll that finds a change may hide several,
-            so it is not consistent and cannot exceed one change per poll (Cho & Garcia-Molina 2003; Zhang
-            2007 §2.1).
-cho, zhang  the log family −ln((n−X+a)/(n+a))/t for regular polls, a = 0.5 and 0.4 (``rates.log_ratio``).
-            For irregular polls t is their mean interval, which makes the rate too low.
+naive       X/Σt, the changes found per unit of time. It is a baseline: a poll that finds a change may miss
+            further ones, so it is not consistent and cannot exceed one change per poll (Cho & Garcia-Molina
+            2003; Zhang 2007 §2.1).
+cho, zhang  the log family −ln((n−X+a)/(n+a))/t for polls at regular intervals t, with a = 0.5 and 0.4
+            (``rates.log_ratio``). For irregular polls t is the mean interval, which makes the rate too low.
 lln         p·X/(n+α−X), for polls at the times of a Poisson process of rate p, where a poll finds a change
             with probability λ/(λ+p) (Avrachenkov, Patil & Thoppe 2020). For regular polls it is too high by
             the factor (e^r−1)/r with r = λt: 1.3 at r = 0.5, 1.7 at 1, 3.2 at 2.
@@ -24,7 +25,7 @@ from afresh.values.arrays import Bools, Float64s
 
 @dataclass(frozen=True, slots=True)
 class StateWithPrior:
-    """A state that contains a prior, which gives the rate and interval of items without polls."""
+    """A state that contains a prior, which gives the rate and credible interval of items without polls."""
 
     prior: GammaPrior
 
@@ -36,7 +37,7 @@ class StateWithPrior:
         return np.where(self.has_polls(), rate, self.prior.mean())
 
     def interval_or_prior(self, low: Float64s, high: Float64s, level: float) -> tuple[Float64s, Float64s]:
-        """Return (low, high) for items with polls, the prior's interval for the others."""
+        """Return (low, high) for items with polls, the prior's credible interval for the others."""
         prior_low, prior_high = self.prior.interval(level)
         polled = self.has_polls()
         return np.where(polled, low, prior_low), np.where(polled, high, prior_high)
@@ -44,7 +45,7 @@ class StateWithPrior:
 
 @dataclass(frozen=True, slots=True)
 class TallyState(StateWithPrior):
-    """The n polls of every item, the X of them that found a change, and the sum Σt of their intervals."""
+    """For every item: its ``polls`` n, the ``changes`` X they found, and the ``time`` Σt they cover."""
 
     polls: Float64s
     changes: Float64s
@@ -54,12 +55,12 @@ class TallyState(StateWithPrior):
         return np.asarray(self.polls > 0)
 
     def mean_interval(self) -> Float64s:
-        """Return Σt/n; 1 for items without polls."""
+        """Return the mean polling interval Σt/n; 1 for items without polls."""
         return np.where(self.polls > 0, self.time / np.maximum(self.polls, 1.0), 1.0)
 
 
 class TallyEstimator:
-    """Base class of the estimators with a ``TallyState``."""
+    """Base class of the estimators that only count: polls, polls that found a change, and the time."""
 
     def start(self, prior: GammaPrior, items: int) -> TallyState:
         return TallyState(prior.for_items(items), *(np.zeros(items) for _ in range(3)))
@@ -76,7 +77,7 @@ class TallyEstimator:
 
 
 class Naive(TallyEstimator):
-    """X/Σt (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
+    """Estimates the polls that found a change per unit of time (Cho & Garcia-Molina 2003; Zhang 2007 §2.1).
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([1.0, 3.0], [True, False], item=[0, 0])
@@ -90,7 +91,8 @@ class Naive(TallyEstimator):
         return state.rate_or_prior(state.changes / _time(state))
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return Garwood's exact Poisson interval of X, divided by Σt: for changes found, not all changes."""
+        """Return Garwood's exact Poisson confidence interval of the number of polls that found a change,
+        divided by the time. It is about the changes that polls find, not about all changes."""
         from scipy.special import gammaincinv
 
         tail = (1.0 - check_level(level)) / 2.0
@@ -107,7 +109,7 @@ def _time(state: TallyState) -> Float64s:
 
 @dataclass(frozen=True, slots=True)
 class LogFamily(TallyEstimator):
-    """−ln((n−X+a)/(n+a))/t with t the mean interval.
+    """Estimates −ln((n−X+a)/(n+a))/t: X of n polls found a change, and t is the mean polling interval.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> cho = LogFamily("cho", 0.5)
@@ -120,11 +122,12 @@ class LogFamily(TallyEstimator):
     a: float
 
     def rate(self, state: TallyState) -> Float64s:
-        """Return r̂/t; the prior's mean for items without polls."""
+        """Return the estimated rate; the prior's mean for items without polls."""
         return state.rate_or_prior(log_ratio(state.changes, state.polls, self.a) / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the λ at the Clopper–Pearson ends of 1−e^{−λt}; high is ∞ if every poll found a change."""
+        """Return the rates λ at which the probability 1−e^{−λt} that a poll finds a change is at the ends of
+        its Clopper–Pearson confidence interval. ``high`` is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (-np.log1p(-p) / state.mean_interval() for p in (low, high))
@@ -135,7 +138,9 @@ ALPHA = 1.0  # any fixed number keeps the rate finite, and its effect vanishes a
 
 
 class LawOfLargeNumbers(TallyEstimator):
-    """p·X/(n+α−X) with p = n/Σt.
+    """Estimates the rate of changes as p·X/(n+α−X), where X of n polls found a change.
+
+    p is the number of polls per unit of time, and α = ``ALPHA`` keeps the rate finite if X = n.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> polls = polls_from_intervals([0.5, 1.5, 1.0], [True, False, True], item=[0] * 3)
@@ -151,7 +156,8 @@ class LawOfLargeNumbers(TallyEstimator):
         return state.rate_or_prior(odds / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
-        """Return the λ at the Clopper–Pearson ends of λ/(λ+p); high is ∞ if every poll found a change."""
+        """Return the rates λ at which the probability λ/(λ+p) that a poll finds a change is at the ends of
+        its Clopper–Pearson confidence interval. ``high`` is ∞ if every poll found a change."""
         low, high = change_probability_interval(state.changes, state.polls, level)
         with np.errstate(divide="ignore"):
             low, high = (np.asarray(q / (1.0 - q)) / state.mean_interval() for q in (low, high))

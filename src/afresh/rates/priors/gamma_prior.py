@@ -1,19 +1,20 @@
-"""The Gamma prior: what is believed about the rate of an item before any poll of it, and how it is learned.
+"""The Gamma prior: what is believed about the rate λ of an item before any poll of it, and how it is learned.
 
-Its density is b^a λ^{a−1} e^{−bλ} / Γ(a). It counts like a changes that were seen in a time b.
+Its density is b^a λ^{a−1} e^{−bλ} / Γ(a). It has the same weight as a changes that were seen in a time b.
 
-The prior is learned from the items themselves (empirical Bayes), per group. From a lattice of shapes and
-means the (a, b) is chosen that maximises Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ, where L_i is the likelihood of
-item i and the integral is a sum over the cells of the rate grid. A parabola through the neighbours refines
-the choice. That is too coarse for nearly equal rates, because the cells are wide, and for many items, because
-the peak is narrow. So for all items together, and for groups of ``MANY`` items, a climb on a finer grid
-follows.
+The prior is learned from the items themselves (empirical Bayes), for each group of items. Candidates are all
+combinations of some shapes a and means a/b (a lattice). The candidate that maximises
+Σ_i ln ∫Gamma(λ; a, b) L_i(λ) dλ is chosen, where L_i is the likelihood of item i and the integral is a sum
+over the cells of the grid of rates. A parabola through the neighbours refines the choice. This is too coarse
+for nearly equal rates, because the cells are wide, and for many items, because the peak is narrow. So for all
+items together, and for groups of at least ``MANY`` items, hill climbing on a finer grid follows.
 
 The priors form a hierarchy. ln a and ln(a/b) of a group are assumed to be normal around those of all items,
-with the standard deviations ``GROUPS``, and those of all items around the weak prior, with ``WHOLE``. A group
-of one or two items stays near the prior of all items; a group of hundreds has its own. A few items cannot
-determine the prior of a population, and would be used twice, as evidence and as prior. So while there are few
-items, the prior of all stays near the weak prior: the standard deviation is at most ``FEW``·√items.
+with the standard deviations ``GROUPS``. Those of all items are assumed to be normal around the weak prior,
+with the standard deviations ``WHOLE``. So a group of one or two items stays near the prior of all items, and
+a group of hundreds gets its own prior. A few items cannot determine the prior of a population, and their
+polls would be used twice, as evidence and in the prior. So while there are few items, the prior of all items
+stays near the weak prior: its standard deviations are at most ``FEW``·√items.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError
 
-LEAST_MASS = 1e-200  # least mass of a cell, so that the likelihood decides where a prior would underflow
+LEAST_MASS = 1e-200  # least mass of a cell, so that the likelihood decides if a prior would underflow
 WEAK_SHAPE = 0.5  # Jeffreys' prior for a Poisson rate: half a change
 
 
 @dataclass(frozen=True, slots=True)
 class GammaPrior:
-    """The shape a and the rate b (a time) of Gamma priors: one row for all items, or one per item.
+    """The shape a and rate parameter b (a time) of Gamma priors: one entry for all items, or one per item.
 
     >>> GammaPrior.of(2.0, 4.0).mean().tolist()
     [0.5]
@@ -60,22 +61,21 @@ class GammaPrior:
         return GammaPrior(*(np.broadcast_to(v, items).copy() for v in (self.shape, self.rate)))
 
     def distinct(self) -> tuple[GammaPrior, Ints]:
-        """Return the distinct rows, and the index of the distinct row that equals each row."""
+        """Return a tuple (priors, row): the distinct priors, and for each entry the index of its prior."""
         _, first, row = np.unique(self.shape + 1j * self.rate, return_index=True, return_inverse=True)
         return GammaPrior(self.shape[first], self.rate[first]), row.astype(np.int64)
 
     def mean(self) -> Float64s:
-        """Return E[λ] = a/b."""
+        """Return the mean rate a/b."""
         return self.shape / self.rate
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
-        """Return the equal-tailed interval that contains λ with probability ``level``."""
+        """Return a tuple (low, high): the equal-tailed interval of the rate with probability ``level``."""
         return gamma_interval(self.shape, self.rate, level)
 
 
 def weak_prior(polls: PollTable) -> GammaPrior:
-    """Return the prior to use if nothing else is known: half a change in half a mean interval of the polls.
-
+    """Return the prior to use if nothing else is known: half a change in half a mean polling interval.
     Without polls it is half a change in half a unit of time.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
@@ -87,7 +87,8 @@ def weak_prior(polls: PollTable) -> GammaPrior:
 
 
 def gamma_interval(shape: Float64s, rate: Float64s, level: float) -> tuple[Float64s, Float64s]:
-    """Return the equal-tailed credible interval of Gamma(a, b).
+    """Return a tuple (low, high): the interval that contains a rate of distribution Gamma(``shape``,
+    ``rate``) with probability ``level``, and has the same probability below and above.
 
     >>> low, high = gamma_interval(np.array([1.0]), np.array([1.0]), 0.9)
     >>> bool(np.isclose(low[0], -np.log(0.95))), bool(np.isclose(high[0], -np.log(0.05)))
@@ -100,39 +101,53 @@ def gamma_interval(shape: Float64s, rate: Float64s, level: float) -> tuple[Float
 
 
 def cell_masses(prior: GammaPrior, rates: Float64s) -> Float64s:
-    """Return the probability of each cell of the grid, with a row per prior.
-
-    The edges are the midpoints between grid points in ln λ; the first cell begins at 0, the last ends at ∞.
+    """Return the probability of each cell of the grid (column) under each prior (row).
+    The edges of cells are the midpoints between grid points in ln λ; the first edge is 0, the last is ∞.
 
     >>> cell_masses(GammaPrior.of(1.0, 1.0), np.array([0.5, 1.0, 2.0])).sum().round(12).item()
     1.0
     """
+    edges = np.sqrt(rates[1:] * rates[:-1])
+    return _masses_between(*_tails(prior.shape[:, None], prior.rate[:, None] * edges))
+
+
+def _tails(shape: Float64s, at: Float64s) -> tuple[Float64s, Float64s]:
+    """Return the probabilities below and above ``at`` under Gamma(shape, 1), with a row per shape."""
     from scipy.special import gammainc, gammaincc
 
-    edges = np.sqrt(rates[1:] * rates[:-1])
-    shape, at = prior.shape[:, None], prior.rate[:, None] * edges
-    below, above = gammainc(shape, at), gammaincc(shape, at)
-    none, full = np.zeros_like(shape), np.ones_like(shape)
+    # The larger tail is 1 minus the smaller one: to compute it by itself would take as long again.
+    is_left, shapes = at < shape, np.broadcast_to(shape, at.shape)
+    below, above = np.empty_like(at), np.empty_like(at)
+    below[is_left] = gammainc(shapes[is_left], at[is_left])
+    above[~is_left] = gammaincc(shapes[~is_left], at[~is_left])
+    above[is_left], below[~is_left] = 1.0 - below[is_left], 1.0 - above[~is_left]
+    return below, above
+
+
+def _masses_between(below: Float64s, above: Float64s) -> Float64s:
+    """Return the probability of each cell from the tails at its inner edges, with a row per prior."""
+    none, full = np.zeros((len(below), 1)), np.ones((len(below), 1))
     below, above = np.hstack((none, below, full)), np.hstack((full, above, none))
-    # Differences of the smaller tail keep the masses of cells far out in a tail positive.
+    # The difference is taken of the smaller tail, so that cells far out in a tail keep a mass above 0.
     masses = np.where(below[:, 1:] < 0.5, np.diff(below, axis=1), -np.diff(above, axis=1))
     return np.maximum(masses, LEAST_MASS)
 
 
-GROUPS = (0.7, 0.7)  # standard deviations of ln a and of ln(a/b), as in the next two
+GROUPS = (0.7, 0.7)  # standard deviations of ln a and of ln(a/b); so are WHOLE and FEW
 WHOLE = (1.0, 4.0)
 FEW = (0.3, 0.7)
 SHAPES = np.geomspace(0.05, 51.2, 21)  # two per octave
-ITEMS_ENOUGH = 20_000  # items suffice to learn a prior; of more, an even sample is used
-ENOUGH_TO_START = 4000  # items suffice to find the best lattice point, from which all items climb
+ITEMS_ENOUGH = 20_000  # this many items suffice to learn a prior; of more items, every k-th is used
+ENOUGH_TO_START = 4000  # this many items suffice to find the lattice point from which the climb starts
 LEAST_PER_GROUP = 8
-MANY = 100  # for a group of so many items the lattice is too coarse
+MANY = 100  # for a group of this many items the lattice is too coarse
 FINE = 8  # rates per octave for the climb
-CLIMB, CLOSE_ENOUGH = 40, 0.01  # the most steps, and the last step width in ln a and ln(a/b)
+CLIMB, CLOSE_ENOUGH = 40, 0.01  # the largest number of steps; the step width in ln a and ln(a/b) that ends it
 
 
 def fit_gamma(polls: PollTable, groups: Ints | None = None) -> GammaPrior:
-    """Learn the Gamma prior of each item's group (a row per item) or, without ``groups``, of all (one row).
+    """Learn a Gamma prior from the polls: of all items or, with ``groups``, of each item's group.
+    ``groups`` is the group number of each item. The result has an entry per item, without groups only one.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> rng = np.random.default_rng(1)
@@ -162,11 +177,9 @@ def fit_gamma_table(
     static: Float64s | None = None,
     start: GammaPrior | None = None,
 ) -> GammaPrior:
-    """Learn one Gamma prior from all rows of a table of log-likelihoods, loosely near ``parent``.
-
-    ``static`` is, for each row, ln(odds of a rate of 0 · likelihood at 0), or None if no item is static.
-    ``start`` is the start of the climb; by default the best point of a lattice.
-    """
+    """Learn one Gamma prior from a table of log-likelihoods with a row per item and a column per rate.
+    It stays loosely near ``parent``. ``static`` is for each row ln(odds of a rate of 0 · likelihood at 0), or
+    None if no item is static. ``start`` is the start of the climb; by default the best point of a lattice."""
     polled = max(1.0, float(np.count_nonzero(np.any(table, axis=1))))
     loosely = (min(WHOLE[0], FEW[0] * polled**0.5), min(WHOLE[1], FEW[1] * polled**0.5))
     if start is None:
@@ -178,7 +191,8 @@ def fit_gamma_table(
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """Candidate Gamma priors (every shape with every rate of the grid as mean) and their cell masses."""
+    """Candidate Gamma priors, with every shape of ``SHAPES`` and every rate of the grid as mean, and the
+    probabilities (``masses``) of the grid's cells under each."""
 
     means: Float64s
     candidates: GammaPrior
@@ -187,15 +201,21 @@ class _Lattice:
     @classmethod
     def of(cls, rates: Float64s) -> _Lattice:
         shape, mean = (grid.ravel() for grid in np.meshgrid(SHAPES, rates, indexing="ij"))
-        candidates = GammaPrior(shape, shape / mean)
-        return cls(rates, candidates, cell_masses(candidates, rates))
+        # The rates are evenly spaced in ln λ and the means are the same rates, so edge/mean depends only on
+        # how many steps lie between them: 2n tails per shape are enough for all n² pairs.
+        n, step = rates.size, rates[1] / rates[0]
+        edge_to_mean = step ** (np.arange(1 - n, n - 1) + 0.5)
+        tails = _tails(SHAPES[:, None], SHAPES[:, None] * edge_to_mean)
+        windows = (np.lib.stride_tricks.sliding_window_view(tail, n - 1, axis=1) for tail in tails)
+        masses = _masses_between(*(window[:, ::-1].reshape(shape.size, n - 1) for window in windows))
+        return cls(rates, GammaPrior(shape, shape / mean), masses)
 
     def scores(self, table: Float64s, static: Float64s | None = None) -> Float64s:
-        """Return ln ∫ Gamma·likelihood of every row (item) under every candidate (column)."""
+        """Return ln ∫ Gamma·likelihood of every item (row) under every candidate (column)."""
         return _log_mixed(table, self.masses, static)
 
     def best(self, scores: Float64s) -> GammaPrior:
-        """Return the best candidate of each row of scores, moved to the peak of a parabola around it."""
+        """Return the best candidate of each row of scores, refined by parabolas through its neighbours."""
         rows = np.arange(len(scores))
         surface = scores.reshape(-1, SHAPES.size, self.means.size)
         i, j = np.divmod(scores.argmax(1), self.means.size)
@@ -209,7 +229,12 @@ class _Lattice:
 def _log_mixed(
     table: Float64s, masses: Float64s, static: Float64s | None, likelihood: Float64s | None = None
 ) -> Float64s:
-    """Return ln Σ mass·likelihood of every row under every candidate, minus the row's maximum of ln L."""
+    """Return ln ∫ prior·likelihood of each item (row) under each candidate prior (column).
+
+    ``table`` has the log-likelihoods of an item in each row, ``masses`` the cell masses of a candidate. The
+    largest log-likelihood of an item is subtracted from its row. ``likelihood`` is exp of the table scaled
+    in this way, if it was computed before; ``static`` is as in ``fit_gamma_table``.
+    """
     mixed = (scale_to_maximum(table) if likelihood is None else likelihood) @ masses.T
     if static is not None:
         mixed += np.exp(static - table.max(axis=1))[:, None]
@@ -231,7 +256,8 @@ def _climb(
     deviations: tuple[float, float],
     static: Float64s | None,
 ) -> GammaPrior:
-    """Climb from ``start`` to the best of eight neighbours, and halve the step if none of them is better."""
+    """Return the best prior by hill climbing from ``start`` in ln a and ln(a/b): go to the best of eight
+    neighbours, or halve the step. ``deviations`` say how close to ``parent`` the prior stays."""
     finer_table, grid = interpolate_table(table, rates, FINE)
     likelihood = scale_to_maximum(finer_table)
     bounds = np.log([[SHAPES[0], rates[0]], [SHAPES[-1], rates[-1]]])
@@ -251,7 +277,8 @@ def _climb(
 
 
 def _peak(lines: Float64s, at: Ints) -> Float64s:
-    """Return the offset (−½ to ½ steps) of the peak of a parabola through the maximum and its neighbours."""
+    """Return the offset (−½ to ½ steps) of the peak of the parabola through three points of each line: its
+    maximum, which is at ``at``, and its two neighbours."""
     rows, last = np.arange(len(lines)), lines.shape[1] - 1
     middle = lines[rows, at]
     left = middle - lines[rows, np.maximum(at - 1, 0)]
@@ -263,7 +290,8 @@ def _peak(lines: Float64s, at: Ints) -> Float64s:
 def fit_gamma_groups(
     table: Float64s, rates: Float64s, groups: Ints, parent: GammaPrior, *, static: Float64s | None = None
 ) -> GammaPrior:
-    """Learn a Gamma prior for each group of rows, near that of all rows, which is loosely near ``parent``."""
+    """Learn a Gamma prior for each group of rows of a table of log-likelihoods; ``groups`` numbers the rows.
+    The priors stay near the prior of all rows, which stays loosely near ``parent``."""
     everyone = fit_gamma_table(table, rates, parent, static=static)
     number = int(groups.max(initial=0)) + 1
     lattice = _Lattice.of(rates)
@@ -287,7 +315,7 @@ def fit_gamma_groups(
 
 
 def sample_items(items: int, groups: Ints | None = None) -> Bools | None:
-    """Mark every k-th item of each group, about ``ITEMS_ENOUGH`` in all; return None if all items are used.
+    """Return which items to use: every k-th of each group, about ``ITEMS_ENOUGH`` in all, or None for all.
 
     >>> sample_items(50_000).sum().item(), sample_items(20_000)
     (16667, None)

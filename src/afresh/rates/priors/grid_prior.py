@@ -1,24 +1,24 @@
-"""Priors other than the Gamma: the lognormal, a share of items that never change, and one of no fixed form.
+"""Priors other than the Gamma: the lognormal, a share of items that never change, one without a fixed form.
 
 The items themselves decide between the Gamma and the lognormal. If the polls contain little information about
 the fastest items, the form of the prior decides how fast these may be: the Gamma has a much shorter upper
 tail than the lognormal. Both are fitted to the items, and mixed in proportion to the probability of the polls
-under each; that of the Gamma counts e^``FORM_MARGIN`` times. After ten polls of 2000 items one of the two
-clearly wins. The lognormal is fitted by EM: from the posterior of each item on the grid follow the mean and
-the standard deviation of ln λ over all items, and these are the next prior.
+under each; that of the Gamma is multiplied by e^``FORM_MARGIN``. After ten polls of 2000 items one of the two
+clearly wins. The lognormal is fitted by EM: the posteriors of all items on the grid give a mean and a
+standard deviation of ln λ, and these define the next prior.
 
-Items that never change are a point mass at rate 0 beside the prior of the items that do. A Gamma of small
-shape looks much like it. If such a Gamma explains the polls as well, the point mass is not used: its share is
-above 0 only if it raises the log-likelihood by ``STATIC_MARGIN``. Then an item never seen to change may be
-static, and its interval begins at 0.
+Items that never change are a point mass at rate 0, in addition to the prior of the items that do change. A
+Gamma of small shape looks much like it. If such a Gamma explains the polls as well, the point mass is not
+used: its share is above 0 only if it raises the log-likelihood by ``STATIC_MARGIN``. Then an item that no
+poll found changed may be static, and its credible interval begins at 0.
 
-The prior of no fixed form consists of the probabilities of the grid's rates, learned by EM over the items. EM
+The prior without a fixed form is the probability of each rate of the grid, learned by EM from the items. EM
 starts from the fitted Gamma mixed with a small share of a flat prior on the grid (``flat_share``). The flat
 share is needed because EM only multiplies, and if the rates of items differ very much, a Gamma may give some
-rates a probability of 1e−77. Each step is followed by a little smoothing (EMS, Silverman et al. 1990) towards
-that start, and there are few steps, because the unsmoothed maximum puts all mass on a few points. Where the
-polls cannot distinguish rates, the proportions of the Gamma remain. The prior of all items enters that of a
-group with the weight of ``BORROWED`` items.
+rates a probability of 1e−77. Each step is followed by a little smoothing towards that start (EMS, Silverman
+et al. 1990), and there are few steps, because the unsmoothed maximum puts all mass on a few points. For rates
+that the polls cannot distinguish, the proportions of the Gamma remain. The prior of all items enters that of
+a group with the weight of ``BORROWED`` items.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from afresh.rates.priors.gamma_prior import ITEMS_ENOUGH, LEAST_MASS, GammaPrior
 from afresh.rates.segments import whole_groups
 from afresh.values.arrays import Bools, Float64s, Ints
 
-FORM_ITEMS = 4000  # items suffice to decide the form; of more, every k-th is used
-FORM_MARGIN = 3.0  # in ln; if the polls do not decide, the Gamma's intervals are the better ones
+FORM_ITEMS = 4000  # this many items suffice to decide the form; of more, every k-th is used
+FORM_MARGIN = 3.0  # in ln; if the polls do not decide, the credible intervals of the Gamma are better
 FEWEST_FOR_FORM = 50  # with fewer items the form cannot be decided, and the Gamma is used
 FORM_STEPS = 40
 NARROWEST = 0.1  # the least standard deviation of ln λ
@@ -42,7 +42,7 @@ NARROWEST = 0.1  # the least standard deviation of ln λ
 
 @dataclass(frozen=True, slots=True)
 class LogNormalPrior:
-    """A prior under which ln λ is normal with this mean and standard deviation.
+    """A prior under which the logarithm of the rate is normal with this mean and standard deviation.
 
     >>> LogNormalPrior(0.0, 1.0).cell_masses(np.array([0.5, 1.0, 2.0])).round(3).tolist()
     [0.364, 0.271, 0.364]
@@ -52,7 +52,7 @@ class LogNormalPrior:
     deviation: float
 
     def cell_masses(self, rates: Float64s) -> Float64s:
-        """Return the probability of each cell of the grid; its edges are midpoints in ln λ, or 0 and ∞."""
+        """Return the probability of each cell of the grid, with the cells of ``gamma_prior.cell_masses``."""
         from scipy.special import ndtr
 
         edges = 0.5 * (np.log(rates[1:]) + np.log(rates[:-1]))
@@ -61,7 +61,7 @@ class LogNormalPrior:
         return np.maximum(masses, LEAST_MASS)
 
     def mixed_density(self, log_density: Float64s, rates: Float64s, probable: float) -> Float64s:
-        """Return ln of the mixture of e^``log_density`` and this density, whose share is ``probable``."""
+        """Return the log of a mixture: this density with the share ``probable``, and e^``log_density``."""
         x = (np.log(rates) - self.mean) / self.deviation
         scale = np.log(rates[1] / rates[0]) / (self.deviation * np.sqrt(2.0 * np.pi))
         own = np.maximum(scale * np.exp(-0.5 * x * x), LEAST_MASS)
@@ -72,9 +72,11 @@ class LogNormalPrior:
 def fit_lognormal(
     table: Float64s, rates: Float64s, gamma: Float64s, counts: Float64s
 ) -> tuple[LogNormalPrior, float]:
-    """Return the lognormal that makes the rows most likely, and its probability against the Gamma's.
+    """Return a tuple (prior, probability): the lognormal that makes the rows most likely, and the probability
+    that the lognormal is right and not the Gamma.
 
-    ``gamma`` are the cell masses of the fitted Gamma; ``counts`` is the weight of each row.
+    ``table`` holds log-likelihoods with a row per item. ``gamma`` are the cell masses of the fitted Gamma,
+    ``counts`` the weights of the rows.
 
     >>> from afresh.rates.priors.gamma_prior import GammaPrior, cell_masses
     >>> grid = np.exp2(np.arange(-12.0, 8.0))
@@ -88,7 +90,7 @@ def fit_lognormal(
     every = max(1, -(-len(table) // FORM_ITEMS))
     likelihood, rows = scale_to_maximum(table[::every]), counts[::every]
     log_rate = np.log(rates)
-    # Rates are known only up to their cells, which adds the variance of a uniform cell to theirs.
+    # The grid rounds each rate to a cell, which adds the variance of a uniform distribution over a cell.
     blur = (log_rate[1] - log_rate[0]) ** 2 / 12.0
     masses, fitted = gamma, LogNormalPrior(0.0, 1.0)
     for _ in range(FORM_STEPS):
@@ -105,8 +107,8 @@ def fit_lognormal(
     return fitted, float(1.0 / (1.0 + np.exp(-np.clip(gain, -700.0, 700.0))))
 
 
-STATIC_MARGIN = 8.0  # in ln; after three polls slow items look static, and 7 was seen without static items
-FEWEST_SILENT = 20  # with fewer items never seen to change, the static share cannot be decided
+STATIC_MARGIN = 8.0  # in ln; a gain of 7 occurred without static items, as slow items look static at first
+FEWEST_SILENT = 20  # with fewer items that no poll found changed, the static share cannot be decided
 STATIC_ITEMS = 2000
 STATIC_ROUNDS, STATIC_STEPS = 3, 10
 STATIC_BORROWED = 10.0  # weight, in items, of the share of all items in a group's share
@@ -115,20 +117,16 @@ LARGEST = 0.99
 
 @dataclass(frozen=True, slots=True)
 class StaticMixture:
-    """The likelihood of each row if its item is static, and if its rate follows a Gamma prior.
-
-    Both likelihoods of a row are divided by the same number, the row's maximum on the grid.
-    """
+    """The likelihood of each item's polls if the item is static, and if its rate follows a Gamma prior.
+    Both likelihoods of an item are divided by the same number, its maximum on the grid."""
 
     if_static: Float64s
     if_not: Float64s
 
     @classmethod
     def of(cls, table: Float64s, quiet: Bools, masses: Float64s) -> StaticMixture:
-        """Build from log-likelihoods on the grid; ``quiet`` marks the rows of items never seen to change.
-
-        ``masses`` are the Gamma's cell masses: one row for all items, or a row for each.
-        """
+        """Build from log-likelihoods on the grid; ``quiet`` marks the items that no poll found changed.
+        ``masses`` are the Gamma's cell masses: one row for all items, or a row for each."""
         likelihood = scale_to_maximum(table)
         mixed = likelihood @ masses[0] if len(masses) == 1 else np.einsum("ij,ij->i", likelihood, masses)
         static = np.exp(np.where(quiet, -table.max(axis=1, initial=-np.inf), -np.inf))
@@ -140,29 +138,30 @@ class StaticMixture:
         return np.asarray(static / (static + (1.0 - share) * self.if_not))
 
     def share(self, start: float) -> float:
-        """Return the share of static items that makes the rows most likely, by EM from ``start``."""
+        """Return the share of static items that makes the polls most likely, by EM from ``start``."""
         share = start
         for _ in range(STATIC_STEPS):
             share = min(float(self.responsible(share).mean()), LARGEST)
         return share
 
     def shares(self, kind: Ints, number: int, share: float) -> Float64s:
-        """Return the share of static items in each of ``number`` kinds, near ``share`` if items are few."""
+        """Return the share of static items in each of ``number`` kinds; it is near ``share`` for a kind with
+        few items. ``kind`` is the kind of each item."""
         static = np.bincount(kind, self.responsible(share), minlength=number)
         items = np.bincount(kind, minlength=number)
         return np.asarray((static + STATIC_BORROWED * share) / (items + STATIC_BORROWED))
 
     def log_likelihood(self, share: float) -> float:
-        """Return ln P(all rows), given the share of static items."""
+        """Return the log-likelihood of the polls of all items, given the share of static items."""
         return float(np.log(share * self.if_static + (1.0 - share) * self.if_not).sum())
 
 
 def fit_static_share(
     table: Float64s, quiet: Bools, rates: Float64s, parent: GammaPrior
 ) -> tuple[float, GammaPrior | None]:
-    """Return the share of items that never change (0 if not supported), and a Gamma prior of the others.
-
-    The Gamma is fitted to a sample of the items, as the start of a climb. It is None if nothing was fitted.
+    """Return a tuple (share, prior): the share of items that never change, and a Gamma prior of the others.
+    The share is 0 if the polls do not support it. The prior is fitted to a sample of the items, as the start
+    of the climb of ``fit_gamma_table``; it is None if nothing was fitted. It stays near ``parent``.
 
     >>> from afresh.rates.likelihood import log_likelihood
     >>> from afresh.rates.poll_table import polls_from_intervals
@@ -190,7 +189,8 @@ def fit_static_share(
 
 
 def static_log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
-    """Return ln(share/(1−share)) for items never seen to change, −∞ for the others; None if share is 0."""
+    """Return ln(share/(1−share)) for ``quiet`` items, −∞ for the others, or None if the share is 0.
+    Quiet items are those that no poll found changed; ``share`` is the share of static items."""
     if not np.any(share):
         return None
     with np.errstate(divide="ignore"):
@@ -199,7 +199,7 @@ def static_log_odds(quiet: Bools, share: float | Float64s) -> Float64s | None:
 
 BORROWED = 10.0  # weight, in items, of the prior of all items in a group's prior
 BORROWED_BY_ALL = 2.0  # weight, in items, of the fitted Gamma in the prior of all items
-STEPS = 8  # the best of 2 … 100 when measured, because stopping early regularises
+STEPS = 8  # the best of 2 … 100 in measurements, because stopping early regularises
 SMOOTHING = 0.1  # share of a cell that may move to either neighbour
 FLOOR_STEPS = 10
 FLAT, FLAT_WORTH = 0.002, 20.0  # share of the flat prior before any item, and its weight in items
@@ -207,9 +207,9 @@ FLAT, FLAT_WORTH = 0.002, 20.0  # share of the flat prior before any item, and i
 
 def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None) -> float:
     """Return the share s of a flat prior that makes (1−s)·Gamma + s·flat fit the rows of the table best.
-
-    It is found by EM over the rows, near ``FLAT`` while rows are few. It is about a tenth if the Gamma misses
-    a tenth of the items. ``gamma`` are cell masses, ``counts`` weights of rows.
+    It is found by EM over the rows, and is near ``FLAT`` while there are few rows. It is about a tenth if the
+    Gamma does not fit a tenth of the items. ``table`` holds log-likelihoods with a row per item, ``gamma``
+    the cell masses, ``counts`` the weights of the rows.
 
     >>> table = np.log([[1.0, 1e-3, 1e-9]] * 900 + [[1e-9, 1e-3, 1.0]] * 100)
     >>> round(flat_share(table, np.array([0.9, 0.1, 1e-77])), 2), round(flat_share(table, np.ones(3) / 3), 2)
@@ -229,7 +229,6 @@ def flat_share(table: Float64s, gamma: Float64s, counts: Float64s | None = None)
 
 def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -> Float64s:
     """Learn the probabilities of the grid's rates from all rows of a table of log-likelihoods.
-
     ``start`` are the probabilities to start from: those of a fitted Gamma, with a floor. ``counts`` is the
     weight of each row, 1 by default.
 
@@ -250,13 +249,15 @@ def fit_grid(table: Float64s, start: Float64s, counts: Float64s | None = None) -
 def fit_grid_groups(
     table: Float64s, groups: Ints, number: int, start: Float64s, counts: Float64s | None = None
 ) -> Float64s:
-    """Learn the probabilities as ``fit_grid`` does, a row for each of ``number`` groups.
+    """Learn the probability of each rate of the grid for each group (row), by EM as ``fit_grid`` does.
 
-    The probabilities of a small group stay near those of all items.
+    ``table`` has the log-likelihoods of an item in each row, ``groups`` its group, ``counts`` how many items
+    it stands for. ``number`` is the number of groups, ``start`` the probabilities to start from. Those of a
+    small group stay near those of all items.
 
     >>> table = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     >>> weights = fit_grid_groups(table, np.array([0, 0, 1]), 3, np.array([0.5, 0.5]))
-    >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items: it is the whole
+    >>> bool(weights[0, 0] > weights[2, 0] > weights[1, 0])        # group 2 has no items
     True
     """
     everyone = fit_grid(table, start, counts)[None]
@@ -273,7 +274,8 @@ def fit_grid_groups(
 
 
 def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, counts: Float64s) -> Float64s:
-    """Learn the weights of each run of rows by EMS; ``parent`` counts as much as ``borrowed`` rows."""
+    """Learn the probabilities of the grid's rates for each run of rows, by EM with smoothing (EMS). Runs
+    begin at ``starts``, ``counts`` weighs the rows, and ``parent`` counts as much as ``borrowed`` rows."""
     lengths = np.diff(np.append(starts, len(likelihood)))
     weights = np.repeat(parent, starts.size, axis=0)
     for _ in range(STEPS):
@@ -287,7 +289,8 @@ def _ems(likelihood: Float64s, starts: Ints, parent: Float64s, borrowed: float, 
 
 
 def _smooth(weights: Float64s, parent: Float64s) -> Float64s:
-    """Smooth by one Metropolis step between neighbours, which keeps the mass and leaves ``parent`` fixed."""
+    """Smooth ``weights`` by one Metropolis step between neighbours. It keeps the total mass, and would leave
+    ``parent`` unchanged."""
     up = SMOOTHING * weights[:, :-1] * np.minimum(1.0, parent[:, 1:] / parent[:, :-1])
     down = SMOOTHING * weights[:, 1:] * np.minimum(1.0, parent[:, :-1] / parent[:, 1:])
     moved = weights.copy()

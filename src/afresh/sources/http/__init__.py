@@ -1,1 +1,1 @@
-"""Sources of kind ``http``: web pages, requested within the limits of each host."""
+"""Sources of kind ``http``: the items are web pages. Requests observe the limits of each host."""

@@ -1,8 +1,7 @@
-"""The fetcher that uses aiohttp, with limits on time, size and addresses; the only file that imports aiohttp.
+"""The fetcher that uses aiohttp, with limits on time, size and addresses. Only this file imports aiohttp.
 
-Names are resolved by a resolver that refuses private addresses. Connections go to exactly the addresses that
-were checked, so that a name cannot change to a private address after the check (DNS rebinding).
-"""
+Its resolver refuses private addresses. Connections go to exactly the addresses that were checked, so that a
+name cannot change to a private address after the check (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -35,12 +34,12 @@ _AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
 
 
 class PrivateAddressError(OSError):
-    """A name resolves to an address that must not be requested."""
+    """A URL or a name leads to an address that must not be requested."""
 
 
 class CheckedResolver(AbstractResolver):
     """Resolves names to public addresses only. ``trusted`` names (that of a proxy) may have any address. With
-    ``allow_private``, only the addresses in ``ip_addresses.prohibition`` are refused."""
+    ``allow_private``, it refuses only the addresses of ``ip_addresses.prohibition``."""
 
     def __init__(
         self, inner: AbstractResolver, trusted: Iterable[str] = (), *, allow_private: bool = False
@@ -51,7 +50,7 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the allowed addresses of ``host``; raise ``PrivateAddressError`` if none is allowed."""
+        """Return the allowed addresses of ``host``. Raise ``PrivateAddressError`` if all are forbidden."""
         found = await self._inner.resolve(host, port, family=family)
         if host in self._trusted:
             return found
@@ -66,7 +65,7 @@ class CheckedResolver(AbstractResolver):
 
 @dataclass(slots=True)
 class _Received:
-    """The parts of a response that have arrived; they are used even if the rest does not arrive."""
+    """The parts of a response that have arrived. They are used even if the rest does not arrive."""
 
     status: int | None = None
     headers: dict[str, str] | None = None
@@ -76,9 +75,9 @@ class _Received:
 
 
 class AiohttpFetcher:
-    """See ``Fetcher``. Cookies are not stored. ``proxy`` is a secret because it may contain a password.
-    ``trusted_hosts`` are names that may have private addresses. If there is a proxy, the proxy resolves
-    names; then only URLs with an IP address are checked."""
+    """A ``Fetcher`` that uses aiohttp. It stores no cookies. ``trusted_hosts`` are names that may have
+    private addresses. ``proxy`` is a secret because it may contain a password. With a proxy, the proxy
+    resolves names, so only URLs with an IP address are checked."""
 
     def __init__(
         self,
@@ -113,7 +112,8 @@ class AiohttpFetcher:
         return None
 
     async def _resolve(self, host: str) -> None:
-        """Refuse a host with forbidden addresses; if a host has no address, its request will fail later."""
+        """Raise ``PrivateAddressError`` if ``host`` has only forbidden addresses. A host without any address
+        is accepted, because its request will fail later."""
         if refusal(host) == NOT_AN_ADDRESS:
             self._open_session()
             assert self._names is not None
@@ -216,7 +216,7 @@ class AiohttpFetcher:
 
 
 def _check_address(host: str, *, allow_private: bool) -> None:
-    """Refuse forbidden IP addresses, and names that always mean this machine (localhost)."""
+    """Raise ``PrivateAddressError`` for a forbidden IP address, and for names of this machine (localhost)."""
     reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
     if reason and reason != NOT_AN_ADDRESS:
         raise PrivateAddressError(f"{host} is {_describe_refusal(host).partition(', ')[2]}")
@@ -254,7 +254,7 @@ async def _read(response: aiohttp.ClientResponse, request: Request, received: _R
 
 
 def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Return the headers as valid text; the values of repeated headers are joined by commas (RFC 9110)."""
+    """Return the headers as valid text. The values of a repeated header are joined by commas (RFC 9110)."""
     joined: dict[str, str] = {}
     for name, value in response.headers.items():
         text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -264,7 +264,8 @@ def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def describe_error(error: Exception, limits: ResponseLimits, *, started: bool) -> tuple[Trouble, str]:
-    """Return the kind of an error and a description in one line; ``started``: a status had been received."""
+    """Return a tuple (kind of trouble, description in one line) for an error of a request. ``started`` is
+    True if the status of the response had arrived before the error."""
     # The order matters: subclasses in aiohttp's error tree come before their base classes.
     match error:
         case aiohttp.ClientConnectorDNSError():

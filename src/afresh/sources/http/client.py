@@ -1,4 +1,4 @@
-"""Send requests politely and follow redirects; every redirect is checked like the first address."""
+"""Send requests within the limits of hosts and follow redirects, which are checked like the first address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request
 from afresh.sources.http.ip_addresses import NEVER
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
-from afresh.sources.http.settings import HttpSettings
+from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
 from afresh.sources.http.statuses import (
     PERMANENT,
     REDIRECTS,
@@ -20,18 +20,19 @@ from afresh.sources.http.statuses import (
     requested_delay_s,
 )
 from afresh.sources.http.throttle import HostThrottle
-from afresh.sources.http.urls import display_url, host_group, resolve_link
+from afresh.sources.http.urls import display_url, host_group, origin, resolve_link
+from afresh.sources.secrets import redactor
 from afresh.values.fetched import Fetched
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
-"""Returns the headers of a request to a URL; after a redirect to another host, secrets must not be sent."""
+"""A function that returns the headers for a request to a URL, besides those that every request has."""
 
 _REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
 
 @dataclass(slots=True)
 class RequestCost:
-    """The cost of one poll so far, over all its requests."""
+    """The cost of all requests of one poll so far: their number, the bytes received and the seconds."""
 
     requests: int = 0
     bytes: int = 0
@@ -40,9 +41,9 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True)
 class FinalResponse:
-    """The reply after all redirects, and the headers of its request. ``moved_to`` is set only if there were
-    redirects and all of them were permanent. If robots.txt forbids the request, nothing was sent, and
-    ``blocked`` is the result of the poll."""
+    """The reply after all redirects, its URL, and the headers of its request. ``moved_to`` is set only if
+    there were redirects and all of them were permanent. If robots.txt forbids the request, no request was
+    sent, and ``blocked`` is the result of the poll."""
 
     url: str
     reply: Reply
@@ -52,14 +53,16 @@ class FinalResponse:
 
 
 class PoliteClient:
-    """Sends the requests of one source. It shares the states of hosts and robots.txt with other sources.
-    Methods
-    that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll may wait,
-    and ``UsageError`` if an address is malformed."""
+    """Sends the requests of one source. All sources share what is known about hosts and their robots.txt.
+    Methods that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll
+    may wait, and ``UsageError`` if an address is malformed. ``hide`` removes the secrets of the source from a
+    text."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
         self._limits = settings.limits
+        self._secret_headers = secret_headers(settings, context.resolver)
+        self.hide = redactor(all_secrets(settings, context.resolver))
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
         )
@@ -73,7 +76,7 @@ class PoliteClient:
         return wait_s if rules is None else max(wait_s, rules.expires_s - self._context.clock.elapsed_s())
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts that back off after failures or because robots.txt cannot be read."""
+        """Return the hosts that back off, after failures or because their robots.txt cannot be read."""
         clock = self._context.clock
         found = {backoff.group: backoff for backoff in self._throttle.backoffs()}
         for group in self._robots.unreadable_groups() if self._settings.respect_robots else ():
@@ -84,7 +87,7 @@ class PoliteClient:
                 if before is None or before.until_s < until_s:
                     failures = before.failures if before else 0
                     found[group] = GroupBackoff(group, until_s, failures, rules.unreadable)
-        return tuple(found.values())
+        return tuple(replace(one, why=self.hide(one.why)) for one in found.values())
 
     def save_robots(self) -> list[RobotsNote]:
         return self._robots.save()
@@ -94,8 +97,9 @@ class PoliteClient:
         self._throttle.load_backoffs(backoffs)
         self._robots.load(robots)
 
-    async def fetch(self, url: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
-        """Request an address, follow redirects, and add the cost of all requests to ``cost``."""
+    async def fetch(self, url: str, home: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
+        """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
+        are sent only to the origin of ``home``, and so not after a redirect to another host."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -104,7 +108,9 @@ class PoliteClient:
             blocked = await self._check_robots(url, cost, remedy)
             if blocked is not None:
                 return FinalResponse(url, Reply(), blocked=blocked)
-            headers = headers_for(url)
+            headers = default_headers(self._settings) | headers_for(url)
+            if self._secret_headers and origin(url) == origin(home):
+                headers |= {name: secret.reveal() for name, secret in self._secret_headers.items()}
             reply = await self._send(Request(url, headers, self._limits), cost)
             if reply.trouble == "private":
                 reply = replace(reply, problem=_with_remedy(reply.problem, remedy))
@@ -120,7 +126,7 @@ class PoliteClient:
             url = target
 
     async def robots_rules(self, url: str, cost: RequestCost) -> RobotsRules:
-        """Return the rules of the robots.txt for ``url``; from now on its crawl delay applies to the host."""
+        """Return the rules of the robots.txt for ``url``. Its crawl delay now applies to the host."""
 
         async def fetch(place: str) -> Reply:
             limits = replace(self._limits, max_bytes=MAX_BYTES)
@@ -135,7 +141,8 @@ class PoliteClient:
         await self._fetcher.close()
 
     async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
-        """Return the result of the poll if robots.txt forbids ``url``; None if it allows ``url``."""
+        """Return the result of the poll if robots.txt forbids ``url``, or None if it allows ``url``.
+        ``remedy`` is added to the problem if the user can allow the request."""
         if not self._settings.respect_robots:
             return None
         rules = await self.robots_rules(url, cost)
@@ -180,7 +187,7 @@ def _with_remedy(problem: str, remedy: str) -> str:
 
 
 def default_headers(settings: HttpSettings) -> dict[str, str]:
-    """Return the headers that every request has, whatever its host.
+    """Return the headers that every request has, to any host.
 
     >>> sorted(default_headers(HttpSettings(name="web")))
     ['Accept', 'Accept-Encoding', 'User-Agent']

@@ -1,4 +1,4 @@
-"""Decompress bodies as they arrive, within limits, so that a decompression bomb is stopped early."""
+"""Decompress bodies while they arrive, within limits, so that a decompression bomb is stopped early."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ ENCODINGS = (*_WINDOW, "identity")
 
 
 class BadEncodingError(Exception):
-    """The body does not match its Content-Encoding; the message says why."""
+    """The body does not have the encoding that its Content-Encoding header states."""
 
 
 class TooLargeError(Exception):
-    """The body is larger than allowed; the message names the limit."""
+    """The body is larger than a limit, which the message names."""
 
 
 class Inflater:
     """Decompresses a body chunk by chunk, and raises ``TooLargeError`` when a limit is exceeded.
-
-    ``max_bytes`` limits the decompressed size, ``max_ratio`` its ratio to the compressed size above 1 MiB.
+    ``max_bytes`` limits the decompressed size. ``max_ratio`` limits its ratio to the compressed size, but a
+    body of up to 1 MiB may have any ratio.
 
     >>> inflater = Inflater("gzip", max_bytes=1000, max_ratio=100)
     >>> inflater.feed(zlib.compress(b"x" * 900, wbits=31))[:5]
@@ -55,7 +55,7 @@ class Inflater:
             raise BadEncodingError(f"body is not {self._encoding}: {error}") from None
 
     def finish(self) -> None:
-        """Check that the compressed stream is complete."""
+        """Raise ``BadEncodingError`` if the compressed stream is not complete."""
         if self._engine is not None and self._wire and not self._engine.eof:
             raise BadEncodingError(f"{self._encoding} body breaks off")
 
@@ -73,7 +73,7 @@ class Inflater:
         return bytes(plain)
 
     def _start(self, chunk: bytes) -> bool:
-        """Choose the decompressor by the first two bytes; return False if no stream starts here."""
+        """Choose the decompressor by the first two bytes. Return False if they start no compressed stream."""
         if len(chunk) < 2:
             self._held = chunk
             return False

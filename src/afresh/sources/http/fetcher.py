@@ -1,4 +1,4 @@
-"""The protocol of fetchers, with HTTP requests and replies; only a fetcher uses an HTTP library."""
+"""The protocol of fetchers, and their requests and replies. Only a fetcher uses an HTTP library."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ USER_AGENT = f"afresh/{__version__} (+https://pypi.org/project/afresh/)"
 _BeforeReply: TypeAlias = Literal["url", "private", "local", "dns", "connect", "tls", "timeout"]
 _InReply: TypeAlias = Literal["protocol", "headers", "body", "size", "encoding"]
 Trouble: TypeAlias = Literal[_BeforeReply, _InReply]
-"""The reason why a reply is not complete. ``local`` is a problem of this machine, such as no network."""
+"""The reason why a reply is not complete. ``local`` is a problem of this computer, such as no network."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """The limits of one response. ``idle_s`` is the longest pause, ``total_s`` the longest duration.
-    ``max_bytes`` limits the size of the body, both compressed and decompressed, ``max_ratio`` the ratio of
-    the two sizes, ``max_header_bytes`` the length of one header line, ``max_headers`` the number of
-    headers."""
+    """The limits of one request and its response.
+
+    ``connect_s`` is the longest time to connect, ``idle_s`` the longest pause, ``total_s`` the longest
+    duration (seconds). ``max_bytes`` limits the size of the body, both compressed and decompressed, and
+    ``max_ratio`` the ratio of the two sizes. ``max_header_bytes`` limits one header line, ``max_headers`` the
+    number of headers."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0
@@ -34,7 +36,8 @@ class ResponseLimits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET request. Headers may be secret and are not shown. ``cut``: truncate a body that is too long."""
+    """A GET request. Headers may be secret and are not shown. If ``cut`` is True, a body that is too long is
+    truncated; otherwise it is an error."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -44,7 +47,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a request: status, headers (names in lower case) and body, or the ``trouble`` with it."""
+    """The result of a request: status, headers (names in lower case) and body. ``trouble`` is None if the
+    reply is complete; otherwise ``problem`` describes in one line what went wrong. ``wire_bytes`` is the
+    number of bytes received, ``seconds`` the duration. ``cut`` is True if the body was truncated."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -57,18 +62,18 @@ class Reply:
 
     @property
     def host_is_down(self) -> bool:
-        """Whether the host could not be reached, so that other pages of it would fail as well."""
+        """Whether the host could not be reached, so that its other pages would fail as well."""
         return self.status is None and self.trouble in ("dns", "connect", "tls", "timeout", "protocol")
 
 
 class Fetcher(Protocol):
-    """Sends any number of requests at a time, on one event loop. It does not follow redirects."""
+    """Sends HTTP requests on one event loop, any number at a time. It does not follow redirects."""
 
     async def check_url(self, url: str) -> Reply | None:
-        """Return a reply with ``trouble`` if the URL must not be requested; None if it may."""
+        """Return a reply with ``trouble`` if the URL must not be requested, or None if that is allowed."""
 
     async def fetch(self, request: Request) -> Reply:
-        """Return the reply within ``request.limits``; it describes problems, which are never raised."""
+        """Send a request and return its reply. Problems are described in the reply and never raised."""
 
     async def close(self) -> None:
-        """Close all connections. May be called twice."""
+        """Close all connections. It may be called twice."""

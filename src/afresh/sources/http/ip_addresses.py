@@ -1,9 +1,9 @@
-"""Which network addresses may be requested: public ones, and private ones if a source allows them.
+"""Decide which network addresses may be requested: public ones, and private ones if a source allows them.
 
 A URL, a redirect or a DNS answer can contain any address. A fetcher that requests addresses of its own
 network may read pages that are not public (the metadata service of a cloud at 169.254.169.254, the page of a
-router). Link-local addresses and metadata services are never requested: they reveal keys of the machine.
-"""
+router). Link-local addresses and metadata services are never requested, because they reveal keys of the
+computer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refusal(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def prohibition(host: str) -> str:
-    """Return the reason why a host is never requested, even if private addresses are allowed; else empty.
+    """Return why a host is never requested, even if private addresses are allowed; empty if it may be.
 
     >>> [prohibition(host) for host in ("::ffff:169.254.169.254", "metadata.google.internal", "10.1.2.3")]
     ['link-local', 'metadata', '']
@@ -59,7 +59,7 @@ def prohibition(host: str) -> str:
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address to which packets for an IPv6 address are sent (mapped, 6to4, Teredo, NAT64)."""
+    """Return the IPv4 address inside an IPv6 address (mapped, 6to4, Teredo, NAT64), or ``ip`` itself."""
     if isinstance(ip, IPv4Address):
         return ip
     if ip in _NAT64:

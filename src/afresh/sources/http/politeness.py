@@ -1,13 +1,13 @@
 """Decide when the next request to a host may start. All functions are pure; the time is an argument.
 
-A host receives one request at a time by default. Requests start at least a delay apart, and later if the host
+By default, one request to a host runs at a time. Requests start at least a delay apart, and later if the host
 asks for it (Crawl-delay, Retry-After) or fails. Each consecutive failure doubles the back-off of the whole
-host, not only of the item that failed; one good response ends it. Times are those of a monotonic clock.
+host, not only of the item that failed. One good response ends the back-off. Times are seconds of a monotonic
+clock.
 
 All sources of an engine share one ``HostRegistry``. If several sources have pages on one host, the strictest
 rules apply: the longest delay and the fewest requests at a time. The sources also share back-offs,
-Crawl-delay, request slots and robots.txt.
-"""
+Crawl-delay, request slots and robots.txt."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from afresh.sources.http.robots import RobotsCache
 
 HostCondition: TypeAlias = Literal["fine", "busy", "down"]
-"""The state of a host after a request: it responded, asked for later requests (429, 503), or was silent."""
+"""What a request showed about its host: it responded, asked for later requests (429, 503), or was silent."""
 
 _PRUNE_FROM = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """The rules for a host. ``delay_s`` is from start to start; ``longest_rest_s`` limits every back-off."""
+    """The rules for requests to a host. ``delay_s`` is the shortest time from the start of one request to the
+    start of the next. At most ``concurrency`` requests run at a time. ``first_rest_s`` is the first back-off,
+    ``longest_rest_s`` the longest."""
 
     delay_s: float = 1.0
     concurrency: int = 1
@@ -39,8 +41,11 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """The state of a host; the default is that of a host that was never asked. ``next_s`` is the end of the
-    back-off, ``why`` its reason; ``asked_s`` is the time at which the last request started."""
+    """What is known about the requests to one host. The default is that of a host that was never asked.
+
+    ``next_s`` is the end of the back-off, ``why`` its reason. ``in_flight`` is the number of running
+    requests, ``failures`` the number of consecutive failures. ``asked_s`` is the time at which the last
+    request started."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
@@ -51,7 +56,8 @@ class HostState:
 
 
 def ready_s(host: HostState, rules: Politeness) -> float:
-    """Return when the next request may start; infinite while as many requests as allowed are in flight.
+    """Return when the next request to a host may start, in seconds of a monotonic clock. The time is infinite
+    while as many requests as allowed are running.
 
     >>> asked, rules = record_start(HostState(), 100.0), Politeness(delay_s=2.0)
     >>> ready_s(asked, rules), ready_s(record_end(asked, rules, 100.5, "fine"), rules)
@@ -64,7 +70,7 @@ def ready_s(host: HostState, rules: Politeness) -> float:
 
 
 def strictest_rules(first: Politeness, *others: Politeness) -> Politeness:
-    """Return the rules that satisfy all given rules.
+    """Return rules that keep every limit of the given rules.
 
     >>> strictest_rules(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
     Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
@@ -91,9 +97,9 @@ def record_end(
     retry_after_s: float | None = None,
     why: str = "",
 ) -> HostState:
-    """Return the state after a request has ended; ``why`` describes the failure.
-
-    The back-off is the longer of first_rest_s·2^(failures−1) and Retry-After, and at most longest_rest_s.
+    """Return the state of the host after a request has ended with ``condition`` at the time ``now_s``. The
+    back-off is the longer of first_rest_s·2^(failures−1) and ``retry_after_s`` (the Retry-After header), and
+    at most longest_rest_s. ``why`` describes a failure.
 
     >>> host, rules = HostState(in_flight=1), Politeness(first_rest_s=10)
     >>> record_end(host, rules, 0.0, "busy").next_s, record_end(host, rules, 0.0, "busy", 60.0).next_s
@@ -112,7 +118,8 @@ def record_end(
 
 @dataclass(slots=True)
 class HostQueue:
-    """The queue of requests to one host, in order of arrival; ``waiters`` is its length."""
+    """The requests that wait for one host. They start in the sequence in which they arrived. A waiting
+    request holds ``lock``. ``freed`` is set when a request ends. ``waiters`` is the length of the queue."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -120,7 +127,9 @@ class HostQueue:
 
 
 class HostRegistry:
-    """The state and queue of each group, and in ``robots`` a cache of robots.txt files for each visitor.
+    """The state and the queue of each group, and the rules of the sources that send requests to it.
+    ``robots`` has a cache of robots.txt files for each combination of user agent, proxy and
+    ``allow_private``.
 
     >>> hosts = HostRegistry()
     >>> hosts.register("a.test", "news", Politeness(delay_s=5.0))
@@ -145,7 +154,8 @@ class HostRegistry:
         return source in self._sources.get(group, ())
 
     def politeness(self, group: str, own: Politeness) -> Politeness:
-        """Return the strictest rules for a group; ``own`` are the rules of the source that asks."""
+        """Return the strictest rules for a group. ``own`` are the rules of the source that calls."""
+        # Fast path: if no other source asks this host, its own rules are returned without a new object.
         for source in self._sources.get(group, ()):
             if self._rules.get(source, own) is not own:
                 others = (self._rules.get(other, own) for other in self._sources[group])
@@ -158,7 +168,7 @@ class HostRegistry:
             del self._rules[source]
 
     def prune(self, now_s: float) -> None:
-        """Remove hosts that may be asked at once and did not fail last, so that millions of hosts fit."""
+        """Forget hosts that may be asked at once and whose last request did not fail, to limit the memory."""
         if len(self.states) <= self._prune_at:
             return
         self.states = {

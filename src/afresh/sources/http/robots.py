@@ -1,10 +1,9 @@
 """What the robots.txt of a host allows (RFC 9309): the rules in a reply, and a cache of rules by host.
 
 A missing file (4xx) allows everything (§2.3.1.3). A file that cannot be read (5xx, no reply, and 429, which
-means "not now") forbids everything (§2.3.1.4), unless older rules are known, which then stay valid. It is
-requested again after a minute; the wait doubles up to a day. A reply that is not text (a server may send an
-image for every address) contains no rules.
-"""
+means "not now") forbids everything (§2.3.1.4), unless older rules are known, which then stay valid. Such a
+file is requested again after a minute; this wait doubles with each failure, up to a day. A reply that is not
+text (a server may send an image for every address) contains no rules."""
 
 from __future__ import annotations
 
@@ -26,10 +25,10 @@ from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
 
 RobotsNote: TypeAlias = tuple[str, float, str, str, int]
-"""A saved robots.txt: address, expiry (Unix seconds), text, why it is unreadable, number of failures."""
+"""A saved robots.txt: (address, expiry in Unix seconds, text, why it is unreadable, number of failures)."""
 
 FetchFile: TypeAlias = Callable[[str], Awaitable[Reply]]
-"""Fetches one robots.txt address, within the limits of budget, host and size."""
+"""A function that fetches the robots.txt at an address, within the limits of budget, host and size."""
 
 AGENT = "afresh"  # the name of this program in robots.txt
 MAX_BYTES = 512_000  # RFC 9309 requires at least 500 KiB; the rest of a longer file is not read
@@ -47,9 +46,12 @@ _TEXT_TYPES = ("text/", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of a host, valid until ``expires_s``. If ``unreadable`` is not empty, it is the reason why
-    nothing may be requested now; ``refused``, why nothing may ever be requested (the address is private).
-    ``text`` is the content of the file, or empty if it is too long to be saved."""
+    """The rules in the robots.txt of a host, valid until ``expires_s`` (seconds of a monotonic clock).
+
+    If ``unreadable`` is not empty, it is the reason why no page may be requested now. If ``refused`` is not
+    empty, it is the reason why no page may ever be requested (the address is private). ``failures`` counts
+    consecutive failures to read the file. ``text`` is the content of the file, or empty if it is too long to
+    be saved."""
 
     expires_s: float
     rules: Protego | None = field(default=None, repr=False)
@@ -70,7 +72,7 @@ class RobotsRules:
         return self.rules is None or self.rules.can_fetch(url, agent)
 
     def crawl_delay_s(self, agent: str) -> float:
-        """Return the delay between requests that the host asks for, in seconds; 0 if it asks for none."""
+        """Return the seconds between requests that the host asks of ``agent``; 0 if it asks for no delay."""
         delay = self.rules.crawl_delay(agent) if self.rules else None
         rate = self.rules.request_rate(agent) if self.rules else None
         spacing = rate.seconds / rate.requests if rate and rate.requests else 0.0
@@ -82,7 +84,7 @@ class RobotsRules:
 
 
 def robots_url(url: str) -> str:
-    """Return the address of the robots.txt for ``url``.
+    """Return the address of the robots.txt that applies to ``url``.
 
     >>> robots_url("https://a.test:8443/x?y")
     'https://a.test:8443/robots.txt'
@@ -94,7 +96,7 @@ def robots_url(url: str) -> str:
 
 
 def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:
-    """Return the rules in a reply. While the host cannot serve its file, the rules ``before`` stay valid.
+    """Return the rules in a reply. If the host cannot serve the file now, the rules ``before`` stay valid.
 
     >>> read_robots(Reply(503), 0.0).unreadable
     'robots.txt cannot be read (status 503)'
@@ -114,7 +116,7 @@ def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -
 
 
 def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
-    """Return the rules from a saved file; an empty ``text`` contains no rules.
+    """Return the rules from a saved robots.txt. An empty ``text`` contains no rules.
 
     >>> restore_rules(9.0, "User-agent: *\\nDisallow: /x", "", 0).allows("http://a.test/x", "afresh")
     False
@@ -151,7 +153,7 @@ class RobotsCache:
         self.fetching: dict[str, asyncio.Lock] = {}
 
     async def rules(self, url: str, fetch: FetchFile) -> RobotsRules:
-        """Return the rules for ``url`` from the cache, or else fetch them from the host."""
+        """Return the rules for ``url`` from the cache. If it has none, call ``fetch`` to get the file."""
         place = robots_url(url)
         known = self._valid(place)
         if known is not None:
@@ -171,7 +173,7 @@ class RobotsCache:
                 self.fetching.pop(place, None)
 
     def unreadable_rules(self, group: str) -> RobotsRules | None:
-        """Return the rules if they forbid the whole host because robots.txt cannot be read; else None."""
+        """Return the rules of a host if they forbid all pages because robots.txt is unreadable, else None."""
         places = (f"https://{group}/robots.txt", f"http://{group}/robots.txt")
         known = [rules for rules in map(self._valid, places) if rules is not None]
         if not known or not all(rules.unreadable for rules in known):
@@ -190,7 +192,7 @@ class RobotsCache:
         ]
 
     def load(self, notes: Iterable[RobotsNote]) -> None:
-        """Load the rules that an earlier process saved; they are valid for a day at most."""
+        """Load the rules that an earlier process saved. They are valid for at most a day."""
         for place, expires_s, text, unreadable, failures in notes:
             left_s = min(expires_s - self._clock.now_s(), DAY_S)
             if left_s > 0 and place not in self._rules:

@@ -1,4 +1,4 @@
-"""The state of hosts that an HTTP source saves; it is read after a restart and for status pages."""
+"""What an HTTP source saves about hosts. It is loaded after a restart, and shown on status pages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than p
 
 @dataclass(frozen=True, slots=True)
 class HttpState:
-    """The robots.txt files, and the trust in the validators of each host."""
+    """What an HTTP source saves: robots.txt files, and the trust in the validators of each host."""
 
     robots: tuple[RobotsNote, ...] = ()
     trust: Mapping[str, ValidatorTrust] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return the state as JSON, whose field names are still those of version 0.1.0."""
+        """Return the state as JSON. The names of its fields are still those of version 0.1.0."""
         trust = {host: astuple(known) for host, known in self.trust.items()}
         return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
 
@@ -33,7 +33,8 @@ class HttpState:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """A host on the status page: its robots.txt, the delay it asks for, and complaints about validators."""
+    """What the status page shows of a host. ``robots`` describes its robots.txt, ``crawl_delay_s`` is the
+    delay in seconds that it asks for, and ``validators`` are the reasons why its validators are not used."""
 
     robots: str = ""
     crawl_delay_s: float = 0.0
@@ -41,7 +42,7 @@ class HostReport:
 
 
 def read_state(packed: bytes) -> HttpState:
-    """Read a saved state; return an empty state if it was saved in another version of the format.
+    """Read a saved state. Return an empty state if it has the format of another version.
 
     >>> read_state(b'{"v": 0, "robots": [1]}')
     HttpState(robots=(), trust={})
@@ -59,7 +60,7 @@ def read_state(packed: bytes) -> HttpState:
 
 
 def crawl_delays(known: HttpState) -> dict[str, float]:
-    """Return the delay in seconds of each host whose robots.txt asks for one.
+    """Return the delay between requests, in seconds, for each host whose robots.txt asks for one.
 
     >>> crawl_delays(HttpState((("http://a.test/robots.txt", 9.0, "User-agent: *\\nCrawl-delay: 3", "", 0),)))
     {'a.test': 3.0}

@@ -45,9 +45,8 @@ class HttpSettings(WebSettings):
     """Settings of a source of kind ``http``, whose items are URLs of pages.
 
     Headers and cookies are sent only to the host of the item, not after a redirect to another host.
-    ``sitemaps``, ``feeds`` and ``discover`` (start pages) list items. ``queue_time`` is the longest time, in
-    seconds, that a poll may wait until its host may be asked.
-    """
+    ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents that list items. ``queue_time`` is
+    the longest time in seconds that a poll may wait for its host."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
@@ -75,7 +74,7 @@ class HttpSettings(WebSettings):
 
     @property
     def access_fingerprint(self) -> str:
-        """See ``SourceSettings``. Of headers and cookies it contains the names, not the secret values."""
+        """See ``SourceSettings``. The text contains the names of headers and cookies, not their values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
         own = bool(self.proxy), self.user_agent, *names
         return repr((self.allow_private, self.respect_robots, *own))
@@ -112,7 +111,7 @@ class HttpSettings(WebSettings):
 
 
 def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secret]:
-    """Return the headers and cookies that are sent only to the host of the item.
+    """Return the headers that are sent only to the host of the item. Cookies form one header.
 
     >>> settings = HttpSettings(name="web", headers={"x-key": "env:KEY"}, cookies={"a": "1", "b": "2"})
     >>> headers = secret_headers(settings, {"KEY": "hunter2"}.get)
@@ -137,7 +136,7 @@ def secret_headers(settings: HttpSettings, resolver: Resolver) -> dict[str, Secr
 
 
 def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
-    """Return the URL of the proxy, or None; the error for a wrong URL does not show it."""
+    """Return the URL of the proxy, or None without a proxy. The error for a wrong URL does not show it."""
     if not settings.proxy:
         return None
     proxy = _resolve(settings, "proxy", settings.proxy, resolver)
@@ -154,7 +153,7 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:
-    """Return all secrets of a source, and their secret parts, which messages must not show."""
+    """Return all secrets of a source, and the parts of them that messages must not show either."""
     secrets = [*secret_headers(settings, resolver).values(), *_cookies(settings, resolver).values()]
     proxy = secret_proxy(settings, resolver)
     if proxy is not None:

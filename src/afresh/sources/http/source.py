@@ -1,7 +1,7 @@
 """The HTTP source: items are URLs of pages. Requests are polite, conditional and limited in size and time.
 
-client (waiting, budget, robots.txt, redirects) → status, soft errors, comparison, validators → Fetched
-"""
+The client (budget, delays, robots.txt, redirects) returns a response. From its status and content, this
+module makes a ``Fetched``, and compares the content and validators with those of the copy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import replace
 from afresh.sources.capabilities import Capabilities, GroupBackoff
 from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
+from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
-from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers, secret_proxy
+from afresh.sources.http.settings import HttpSettings, secret_proxy
 from afresh.sources.http.statuses import (
     WITH_CONTENT,
     classify_reply,
@@ -26,9 +26,8 @@ from afresh.sources.http.statuses import (
 )
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.trust import HostTrust
-from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.urls import host_group
 from afresh.sources.http.validators import MOVED, ValidatorTrust, is_conditional, validators_of
-from afresh.sources.secrets import redactor
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
 from afresh.values.errors import UsageError
@@ -47,14 +46,12 @@ def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
 
 
 class HttpSource:
-    """See ``Source``. Delays, robots.txt and the trust in validators are those of each host."""
+    """A ``Source`` of web pages. Delays, robots.txt and the trust in validators apply to each host."""
 
     def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
         self._settings, self._clock, self._sleep = settings, context.clock, context.sleep
         self._client = PoliteClient(settings, context, fetcher)
         self._recipe = settings.recipe
-        self._headers = secret_headers(settings, context.resolver)
-        self._hide = redactor(all_secrets(settings, context.resolver))
         self._patterns = settings.error_patterns
         self._windows = CachedWindows(settings.open_windows)
         self.trust = HostTrust()
@@ -68,14 +65,14 @@ class HttpSource:
         return host_group(key)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when the next request to a host may start, given the windows and the state of the host."""
+        """Return when the next request to a host may start (Unix seconds). Windows and the host decide."""
         return self._windows.next_opening_s(now_s + self._client.wait_s(group))
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
+        return self._client.backoffs()
 
     def save_state(self) -> bytes:
-        """Return the robots.txt files and the validator trust of the hosts that were asked last."""
+        """Return the robots.txt files and the trust in validators, for the hosts that were asked last."""
         return HttpState(tuple(self._client.save_robots()), self.trust.save()).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -98,14 +95,14 @@ class HttpSource:
             requests=cost.requests,
             bytes=cost.bytes,
             seconds=cost.seconds,
-            problem=self._hide(fetched.problem),
+            problem=self._client.hide(fetched.problem),
         )
 
     def listings(self) -> AsyncIterator[Listing]:
         return read_listings(self._settings, self)
 
     async def document(self, url: str) -> Document:
-        """Fetch a sitemap, feed or start page like an item, with robots.txt, delays and redirects."""
+        """Fetch a sitemap, feed or start page. Robots.txt, delays and redirects apply as for an item."""
         cost = RequestCost()
         reply, problem = Reply(), ""
         try:
@@ -125,11 +122,11 @@ class HttpSource:
             cost.requests,
             cost.bytes,
             cost.seconds,
-            self._hide(problem),
+            self._client.hide(problem),
         )
 
     async def _fetch_document(self, url: str, cost: RequestCost) -> FinalResponse:
-        """Fetch a document. Unlike a poll, it may wait for a long Crawl-delay after robots.txt."""
+        """Fetch a document. Unlike a poll, this may wait for a long Crawl-delay after reading robots.txt."""
         lease = Lease(item_id=0, key=url, source=self.name, group=host_group(url), token=0, until_s=0.0)
         try:
             return await self._fetch(lease, cost, url, conditional=False)
@@ -149,8 +146,9 @@ class HttpSource:
         await self._client.close()
 
     async def _poll(self, lease: Lease, cost: RequestCost, *, conditional: bool) -> Fetched:
-        """Request the URL to which the item moved permanently; if that is gone or refused, request its own
-        URL. Polls after a failure and audits request the item's own URL, to notice that a move was undone."""
+        """Poll one item. If it has moved permanently, request its new URL first. If the new URL is gone or
+        refused, request the item's own URL. Polls after a failure and audits request only the item's own URL,
+        to notice that a move was undone."""
         moved = lease.validators.get(MOVED) if conditional and not lease.failures else None
         if moved is not None:
             response = await self._fetch(lease, cost, moved, conditional=conditional)
@@ -164,22 +162,18 @@ class HttpSource:
         self, lease: Lease, cost: RequestCost, start: str, *, conditional: bool
     ) -> FinalResponse:
         def headers_for(url: str) -> dict[str, str]:
-            headers = default_headers(self._settings)
             # ETags depend on the encoding, so request the encoding that the validators belong to.
-            headers["Accept-Encoding"] = lease.validators.get("accept-encoding", headers["Accept-Encoding"])
+            encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
             recipe = self._recipe_of(lease).fingerprint
-            headers |= self.trust.conditions(lease, url, recipe, conditional=conditional)
-            # Secrets are sent only to the host of the item, not after a redirect to another host.
-            if self._headers and origin(url) == origin(lease.key):
-                headers |= {name: secret.reveal() for name, secret in self._headers.items()}
-            return headers
+            conditions = self.trust.conditions(lease, url, recipe, conditional=conditional)
+            return {"Accept-Encoding": encoding} | conditions
 
-        return await self._client.fetch(start.partition("#")[0], headers_for, cost)
+        return await self._client.fetch(start.partition("#")[0], lease.key, headers_for, cost)
 
     async def _interpret(
         self, lease: Lease, response: FinalResponse, cost: RequestCost, started_at: str | None
     ) -> Fetched:
-        """Return the result for a response; ``started_at`` is the URL to which the item had moved."""
+        """Return the result for a response. ``started_at`` is the URL to which the item had moved, if any."""
         if started_at is not None and response.moved_to is None:
             response = replace(response, moved_to=started_at)
         reply = response.reply
@@ -244,7 +238,7 @@ def _result(
     validators: Mapping[str, str],
     trust: ValidatorTrust,
 ) -> Fetched:
-    """Return the result of a successful poll; ``found`` is None if the response was a 304."""
+    """Return the result of a successful poll. ``found`` is None if the response was a 304."""
     reply, changed = response.reply, found is not None and found.changed
     return Fetched(
         "content" if changed else "unchanged",

@@ -1,9 +1,8 @@
-"""Interpret HTTP replies for the item and for its host, and parse HTTP dates. All functions are pure.
+"""Decide what an HTTP reply means for its item and its host, and parse HTTP dates. All functions are pure.
 
-Error pages with status 200 (logins, captchas, server errors) are no changes. They are recognised by the whole
-title of the page, or by a redirect to a login page, because real pages hardly ever have these titles. A
-source can add patterns of its own.
-"""
+A page with status 200 may be an error page (a login, a captcha, a server error), which is no change. Such
+pages are recognised by their whole title, because real pages hardly ever have these titles, or by a redirect
+to a login page. A source can add its own patterns."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
 
 
 def host_condition(reply: Reply) -> HostCondition:
-    """Return the condition of the host that sent the reply.
+    """Return what the reply shows about its host: "fine", "busy" or "down".
 
     >>> [host_condition(reply) for reply in (Reply(503), Reply(500), Reply(trouble="connect"))]
     ['busy', 'fine', 'down']
@@ -71,7 +70,7 @@ def host_condition(reply: Reply) -> HostCondition:
 
 
 def requested_delay_s(reply: Reply, now_s: float) -> float | None:
-    """Return how many seconds the host asks to wait (Retry-After), or None.
+    """Return how many seconds the host asks to wait (Retry-After), or None if it asks for no wait.
 
     >>> requested_delay_s(Reply(429, {"retry-after": "60"}), 0.0), requested_delay_s(Reply(200), 0.0)
     (60.0, None)
@@ -80,7 +79,8 @@ def requested_delay_s(reply: Reply, now_s: float) -> float | None:
 
 
 def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str]:
-    """Return the kind of result for a reply without content, and a description of the problem.
+    """Return a tuple (kind of result, description of the problem) for a reply without content.
+    ``conditional`` is True if the request contained validators.
 
     >>> classify_reply(Reply(410), conditional=False)
     ('gone', '410 Gone')
@@ -105,7 +105,7 @@ def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str
 
 
 def http_date_s(text: str | None) -> float | None:
-    """Return an HTTP date in Unix seconds, or None if it is malformed.
+    """Return an HTTP date in Unix seconds, or None if ``text`` is None or malformed.
 
     >>> http_date_s("Thu, 01 Jan 1970 00:01:00 GMT"), http_date_s("yesterday"), http_date_s(None)
     (60.0, None, None)
@@ -120,7 +120,8 @@ def http_date_s(text: str | None) -> float | None:
 
 
 def retry_after_s(text: str | None, now_s: float) -> float | None:
-    """Return the seconds to wait according to a Retry-After header (a number or a date), at most a year.
+    """Return the seconds to wait that a Retry-After header states, as a number or a date; at most a year.
+    None means that the header is missing or malformed.
 
     >>> retry_after_s("120", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 20.0)
     (120.0, 40.0)
@@ -137,7 +138,8 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
 def soft_error(
     body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[re.Pattern[str]] = ()
 ) -> tuple[SoftKind, str] | None:
-    """Return kind and description if the page is an error page with status 200; None for other pages.
+    """Return a tuple (kind, description) if the page is an error page with status 200, else None. ``asked``
+    is the URL requested, ``arrived`` the URL after redirects. ``patterns`` are those of the source.
 
     >>> soft_error(b"<title>Just a moment...</title>", "text/html", "http://a.test/", "http://a.test/")
     ('refused', "asks whether we are human: its title is 'Just a moment...'")

@@ -1,4 +1,4 @@
-"""Delay requests until politeness and the budget allow them. An HTTP source waits nowhere else."""
+"""Delay each request until its host and the budget allow it. An HTTP source waits nowhere else."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_BACKOFFS = 10_000
 
 
 class HostBackoffError(Exception):
-    """The group may not be asked for ``wait_s`` more seconds, which is longer than a poll may wait.
-    ``spaced`` is True if the host did not fail, but its delay between requests is that long."""
+    """No request to the group may start for ``wait_s`` more seconds, longer than a poll may wait. ``spaced``
+    is True if the host did not fail, but the delay between its requests is that long."""
 
     def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
         super().__init__(f"{group} rests for {format_duration(wait_s)} more")
@@ -33,7 +33,8 @@ class HostBackoffError(Exception):
 
 @dataclass(slots=True)
 class RequestSlot:
-    """The permission for one request. The code that sends the request records its result here."""
+    """The permission for one request. The code that sends the request records its result here. The fields are
+    the arguments of ``politeness.record_end``."""
 
     condition: HostCondition = "fine"
     retry_after_s: float | None = None
@@ -41,15 +42,16 @@ class RequestSlot:
 
 
 class HostThrottle:
-    """Enforces the delay, the number of requests at a time and the back-off of each host (see
-    ``politeness``). Each source has a throttle with its own rules; they share the states of hosts."""
+    """Enforces the delay, the number of requests at a time and the back-off of each host. The rules are in
+    ``politeness``. Each source has a throttle with its own rules; all throttles share what is known about
+    hosts. A poll waits at most ``max_wait_s`` seconds."""
 
     def __init__(self, source: str, rules: Politeness, context: SourceContext, *, max_wait_s: float) -> None:
         self._source, self._rules, self._max_wait_s = source, rules, max_wait_s
         self._context, self._hosts = context, context.hosts
 
     def wait_s(self, group: str) -> float:
-        """Return the seconds until the next request may start; infinite while all slots are in use."""
+        """Return the seconds until a request to ``group`` may start; infinite while all slots are used."""
         host = self._hosts.states.get(group)
         if host is None:
             return 0.0
@@ -76,7 +78,7 @@ class HostThrottle:
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Load back-offs of an earlier process, of limited length in case the clock was set back."""
+        """Load the back-offs of an earlier process, of limited length in case the clock was set back."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
@@ -90,7 +92,8 @@ class HostThrottle:
 
     @asynccontextmanager
     async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
-        """Wait for a slot, which is in use until the block ends, or raise ``HostBackoffError``."""
+        """Wait until a request may start, and hold its slot until the block ends. Raise ``HostBackoffError``
+        if the wait would be too long."""
         await self._acquire(group)
         slot = RequestSlot()
         try:

@@ -1,4 +1,4 @@
-"""How far the validators of each host are trusted; learned from every response of the host."""
+"""How far the validators of each host are trusted. This is learned from every response of the host."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ class HostTrust:
         return self._trust.get(group, ValidatorTrust())
 
     def save(self) -> dict[str, ValidatorTrust]:
-        """Return the trust in the hosts that were learned last."""
+        """Return the trust by host, for the hosts that were added last."""
         return dict(list(self._trust.items())[-_MOST_SAVED:])
 
     def load(self, saved: Mapping[str, ValidatorTrust]) -> None:
-        """Add saved hosts, except those that are known already."""
+        """Add the hosts of an earlier process, except those that are known already."""
         for host, trust in saved.items():
             self._trust.setdefault(host, trust)
 
     def conditions(self, lease: Lease, url: str, recipe: str, *, conditional: bool) -> dict[str, str]:
-        """Return the conditional headers of a request; none if ``conditional`` is False or a check is due."""
+        """Return the conditional headers of a request; none if a check is due or ``conditional`` is False.
+        ``recipe`` is the fingerprint of the item's recipe."""
         trust = self.of(host_group(url))
         headers = conditional_headers(lease, url, recipe, trust)
         if headers and (not conditional or trust.is_check_due):
@@ -62,7 +63,7 @@ class HostTrust:
         found: Comparison,
         now_s: float,
     ) -> ValidatorTrust:
-        """Compare the validators of the copy held with those of new content, and return the new trust."""
+        """Compare the validators of the copy with those of new content, and return the new trust."""
         trust = self.of(host_group(response.url))
         has_copy = found.comparable and lease.content_hash is not None
         if has_copy:

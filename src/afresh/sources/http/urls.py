@@ -21,7 +21,7 @@ _PLAIN = re.compile(
 
 @lru_cache(maxsize=1024)  # every poll calls it several times
 def host_group(url: str) -> str:
-    """Return the group of a URL: its host, with the port unless that is the default.
+    """Return the group of a URL: its host, with the port unless it is the default port.
 
     >>> host_group("HTTPS://Example.org:443/a"), host_group("http://[::1]:8080/")
     ('example.org', '[::1]:8080')
@@ -43,12 +43,13 @@ def host_group(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Return scheme and host; secret headers and cookies are sent to one origin only."""
+    """Return the scheme and the host of a URL. Secret headers and cookies are sent to one origin only."""
     return f"{urlsplit(url).scheme}://{host_group(url)}"
 
 
 def resolve_link(url: str, location: str) -> str | None:
-    """Return the target of a link or redirect on ``url``, without fragment, or None if it cannot be fetched.
+    """Return the absolute target of the link ``location`` on the page ``url``, without its fragment. The
+    result is None if the target cannot be fetched.
 
     >>> resolve_link("http://a.test/x", "../y#z"), resolve_link("http://a.test/", "ftp://b.test/")
     ('http://a.test/y', None)

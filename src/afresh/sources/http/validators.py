@@ -1,11 +1,11 @@
-"""Validators for conditional requests, and how far those of a host are trusted.
+"""Validators (ETag, Last-Modified) for conditional requests, and how far those of a host are trusted.
 
-A validator misses a change if it stays the same although the content changed. Few misses are enough to stop
-using it. A validator is noise if it changes although the content did not (an ETag generated per response);
-noise wastes bytes and makes If-Modified-Since useless. Last-Modified is also evidence of *when* a change
-happened. It is believed unless it is in the future, newer than a copy that is still the same, or older than a
-copy that changed. A 304 shows no content, so from time to time a poll is sent without validators as a check.
-The more checks a host passes, the rarer they become. These validators are stored:
+A validator *misses* a change if it stays the same although the content changed. A few misses are enough to
+stop using it. A validator is *noise* if it changes although the content did not (an ETag generated per
+response). Noise wastes bytes and makes If-Modified-Since useless. Last-Modified also shows *when* a change
+happened. That date is believed unless it is in the future, newer than a copy that is still the same, or older
+than a copy that changed. A 304 shows no content, so from time to time a poll is sent without validators as a
+check. The more checks a host passes, the rarer they become. These values are stored with a copy:
 
 etag, last-modified   as the server sent them
 accept-encoding       the encodings requested; they are requested again, because ETags depend on the encoding
@@ -48,26 +48,27 @@ class ValidatorRecord:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it misses more than 2 % of changes: one miss counts until about 50 right responses."""
+        """Whether the validator misses more than 2 % of changes."""
         return self.missed > _MISS_SHARE * (self.right + self.missed)
 
     @property
     def is_noise(self) -> bool:
-        """Whether it changes mostly without a change of the content."""
+        """Whether the validator changes mostly without a change of the content."""
         total = self.right + self.noise
         return self.noise >= _FEWEST and self.noise > _NOISE_SHARE * total
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is sent in conditional requests."""
+        """Whether the validator is sent in conditional requests."""
         return not (self.is_wrong or self.is_noise)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """The records of a host's validators; an unknown host is trusted. The fields are saved by position.
-    ``unseen`` counts the 304 responses since the last check; after ``gap`` of them a check is due.
-    ``date_problem`` describes the last wrong Last-Modified."""
+    """The records of a host's validators: ``etag``, ``modified`` (Last-Modified), and its date (``dated``).
+    An unknown host is trusted. ``unseen`` is the number of 304 responses since the last check; after ``gap``
+    of them a check is due. ``date_problem`` describes the last wrong date. The fields are saved by position.
+    """
 
     etag: ValidatorRecord = ValidatorRecord()
     modified: ValidatorRecord = ValidatorRecord()
@@ -88,7 +89,7 @@ class ValidatorTrust:
 
 
 def trusted_headers(validators: Mapping[str, str], trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for the validators that are trusted.
+    """Return the conditional headers for those of the ``validators`` that are trusted.
 
     >>> trusted_headers({"etag": '"a"', "last-modified": "x"}, ValidatorTrust(etag=ValidatorRecord(noise=9)))
     {'If-Modified-Since': 'x'}
@@ -119,7 +120,7 @@ def complaints(trust: ValidatorTrust) -> tuple[str, ...]:
 
 
 def record_check_sent(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a check was sent; polls at the same time then do not check as well.
+    """Return the trust after a check was sent. Polls that run at the same time then do not check as well.
 
     >>> ValidatorTrust(unseen=9).is_check_due, record_check_sent(ValidatorTrust(unseen=9)).is_check_due
     (True, False)
@@ -128,7 +129,7 @@ def record_check_sent(trust: ValidatorTrust) -> ValidatorTrust:
 
 
 def record_not_modified(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a 304, which shows no content and is one more response to check."""
+    """Return the trust after a 304. It shows no content, so it is one more response to check."""
     # Built directly: dataclasses.replace takes several times as long, and this runs on most polls.
     records = trust.etag, trust.modified, trust.dated
     return ValidatorTrust(*records, trust.unseen + 1, trust.gap, trust.date_problem)
@@ -142,9 +143,9 @@ def record_content(
     changed: bool,
     checked: bool,
 ) -> ValidatorTrust:
-    """Return the trust after content with the validators ``after``; the copy held has those of ``before``.
-
-    ``checked``: the poll was sent without validators. The same ETag with changed content is a miss:
+    """Return the trust after a poll received content with the validators ``after``. ``before`` are the
+    validators of the copy. ``changed`` is True if the content differs from the copy, ``checked`` if the poll
+    was sent without validators. The same ETag with changed content is a miss:
 
     >>> trust = record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True)
     >>> trust.etag.is_wrong
@@ -165,10 +166,9 @@ def record_content(
 def record_date(
     trust: ValidatorTrust, modified_s: float, now_s: float, *, copied_s: float | None, changed: bool
 ) -> ValidatorTrust:
-    """Return the trust after a Last-Modified (``modified_s``); ``copied_s`` is the time of the copy, or None.
-
-    The date is wrong if it is in the future, if it is older than a copy that differs, or if it is newer than
-    a copy that is still the same.
+    """Return the trust after a response with the Last-Modified ``modified_s``. ``copied_s`` is the time of
+    the copy, or None without a copy. All times are in Unix seconds. The date is wrong if it is in the future,
+    if it is older than a copy that differs, or if it is newer than a copy that is still the same.
 
     >>> record_date(ValidatorTrust(), 1e9, 0.0, copied_s=None, changed=True).believes_dates
     False
@@ -198,9 +198,11 @@ def _compare(
 
 
 def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for a request to ``url``; none if the validators belong to another URL.
-    ``recipe`` is the present fingerprint; if the copy has another one, its content must be fetched. Without a
-    copy, no headers are sent, because a 304 would be useless."""
+    """Return the conditional headers for a request to ``url``; none if the content must be sent in any case.
+
+    The content must be sent if there is no copy, if the validators belong to another URL, or if the copy was
+    normalised with other content settings than today's, whose fingerprint is ``recipe``.
+    """
     if lease.content_hash is None:
         return {}
     validators = lease.validators
@@ -209,7 +211,7 @@ def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTru
 
 
 def is_conditional(headers: Mapping[str, str]) -> bool:
-    """Return whether the reply to a request with these headers may be a 304.
+    """Return whether a request with these headers may be answered by a 304.
 
     >>> is_conditional({"If-None-Match": "*"}), is_conditional({"Accept": "*/*"})
     (True, False)
@@ -218,7 +220,7 @@ def is_conditional(headers: Mapping[str, str]) -> bool:
 
 
 def validators_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the validators of a response, without those that cannot be sent back unchanged.
+    """Return the validators of a response, except those that cannot be sent back unchanged.
 
     >>> validators_of({"etag": 'W/"7"', "last-modified": "\\udcff", "server": "x"})
     {'etag': 'W/"7"'}

@@ -1,1 +1,1 @@
-"""Sources of kind ``python``: the results of a function."""
+"""Sources of kind ``python``: a function of the user returns the content of each item."""

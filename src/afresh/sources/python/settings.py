@@ -10,7 +10,8 @@ from afresh.sources.settings import Size, SourceSettings
 
 
 class PythonSettings(SourceSettings):
-    """Settings of a source of kind ``python``; ``call`` is ``module:function``, called with an item's key."""
+    """Settings of a source of kind ``python``. ``call`` is the function, written ``module:function``. Up to
+    ``concurrency`` calls run at once. A result of more than ``max_size`` bytes is a failure."""
 
     kind: Literal["python"] = "python"
     call: str

@@ -1,8 +1,7 @@
-"""The python source: a function of the user returns the content of an item for its key.
+"""The python source: a function of the user receives the key of an item and returns its content.
 
-The setting ``call`` is ``module:function``. The function receives the key and returns bytes, text, or None if
-there is no such item. It may be a coroutine function; other functions run in threads.
-"""
+The setting ``call`` is ``module:function``. The function returns bytes, text, or None if there is no such
+item. A coroutine function runs on the event loop; any other function runs in a thread."""
 
 from __future__ import annotations
 
@@ -31,8 +30,9 @@ from afresh.values.listing import Listing
 
 
 class PythonSource(SingleGroupSource):
-    """See ``Source``. All items form one group; one call is one request. If a call times out, its poll fails,
-    but its thread is in use until the function returns. Without a free thread, polls fail without a call."""
+    """A ``Source`` whose items are the results of a function. One call counts as one request. All items form
+    one group. If a call times out, its poll fails, but its thread stays in use until the function returns.
+    While no thread is free, polls fail without a call."""
 
     def __init__(self, settings: PythonSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -48,7 +48,7 @@ class PythonSource(SingleGroupSource):
         return self._settings.call
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open; infinite while as many calls as allowed are running."""
+        """Return when the next window opens (Unix seconds); infinite while ``concurrency`` calls run."""
         del group
         is_full = self._running >= self._settings.concurrency
         return float("inf") if is_full else self._windows.next_opening_s(now_s)
@@ -75,7 +75,7 @@ class PythonSource(SingleGroupSource):
         yield
 
     async def close(self) -> None:
-        """Accept no more calls, and do not wait for those that are running."""
+        """Accept no more calls. Running calls are not waited for, because a thread cannot be stopped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _call(self, key: str) -> Any:

@@ -1,8 +1,7 @@
-"""Find and call functions of the user. Every exception of a function becomes a ``RaisedError``.
+"""Find and call functions of the user. Every exception that such a function raises becomes a ``RaisedError``.
 
 Otherwise ``SystemExit`` would end the engine, ``TimeoutError`` would look like the time limit of a poll, and
-``StopIteration`` could not be raised out of a future.
-"""
+``StopIteration`` could not be passed on, because an asyncio future does not accept it."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ A = TypeVar("A")
 
 
 class RaisedError(Exception):
-    """A function of the user raised an exception; the message describes it in one line."""
+    """A function of the user raised an exception. The message describes that exception in one line."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class and the message of an exception in one line.
+    """Return the class and the message of an exception in one line of at most 200 characters.
 
     >>> describe_error(KeyError("no")), describe_error(SystemExit())
     ("KeyError: 'no'", 'SystemExit')
@@ -51,7 +50,7 @@ async def await_function(function: Callable[[A], Awaitable[Any]], argument: A) -
 
 
 def find_function(name: str, setting: str = "call") -> Callable[..., Any]:
-    """Return the function with the name ``module:function``.
+    """Import and return the function with the name ``module:function``. Errors name ``setting``.
 
     >>> find_function("string:capwords")("to be")
     'To Be'

@@ -1,1 +1,1 @@
-"""Sources of kind ``search``: records that can be found only by a search form."""
+"""Sources of kind ``search``: the items are records that can be found only by a search form."""

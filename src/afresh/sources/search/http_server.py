@@ -1,7 +1,6 @@
-"""A search server on the web, which is asked through the client that also fetches pages.
+"""A search server on the web. Its requests use the same client as those for web pages.
 
-JSON paths in the settings locate the total, the rows, the key and the fields in an answer.
-"""
+JSON paths in the settings locate the total, the records, their keys and their fields in an answer."""
 
 from __future__ import annotations
 
@@ -17,34 +16,33 @@ from afresh.probes.keyword_index import Keyword
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.change_detection import compile_json_path
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost, default_headers
+from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher
-from afresh.sources.http.settings import all_secrets, secret_headers
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.http.urls import host_group, origin
+from afresh.sources.http.urls import host_group
 from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
-from afresh.sources.secrets import redactor
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
 ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], int | None]]
-"""Returns the records and the total in an answer, from its body and its media type."""
+"""A function (body, media type) that returns a tuple (records, total) of an answer."""
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
 _SINGLE_WORD = re.compile(r"\w+")
+_ACCEPT = {"Accept": "application/json"}
 _ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class AnswerError(Exception):
-    """An answer cannot be read; the message says why. The error is caught inside ``sources``."""
+    """An answer cannot be read; the message says why. Code in ``sources`` catches this error."""
 
 
 class AnswerReader:
-    """Reads the records and their total from a JSON answer, by the JSON paths in the settings.
+    """Reads the records and the total from a JSON answer, by the JSON paths in the settings.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="http://a.test/?q={query}&p={page}", total="count", rows="data",
@@ -76,7 +74,7 @@ class AnswerReader:
         return tuple(self._record(row) for row in rows), self._read_total(answer)
 
     def _read_total(self, answer: Any) -> int | None:
-        """Return the total, or None if the answer has no total or it is not a valid number."""
+        """Return the total, or None if the answer has no total or the total is not a valid number."""
         total = self._total(answer)
         if isinstance(total, str) and total.strip().isdecimal():
             total = int(total)
@@ -84,7 +82,7 @@ class AnswerReader:
         return int(total) if is_number and 0 <= total < 1e15 else None
 
     def record(self, body: bytes, media_type: str) -> tuple[KeyedRecord, ...]:
-        """Return the record in the answer to a look-up: the whole answer, or its rows, or nothing."""
+        """Return the record in the answer to a look-up: its rows if it has any, or else the whole answer."""
         answer = _parse(body, media_type)
         rows = self._rows(answer) if isinstance(answer, dict) else answer
         if isinstance(rows, list):
@@ -134,14 +132,12 @@ def _describe_keys(value: object) -> str:
 
 
 class HttpSearchServer(SearchServer):
-    """See ``SearchServer``."""
+    """A ``SearchServer`` on the web."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, fetcher: Fetcher) -> None:
-        self._settings, self._clock, self._http = settings, context.clock, settings.http
-        self._client = PoliteClient(self._http, context, fetcher)
+        self._settings, self._clock = settings, context.clock
+        self._client = PoliteClient(settings.http, context, fetcher)
         self._reader = AnswerReader(settings)
-        self._headers = secret_headers(self._http, context.resolver)
-        self._hide = redactor(all_secrets(self._http, context.resolver))
         self._host = host_group(page_address(settings, (), 1))
 
     def wait_s(self) -> float:
@@ -151,7 +147,7 @@ class HttpSearchServer(SearchServer):
         return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
 
     async def look_up(self, key: str) -> SearchResults:
-        """See ``SearchServer``. A status of 404 or 410 means that there is no such record."""
+        """Return the record with this key. A status of 404 or 410 means that there is no such record."""
 
         def read(body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
             return self._reader.record(body, media_type), None
@@ -159,7 +155,7 @@ class HttpSearchServer(SearchServer):
         return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        return tuple(replace(one, why=self._hide(one.why)) for one in self._client.backoffs())
+        return self._client.backoffs()
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
         self._client.load_state(backoffs, ())
@@ -170,7 +166,7 @@ class HttpSearchServer(SearchServer):
     async def _ask(self, url: str, read: ReadAnswer, absent: Sequence[int] = ()) -> SearchResults:
         cost = RequestCost()
         try:
-            response = await self._client.fetch(url, lambda hop: self._headers_for(url, hop), cost)
+            response = await self._client.fetch(url, url, lambda _: _ACCEPT, cost)
             found = self._interpret(response, read, absent)
         except HostBackoffError as error:
             found = SearchResults(problem=str(error), retry_after_s=error.wait_s)
@@ -181,14 +177,8 @@ class HttpSearchServer(SearchServer):
             requests=cost.requests,
             bytes=cost.bytes,
             seconds=cost.seconds,
-            problem=self._hide(found.problem),
+            problem=self._client.hide(found.problem),
         )
-
-    def _headers_for(self, home: str, url: str) -> dict[str, str]:
-        headers = default_headers(self._http) | {"Accept": "application/json"}
-        if origin(url) == origin(home):  # secrets are not sent to other hosts after a redirect
-            headers |= {name: secret.reveal() for name, secret in self._headers.items()}
-        return headers
 
     def _interpret(self, response: FinalResponse, read: ReadAnswer, absent: Sequence[int]) -> SearchResults:
         reply, blocked = response.reply, response.blocked
@@ -214,7 +204,7 @@ class HttpSearchServer(SearchServer):
 
 
 def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: int) -> str:
-    """Return the URL of page ``number`` of the results for ``keywords``.
+    """Return the URL of page ``number`` (from 1) of the results for ``keywords``.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="https://a.test/?q={query}&start={offset}")

@@ -1,12 +1,11 @@
 """Choose the next request: the page or look-up with the highest sum of the poll values of its records.
 
 A page that was read before is expected to contain a share σ of its records again; σ is learned. The other
-records of a query are expected on its unread pages, with equal probability: if j pages of a query with total
-T were read, the next page of size p contains each of them with probability p/(T − jp). Totals are reported by
-the server, or estimated (``totals``). When the estimates have changed much, the candidate queries are
-computed again (``probes.candidates``). A page that is empty, or repeats only records of other pages, is the
-end of its query, whatever total the server reports.
-"""
+records of a query are expected on its unread pages, with equal probability. If j pages of a query with total
+T (its number of results) were read, the next page of size p contains each of them with probability p/(T −
+jp). Totals are reported by the server, or estimated (``totals``). When the estimates have changed much, the
+candidate queries are computed again (``probes.candidates``). A page that is empty, or repeats only records of
+other pages, is the end of its query, whatever total the server reports."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ Words = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """A request for one page of the query ``words``; without words, for the record in ``row`` by its key."""
+    """A request for one page of the query ``words`` (numbers of keywords). Without words, it is a look-up by
+    key of the record in ``row`` of the relation."""
 
     words: Words = ()
     page: int = 1
@@ -40,7 +40,9 @@ class PlannedRequest:
 
 @dataclass(slots=True, eq=False)
 class _Query:
-    """A query: its reported total, its last page, and the rows and the keys on each page that was read."""
+    """What is known of one query: its reported total, its last page, and the pages that were read. ``pages``
+    has the rows of the relation on each page, ``keys`` all keys on it. ``last`` is infinite while unknown.
+    ``asked`` counts the requests; the last one was at ``asked_s`` (Unix seconds)."""
 
     total: float | None = None
     last: float = math.inf
@@ -59,7 +61,11 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ReadPages:
-    """All pages that were read, and the total, pages read and end of each candidate query, as arrays."""
+    """All pages that were read, and facts about each candidate query, as arrays.
+
+    Page i has the rows ``members[starts[i]:starts[i+1]]`` and belongs to the candidate query ``numbers[i]``
+    (−1: none). For each candidate query, ``totals`` is its reported total (NaN if unknown), ``read`` the
+    number of pages that were read, and ``ended`` whether no page is left."""
 
     asks: list[PlannedRequest]
     members: Ints
@@ -70,13 +76,14 @@ class _ReadPages:
     ended: Bools
 
     def sums(self, values: Float64s) -> Float64s:
-        """Return the sum of ``values`` over the records of each page."""
+        """Return for each page the sum of ``values`` over its records."""
         return np.asarray(np.add.reduceat(values[self.members], self.starts))
 
 
 class Planner:
-    """Chooses requests for the records of ``relation``. ``sample`` is an index of records like those of the
-    server, for estimates of totals. ``look_ups``: whether records can be requested by key.
+    """Chooses requests that refresh the records of ``relation``. ``sample`` is an index of records like those
+    of the server; the totals of queries are estimated from it. ``limit`` is the most results that the server
+    returns for a query. If ``look_ups`` is True, records can be requested by key.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -111,7 +118,9 @@ class Planner:
         return self._totals.moved_from(self._scales)
 
     def best(self, values: Float64s, must: int | None = None) -> PlannedRequest | None:
-        """Return the request with the highest expected value; with ``must``, one that may find that row."""
+        """Return the request with the highest expected sum of ``values``, the poll values of the records.
+        With ``must``, only requests that may find that row are considered. The result is None if no request
+        has a value."""
         chosen: tuple[float, PlannedRequest] | None = None
         for gain, ask in (
             self._best_read(values, must),
@@ -123,7 +132,7 @@ class Planner:
         return None if chosen is None else chosen[1]
 
     def expected_rows(self, ask: PlannedRequest, values: Float64s) -> Ints:
-        """Return the rows that a request may find, but at most the 500 with the highest values."""
+        """Return the rows that a request may find: at most 500, those with the highest poll ``values``."""
         if not ask.words:
             return np.array([ask.row], dtype=np.int64)
         query = self._queries.get(ask.words)
@@ -139,7 +148,8 @@ class Planner:
     def learn(
         self, ask: PlannedRequest, keys: list[str], rows: Ints, total: float | None, now_s: float = 0.0
     ) -> None:
-        """Record the keys on a page, the rows of those that are in the relation, and the reported total."""
+        """Record the answer to a request: the ``keys`` on the page, and the reported total. ``rows`` are the
+        rows of those keys that are in the relation."""
         if not ask.words:
             return
         query = self._queries.setdefault(ask.words, _Query())
@@ -165,7 +175,7 @@ class Planner:
         self._forget()
 
     def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
-        """Yield a note on each query; ``keys`` are the keys of the rows."""
+        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row."""
         for words, query in self._queries.items():
             pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
             last = None if query.last == math.inf else int(query.last)
@@ -173,11 +183,11 @@ class Planner:
             yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)
 
     def scales(self) -> Iterable[ScaleNote]:
-        """Return by attribute the ratio of the results on the server to those in the sample."""
+        """Return for each column of keywords how many times as many results the server has as the sample."""
         return self._totals.notes()
 
     def load(self, notes: Iterable[QueryNote], rows: Mapping[str, int]) -> None:
-        """Load saved queries that are newer than the known ones; ``rows`` maps keys to rows."""
+        """Load saved queries that are newer than the known ones. ``rows`` maps keys to rows."""
         numbers = {keyword: number for number, keyword in enumerate(self._relation.keywords)}
         for note in notes:
             words = tuple(sorted(numbers.get(word, -1) for word in note.words))
@@ -194,7 +204,7 @@ class Planner:
         self._forget()
 
     def narrowest_query(self, row: int, most: int = 4) -> Words:
-        """Return the ``most`` rarest keywords of a record, the query with the fewest other records."""
+        """Return the ``most`` rarest keywords of a record: the query with the fewest other results."""
         words = self._relation.by_tuple.row(row)
         if not words.size:
             return ()
@@ -208,7 +218,7 @@ class Planner:
         self._flat = None
 
     def search_candidates(self) -> None:
-        """Compute the candidate queries again with the present totals."""
+        """Compute the candidate queries again, with the totals that are estimated now."""
         self._scales = self._totals.scales()
         self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
         words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
@@ -217,7 +227,7 @@ class Planner:
         self._flat = None
 
     def _best_read(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best page among those read before, with its expected value."""
+        """Return a tuple (expected value, request) for the best page among those that were read before."""
         seen = self._read_pages()
         if not seen.asks:
             return 0.0, None
@@ -228,7 +238,7 @@ class Planner:
         return float(gains[best]), seen.asks[best]
 
     def _best_unread(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best unread page of the candidate queries, with its expected value."""
+        """Return a tuple (expected value, request) for the best unread page of the candidate queries."""
         found, seen = self._candidates, self._read_pages()
         if not len(found):
             return 0.0, None
@@ -237,6 +247,7 @@ class Planner:
         if seen.asks:
             ours = seen.numbers >= 0
             np.subtract.at(gains, seen.numbers[ours], seen.sums(values)[ours])
+        # The probability p/(T − jp) that an unread record is on the next page (see the top of this file).
         share = np.minimum(1.0, self._page_size / np.maximum(totals - seen.read * self._page_size, 1.0))
         more = ~seen.ended & (seen.read < request_counts(np.minimum(totals, self._most), self._page_size))
         gains = np.where(more, gains * share, 0.0)
@@ -249,7 +260,7 @@ class Planner:
         return float(gains[best]), PlannedRequest(self._words[best], 1 if query is None else query.next_page)
 
     def _read_pages(self) -> _ReadPages:
-        """Return the arrays of all pages that were read; they are built again after each answer."""
+        """Return the arrays of all pages that were read. They are built again after each answer."""
         if self._flat is None:
             asks, parts, numbers = [], [np.empty(0, np.int64)], []
             count = len(self._candidates)
@@ -270,7 +281,8 @@ class Planner:
         return self._flat
 
     def _best_single(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return the best look-up by key; without look-ups, the narrowest query for the best record."""
+        """Return a tuple (value, request) for the best single record, which is looked up by key. Without
+        look-ups, the request is the narrowest query for that record."""
         row = int(values.argmax()) if must is None else must
         if self._look_ups:
             return float(values[row]), PlannedRequest(row=row)

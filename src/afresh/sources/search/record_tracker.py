@@ -1,18 +1,19 @@
 """When each record of a search source was last seen, and how fast its content changes.
 
 δ is the dissimilarity of two versions of a record's content. The drift D of a record is the mean δ that it
-accumulates per second, λ·E δ with the change rate λ. It is estimated from the sum of δ and the sum of
-observed times t, and drawn towards the drift d of all records with the weight of one change:
+accumulates per second: its changes per second λ times the mean δ of a change. The drift is estimated from the
+sum of δ and the sum of the observed times t in seconds. It is drawn towards the drift d of all records with
+the weight of one change:
 
     D = (Σδ + s)/(Σt + s/d),    where s is the mean δ of a change.
 
 If δ is only 0 or 1, several changes between two observations look like one. Then the expected number of
-changes, given at least one, is added instead: x/(1 − e^{−x}) with x = λt.
+changes, given at least one, is added instead of δ: x/(1 − e^{−x}) with x = λt.
 
 Poll value: a record of weight w, last seen τ seconds ago, has the expected content lag ½wDτ² (Yang et al.
 2010, §4.2). The value of refreshing it now, τ·lag(τ) − ∫lag, is wDτ³/3. If each request is the one with the
-largest sum of these values, each query of cost c is sent with a frequency ∝ (ΣwD/c)^{1/3}, which is optimal.
-"""
+largest sum of these values, a query of cost c is sent with a frequency proportional to (ΣwD/c)^{1/3}, which
+is optimal; the sum is over the records of the query."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _UNSEEN = 2.0  # a record never seen counts as seen twice as long ago as the old
 
 
 class RecordTracker:
-    """The records of a relation, by row. ``measures`` has a measure of dissimilarity for each content field.
+    """Learns from each version of a record that is seen. Records are numbered by their row in the relation.
+    ``measures`` has a measure of dissimilarity for each content field.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -71,11 +73,12 @@ class RecordTracker:
         return np.asarray(np.where(self.not_before_s > now_s, 0.0, value))
 
     def set_weights(self, weights: Float64s) -> None:
-        """Set the weight of each record to ``weights`` times the weight in the relation."""
+        """Set the weight of each record to its weight in the relation times its number in ``weights``."""
         self._weights = self._relation.weights * weights
 
     def drift(self) -> Float64s:
-        """Return the drift D of every record, per second; 1 for all until a change is observed."""
+        """Return each record's drift: the mean dissimilarity that its content accumulates per second. The
+        drift is 1 for all records until a change is observed."""
         moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
         if not (moved > 0 and watched > 0):
             return np.ones_like(self._drifted)
@@ -83,7 +86,8 @@ class RecordTracker:
         return np.asarray((self._drifted + one) / (self._observed_s + one * watched / moved))
 
     def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
-        """Record the present fields of a record; raise ``InputError`` if they cannot be compared."""
+        """Record the content of the record in ``row`` at ``now_s``. Raise ``InputError`` if it cannot be
+        compared with the last content."""
         texts = {name: _shorten(fields[name]) for name in self._measures or fields if name in fields}
         before, elapsed = self._fields[row], now_s - self.seen_s[row]
         if before is not None and elapsed > 0:
@@ -110,7 +114,7 @@ class RecordTracker:
                 yield RecordNote(key, seen_s, moved, watched_s, changes, fields)
 
     def load(self, notes: Iterable[RecordNote]) -> list[str]:
-        """Load saved records that are newer; return the saved keys that are not in the relation."""
+        """Load saved records that are newer. Return the saved keys that are not in the relation."""
         unknown = []
         for note in notes:
             at = self._relation.rows.get(note.key)

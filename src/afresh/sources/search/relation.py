@@ -1,8 +1,7 @@
 """Read the local relation of a ``search`` source: keys, keywords and weights, from a file or a table.
 
-A table is written FILE#TABLE (SQLite), postgresql://…#TABLE or env:NAME#TABLE. An error names file, row and
-column; a relation with an error is not used.
-"""
+A table is written FILE#TABLE (SQLite), postgresql://…#TABLE or env:NAME#TABLE. An error names the file, row
+and column. A relation with an error is not used."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _LONGEST = 1_000_000  # characters of a keyword field; a longer field is a docum
 
 
 def is_postgres(place: str) -> bool:
-    """Return whether a relation is a table of PostgreSQL.
+    """Return whether the relation at ``place`` is a table of PostgreSQL.
 
     >>> is_postgres("postgresql://localhost/shop#papers"), is_postgres("papers.db#papers")
     (True, False)
@@ -47,7 +46,7 @@ def is_postgres(place: str) -> bool:
 
 
 def display_place(place: str) -> str:
-    """Return the address of a relation without parts that may be secret.
+    """Return the address of a relation for messages, without parts that may be secret.
 
     >>> display_place("postgresql://me:secret@localhost/shop#papers"), display_place("papers.csv")
     ('table papers', 'papers.csv')
@@ -107,7 +106,7 @@ def _list(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumns:
-    """The columns of a relation as lists of texts, by name; a missing value is an empty text."""
+    """The columns of a relation as lists of texts, by name. A missing value is an empty text."""
 
     path: str
     texts: dict[str, list[str]]
@@ -125,8 +124,8 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
-    """The keys, keywords and weights of the records; ``rows`` maps each key to its row. If a later reading
-    has the same ``digest``, the relation has not changed."""
+    """The keys, keywords (``index``) and weights of the records. ``rows`` maps each key to its row. If a
+    later reading has the same ``digest``, the relation has not changed."""
 
     keys: list[str]
     index: KeywordIndex
@@ -136,7 +135,7 @@ class LocalRelation:
 
 
 def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secrets) -> TextColumns:
-    """Read the columns ``names`` of a CSV, Parquet or JSONL file, or of a table of SQLite or PostgreSQL."""
+    """Read the columns ``names`` of a CSV, Parquet or JSONL file, or of a SQLite or PostgreSQL table."""
     if "#" in path or is_postgres(path):
         rows = table_rows(path, names, resolver)
         found = {name: [_text(row[at]) for row in rows] for at, name in enumerate(names)}
@@ -162,7 +161,9 @@ def read_relation(
     scoped: bool,
     resolver: Resolver = no_secrets,
 ) -> LocalRelation:
-    """Read the relation; check that keys are unique, keywords exist, and weights are numbers."""
+    """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` and
+    ``weight`` are column names, ``attributes`` the columns of keywords. With ``scoped``, the server can
+    search for a keyword in one column; otherwise it searches in all."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
     columns = read_columns(path, names, resolver)
@@ -180,7 +181,7 @@ def read_relation(
 
 
 def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
-    """Return the row of each key; raise ``InputError`` if a key is empty or not unique."""
+    """Return the row of each key. Raise ``InputError`` if a key is empty or not unique."""
     rows: dict[str, int] = {}
     for row, text in enumerate(columns.texts[key]):
         if not text:

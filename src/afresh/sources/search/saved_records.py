@@ -1,4 +1,4 @@
-"""The state that a search source saves, for use after a restart, by other workers and on status pages."""
+"""What a search source saves, for use after a restart, by other workers and on status pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _MOST_QUERIES = 2000  # the queries sent last are saved
 
 @dataclass(frozen=True, slots=True)
 class RecordNote:
-    """A record: when it was last seen, sum of dissimilarities, observed seconds, changes, and content."""
+    """What is saved of one record. ``seen_s`` is the time at which it was last seen (Unix seconds). ``moved``
+    is the sum of the dissimilarities of its versions, ``watched_s`` the seconds over which it was observed,
+    and ``changes`` the number of changes found."""
 
     key: str
     seen_s: float
@@ -31,7 +33,9 @@ class RecordNote:
 
 @dataclass(frozen=True, slots=True)
 class QueryNote:
-    """A query: its reported total, its last page if known, and the keys of the relation on each page."""
+    """What is saved of one query. ``total`` is its reported number of results, ``last`` the number of its
+    last page, each None if not known. ``asked`` counts its requests; the last was at ``asked_s`` (Unix
+    seconds). ``pages`` are the keys of the relation by page number."""
 
     words: tuple[Keyword, ...]
     total: float | None
@@ -46,8 +50,8 @@ class QueryNote:
 
 @dataclass(frozen=True, slots=True)
 class ScaleNote:
-    """``times`` is the ratio of the results on the server to those in the sample, for keywords of one
-    attribute. It is learned from ``totals`` reported totals; two of three are between ``low`` and
+    """How many times as many results the server has as the sample, for keywords of one attribute. The factor
+    ``times`` is learned from ``totals`` reported totals. Two of three factors are between ``low`` and
     ``high``."""
 
     attribute: str
@@ -59,7 +63,8 @@ class ScaleNote:
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """The saved state; ``look_ups`` is the number of requests by key, ``listed`` that of all records."""
+    """Everything that a search source saves. ``look_ups`` is the number of requests by key so far, ``listed``
+    the number of records in the relation."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
@@ -83,7 +88,7 @@ class SearchState:
 
 
 def read_state(packed: bytes) -> SearchState:
-    """Read a saved state; return an empty state if it was saved in another version of the format.
+    """Read a saved state. Return an empty state if it has the format of another version.
 
     >>> note = QueryNote((Keyword("title", "web"),), 40.0, None, 3, 100.0, {1: ["a"]})
     >>> saved = read_state(SearchState(queries=(note,), look_ups=2).pack())

@@ -1,7 +1,7 @@
-"""The interface of search servers: pages of queries, and single records by key.
+"""The interface of search servers: they return pages of query results, and single records by key.
 
-For planning and simulation, a file of records can be the server; it is read again when it has changed.
-"""
+A file of records can take the place of a server, for planning and simulation. It is read again when it has
+changed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from afresh.values.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One answer; if it has a ``problem``, it contains no records. ``total`` is the number of matching
-    records on all pages, None if the server does not report it. ``refused``: the server must not be asked.
-    ``retry_after_s``: seconds to wait before the next request; ``busy``: the server asked for the wait."""
+    """One answer of a search server. If it has a ``problem``, it contains no records.
+
+    ``total`` is the number of matching records on all pages, None if the server does not report it.
+    ``refused`` is True if the server must not be asked. ``retry_after_s`` are the seconds to wait before the
+    next request; ``busy`` is True if the server itself asked for this wait. The other fields are the cost of
+    the answer."""
 
     records: tuple[KeyedRecord, ...] = ()
     total: int | None = None
@@ -38,7 +41,8 @@ class SearchResults:
 
 
 class SearchServer(ABC):
-    """Answers one request at a time; each awaits ``admit`` once. Problems are returned, not raised."""
+    """Answers one request at a time. Problems are returned in ``SearchResults.problem`` and not raised. Every
+    request awaits ``admit`` once."""
 
     @abstractmethod
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
@@ -46,7 +50,7 @@ class SearchServer(ABC):
 
     @abstractmethod
     async def look_up(self, key: str) -> SearchResults:
-        """Return the record with this key, or no record."""
+        """Return the record with this key, or no record if the server has none."""
 
     def wait_s(self) -> float:
         """Return the seconds until the next request may start."""
@@ -65,7 +69,7 @@ class SearchServer(ABC):
 
 
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
-    """Return the server in the settings; in a file, the keywords of ``relation`` are searched for."""
+    """Return the search server that the settings name. In a file, keywords of ``relation`` are searched."""
     if settings.over_http:
         from afresh.sources.http.settings import secret_proxy
         from afresh.sources.search.http_server import HttpSearchServer
@@ -81,7 +85,7 @@ def make_server(settings: SearchSettings, context: SourceContext, relation: Loca
 
 
 class FileSearchServer(SearchServer):
-    """A file of records as a server (see ``SearchServer``); results are in the order of the file."""
+    """A ``SearchServer`` that searches a file of records. Results have the sequence of the file."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, relation: KeywordIndex) -> None:
         self._settings, self._context = settings, context
@@ -126,7 +130,7 @@ class FileSearchServer(SearchServer):
 
 
 def file_stamp(place: str) -> tuple[int, int] | None:
-    """Return modification time and size of a file, which change when it is written; None without a file."""
+    """Return a tuple (modification time, size) that changes when a file is written; None without a file."""
     try:
         found = Path(place.partition("#")[0]).stat()
     except OSError:
@@ -135,7 +139,8 @@ def file_stamp(place: str) -> tuple[int, int] | None:
 
 
 def sample_index(settings: SearchSettings, relation: KeywordIndex) -> KeywordIndex:
-    """Return the index of the file ``records_like`` by the keywords of the relation, or else the relation."""
+    """Return an index of the file ``records_like`` by the keywords of ``relation``. Without that file, return
+    ``relation`` itself."""
     if not settings.records_like:
         return relation
     attributes = settings.attributes

@@ -20,7 +20,7 @@ _PAGE_PARTS = ("query", "page", "offset", "size")
 
 
 class SearchSettings(WebSettings):
-    """Settings of a source of kind ``search``; items are the records of ``relation``, found on ``server``.
+    """Settings of a source of kind ``search``. Items are the records of ``relation``, found on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE (SQLite), postgresql://…#TABLE or
     env:NAME#TABLE. It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and maybe a
@@ -29,8 +29,8 @@ class SearchSettings(WebSettings):
 
     ``server`` is a URL with ``{query}`` and ``{page}`` (or ``{offset}``), a database (``sqlite:PATH``,
     ``postgresql://…`` or ``env:NAME``) with a ``table``, or a file of records. For a web server, ``total``,
-    ``rows``, ``key_path`` and ``paths`` are JSON paths in its answers; the last two start at a row.
-    """
+    ``rows``, ``key_path`` and ``paths`` are JSON paths that locate the number of all results, the list of
+    records, and in each record its key and fields."""
 
     kind: Literal["search"] = "search"
     relation: str = Field(min_length=1, repr=False)
@@ -66,7 +66,7 @@ class SearchSettings(WebSettings):
 
     @property
     def attributes(self) -> tuple[KeywordAttribute, ...]:
-        """The columns of keywords, each with the separator of its keywords."""
+        """The columns of keywords, each with the character that separates its keywords."""
         return tuple(parse_keywords(text) for text in self.keywords)
 
     @property
@@ -79,19 +79,19 @@ class SearchSettings(WebSettings):
 
     @property
     def finds_keys(self) -> bool:
-        """Whether a record can be requested by its key."""
+        """Whether the server can return a record by its key."""
         return bool(self.look_up) or not self.over_http
 
     @property
     def http(self) -> HttpSettings:
-        """The settings for requests to a web server."""
+        """The settings of the HTTP client that sends requests to a web server."""
         own = WebSettings.model_fields.keys() - SourceSettings.model_fields.keys()
         return HttpSettings(
             **{name: getattr(self, name) for name in ("name", "timeout", *own)}, concurrency=1
         )
 
     def path_of(self, name: str) -> str:
-        """Return the JSON path of the key or of a field in a row; by default the name itself."""
+        """Return the JSON path of the key or of a field in a record; by default the name itself."""
         given = self.key_path if name == self.key else self.paths.get(name, "")
         return given or f'"{name}"'
 

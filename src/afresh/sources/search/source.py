@@ -1,9 +1,8 @@
-"""The search source: records that are refreshed by keyword queries and by look-ups by key.
+"""The search source: its records are refreshed by keyword queries, and by look-ups by key.
 
 Each request is the one with the highest value (``planner``). The value of a record grows with the content lag
-that it is expected to have accumulated (``record_tracker``). A page refreshes all records of the relation
-that are on it. A record counts as missing only if it was requested alone and was not found.
-"""
+that it is expected to have accumulated (``record_tracker``). A page of results refreshes all records of the
+relation that are on it. A record counts as missing only if it was requested alone and not found."""
 
 from __future__ import annotations
 
@@ -43,22 +42,23 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
 _MEDIA_TYPE = "application/json"
-_MOST_PASSES = 8  # so often another request of higher value may be chosen instead of the lead
-_BUSY_S = 2.0  # so long a record is not chosen that is leased elsewhere or new to the engine
-_ABSENT_S = 60.0  # so long a record is not chosen that was not found; doubled each time
+_MOST_PASSES = 8  # how often another request of higher value may be chosen instead of the lead
+_BUSY_S = 2.0  # a record that is leased elsewhere, or new to the engine, is not chosen for this time
+_ABSENT_S = 60.0  # a record that was not found is not chosen for this time, which doubles each time
 _LONGEST_ABSENT_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BatchRequest:
-    """The request of a batch, in rows of ``relation``; ``planned`` is None if no request is needed."""
+    """The request of a batch. ``planned`` is None if no request is needed. The planned request contains rows
+    and keyword numbers of ``relation``."""
 
     planned: PlannedRequest | None
     relation: LocalRelation
 
 
 class _CostSharing:
-    """Shares the cost of each request among its results. If there are none, a later request has its cost."""
+    """Shares the cost of each request among its results. Without results, the next request takes it over."""
 
     def __init__(self) -> None:
         self._unpaid = RequestCost()
@@ -80,7 +80,7 @@ class _CostSharing:
 
 
 class SearchSource(SingleGroupSource):
-    """See ``BatchSource`` and ``StatefulSource``. All records form one group."""
+    """A ``BatchSource`` and ``StatefulSource`` for the records of a relation, which form one group."""
 
     def __init__(
         self, settings: SearchSettings, context: SourceContext, server: SearchServer | None = None
@@ -104,7 +104,7 @@ class SearchSource(SingleGroupSource):
         self.capabilities = Capabilities(batches=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a request is in progress."""
+        """Return when windows and back-off allow a request (Unix seconds); infinite while one is running."""
         del group
         if self._lock.locked():
             return math.inf
@@ -117,7 +117,7 @@ class SearchSource(SingleGroupSource):
         return (*own, *self._server.backoffs())
 
     def save_state(self) -> bytes:
-        """Return for each record when it was seen and how fast it changes, and the results of each query."""
+        """Return when each record was seen, how fast it changes, and the results of each query, as bytes."""
         return self._state().pack()
 
     def _state(self) -> SearchState:
@@ -149,8 +149,9 @@ class SearchSource(SingleGroupSource):
         return self._relation.keys
 
     async def choose(self, lead: str, weights: Float64s | None = None) -> Batch:
-        """See ``BatchSource``. If an earlier page contained records without a lease, or keys were removed
-        from the relation, the batch consists of these, because they need no request."""
+        """Implement ``BatchSource.choose``: return the request with the highest sum of poll values. If
+        earlier pages contained records without a lease, or keys were removed from the relation, the batch
+        consists of these, because they need no request."""
         if weights is not None:
             self._tracker.set_weights(weights)
         if self._unrequested or self._removed:
@@ -176,7 +177,7 @@ class SearchSource(SingleGroupSource):
         return Batch(keys, _BatchRequest(planned, self._relation))
 
     async def poll_batch(self, batch: Batch, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """See ``BatchSource``. A request is not sent if the relation has changed since it was planned."""
+        """Implement ``BatchSource.poll_batch``. A batch planned for an older relation is not sent."""
         request = batch.request if isinstance(batch.request, _BatchRequest) else None
         if request is not None and request.relation is not self._relation:
             request = None
@@ -194,7 +195,7 @@ class SearchSource(SingleGroupSource):
         return await self._without_request(leases)
 
     async def _without_request(self, leases: Sequence[Lease]) -> list[Fetched | None]:
-        """Return results for records found earlier and for removed keys; request at most one other record."""
+        """Return results for records found earlier and for removed keys. Request at most one other record."""
         found: list[Fetched | None] = []
         free = True
         for lease in leases:
@@ -224,7 +225,7 @@ class SearchSource(SingleGroupSource):
         return found
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """List the keys of the relation. A file is read again if it was written, a database always."""
+        """List the keys of the relation. A file is read again only if it was written, a database always."""
         place, problem = self._settings.relation, ""
         if is_postgres(place) or file_stamp(place) != self._stamp:
             try:
@@ -258,7 +259,9 @@ class SearchSource(SingleGroupSource):
     def _sort_results(
         self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
-        """Return the result of each lease, and store the other records of the relation for later batches."""
+        """Return the result of each lease. Keep the other records of the relation for later batches.
+        ``alone`` is True if the request was meant for one record only, so that it counts as missing if not
+        found."""
         by_key: dict[str, list[KeyedRecord]] = {}
         for record in results.records:
             by_key.setdefault(record.key, []).append(record)
@@ -300,7 +303,8 @@ class SearchSource(SingleGroupSource):
         return found.to_fetched(content, _MEDIA_TYPE)
 
     def _absent_result(self, key: str, *, is_complete: bool) -> Fetched:
-        """Return the result for a record that was not found, and choose it again only after a while."""
+        """Return the result for a record that was not found. It is not chosen again for a while.
+        ``is_complete`` is True if the answer contained all results, so that the record is gone."""
         self._absences[key] += 1
         wait_s = min(_ABSENT_S * 2.0 ** min(self._absences[key] - 1, 30), _LONGEST_ABSENT_S)
         self._tracker.put_off(self._relation.rows[key], self._context.clock.now_s() + wait_s)
@@ -319,7 +323,7 @@ class SearchSource(SingleGroupSource):
         return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
 
     async def _reload_relation(self) -> None:
-        """Read the relation again; what was learned about its records and queries is kept."""
+        """Read the relation again. What was learned about its records and queries is kept."""
         settings, context = self._settings, self._context
         async with self._lock:
             # The stamp is taken before the file is read, so that a write during the reading is noticed later.

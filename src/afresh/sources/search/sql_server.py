@@ -1,4 +1,4 @@
-"""A database table as a search server: full-text search with FTS5 of SQLite, or with PostgreSQL."""
+"""A database table as a search server, with the full-text search of SQLite (FTS5) or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LOCK_S = 5.0
 _TWO = 2  # two rows show that a key is not unique
 
 Found: TypeAlias = tuple[list[KeyedRecord], int]
-"""Records on a page, and the number of all matching records."""
+"""A tuple (records on a page, number of all matching records)."""
 
 
 class SqliteSearchSession(SqliteConnection):
-    """Searches a table created by ``CREATE VIRTUAL TABLE … USING fts5`` with columns for key and fields."""
+    """Searches a table created by ``CREATE VIRTUAL TABLE … USING fts5``, with columns for key and fields."""
 
     def __init__(self, path: Path, settings: SearchSettings) -> None:
         super().__init__(path)
@@ -40,7 +40,7 @@ class SqliteSearchSession(SqliteConnection):
         self._columns = f"CAST({quote_identifier(settings.key)} AS TEXT), {names or '*'}"
 
     def page(self, keywords: Sequence[Keyword], number: int) -> Found:
-        """Return one page of the records that match all keywords."""
+        """Return page ``number``, counted from 1, of the records that match all keywords."""
         query = " AND ".join(_fts_term(keyword) for keyword in keywords)
         count, offset = page_rows(self._settings, number)
         where = f"FROM {self._table} WHERE {self._table} MATCH ?"
@@ -49,7 +49,7 @@ class SqliteSearchSession(SqliteConnection):
         return keyed_records(self.table(text, (query,))), total
 
     def record(self, key: str) -> Found:
-        """Return the records with this key, at most two."""
+        """Return the records with this key. Two records are enough to show that the key is not unique."""
         name = quote_identifier(self._settings.key)
         text = f"SELECT {self._columns} FROM {self._table} WHERE CAST({name} AS TEXT) = ? LIMIT {_TWO}"
         rows = keyed_records(self.table(text, (key,)))
@@ -57,7 +57,7 @@ class SqliteSearchSession(SqliteConnection):
 
 
 class PostgresSearchSession(PostgresConnection):
-    """Searches a table of PostgreSQL; it is fast if there is an index on the searched expressions."""
+    """Searches a PostgreSQL table. This is fast if there is an index on the searched expressions."""
 
     def __init__(self, address: Secret, settings: SearchSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=_LOCK_S, read_only=True)
@@ -94,7 +94,7 @@ SearchSession: TypeAlias = SqliteSearchSession | PostgresSearchSession
 
 
 class SqlSearchServer(SearchServer):
-    """See ``SearchServer``."""
+    """A ``SearchServer`` that searches a table of SQLite or PostgreSQL."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext) -> None:
         self._settings, self._context = settings, context
@@ -133,7 +133,7 @@ class SqlSearchServer(SearchServer):
 
 
 def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:
-    """Return the number of rows on a page, and the number of rows before it, within the limit of a query.
+    """Return a tuple (rows on page ``number``, rows before it), within the limit of results of a query.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="sqlite:a.db", table="t", page_size=10, limit=15)

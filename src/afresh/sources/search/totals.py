@@ -1,16 +1,17 @@
-"""Estimate the number of results of a query on the server, from the totals that the server reports.
+"""Estimate how many results a query has on the server, from the totals that the server reports.
 
-If n records of a sample match a keyword, about c·n records of the server match. The sample is a file, or else
-the relation. The relation is no random sample: if it contains all papers of some authors, the server has no
-more papers of these authors, but many more with the same words in the title. So c is learned for each
-attribute from the logarithms of the ratios of reported totals to n. They are taken as normally distributed,
+A *total* is the number of results of one query on all pages. If n records of a sample match a keyword, about
+c·n records of the server match. The sample is a file, or else the relation. The relation is no random sample:
+if it contains all papers of some authors, the server has no more papers of these authors, but many more with
+the same words in the title. So the factor c is learned for each attribute (column of keywords), from the
+logarithms of the ratios of reported totals to n. They are taken as normally distributed,
 
     log c ~ N(m, s²), with a prior of c = 1 and s = 1 that weighs as much as one keyword.
 
-The estimate of c is e^{m−s}, deliberately low: if a total is too low, one request is wasted and shows the
-true total; if it is too high, the query is not sent and the estimate never corrected. For a query of several
-keywords, c is the smallest of their attributes, and the estimate at most the total of each keyword alone.
-"""
+The estimate of c is e^{m−s}, but at least 1. It is deliberately low. If a total is too low, one request is
+wasted and shows the true total. If it is too high, the query is not sent, and the estimate is never
+corrected. For a query of several keywords, c is the smallest of their attributes, and the estimate is at most
+the total of each keyword alone."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ Words = tuple[int, ...]
 
 
 class LearnedTotals:
-    """Estimates of totals, which improve with every reported total; see ``probes.candidates.Totals``.
+    """Estimates the total of each query, and improves with every reported total (a ``LearningTotals``). A
+    query is given by the numbers of its keywords.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -49,18 +51,18 @@ class LearnedTotals:
         self._attribute = np.array(
             [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
         )
-        # Count, sum and sum of squares of log c for each attribute; the first row is the prior.
+        # Count, sum and sum of squares of log c for each attribute. They start with the prior, one keyword.
         self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
         self.known: dict[Words, float] = {}
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 
     def scales(self) -> Float64s:
-        """Return m − s, the logarithm of the estimate of c, for each attribute."""
+        """Return for each attribute ln c; c is the ratio of a total on the server to that in the sample."""
         mean, deviation = self._moments()
         return np.asarray(mean - deviation)
 
     def notes(self) -> Iterable[ScaleNote]:
-        """Yield c and its range for each attribute, for status pages."""
+        """Yield for each attribute the ratio of server to sample totals, with its range, for status pages."""
         for name, count, mean, deviation in zip(self._names, self._seen[:, 0], *self._moments(), strict=True):
             times, low, high = (round(math.exp(log), 3) for log in (mean, mean - deviation, mean + deviation))
             yield ScaleNote(name, int(count) - 1, times, low, high)
@@ -71,11 +73,11 @@ class LearnedTotals:
         return mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0))
 
     def moved_from(self, scales: Float64s) -> bool:
-        """Return whether an estimate of c differs from ``scales`` by more than the factor 1.5."""
+        """Return whether a factor differs by more than 1.5 times from ``scales``, an earlier result."""
         return bool(np.any(np.abs(self.scales() - scales) > _CHANGED))
 
     def reported(self, words: Words, total: float) -> None:
-        """Record the total that the server reports for a query; see ``probes.candidates``."""
+        """Record the total that the server reported for the query ``words`` (see ``probes.candidates``)."""
         if len(words) == 1:
             word = words[0]
             self._most[word] = total
@@ -86,7 +88,8 @@ class LearnedTotals:
         self.known[words] = total
 
     def __call__(self, sets: Ints) -> Float64s:
-        """Return the estimated total of each set of keywords, at least the matches in the relation."""
+        """Return the estimated total of each set of keywords, which is at least its matches in the relation.
+        ``sets`` has one row of keyword numbers per query; −1 fills the row."""
         none = sets < 0
         scale = np.where(none, np.inf, self.scales()[self._attribute[sets]]).min(axis=1)
         most = np.where(none, np.inf, self._most[sets]).min(axis=1)
@@ -99,7 +102,7 @@ class LearnedTotals:
         return counts if self._sample is self.relation else counts + _UNSEEN
 
     def _with_known(self, sets: Ints, expected: Float64s) -> Float64s:
-        """Replace estimates by reported totals."""
+        """Replace the estimates of queries whose total was reported by that total."""
         known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
         if known and len(sets):
             codes = self._codes(sets)

@@ -1,1 +1,1 @@
-"""Sources of kind ``sql``: the database rows of a query."""
+"""Sources of kind ``sql``: the items are the database rows that a query returns."""

@@ -1,9 +1,8 @@
-"""Format database rows as canonical JSON: rows that the database considers equal have the same text.
+"""Format database rows as canonical JSON: two rows have the same text if the database considers them equal.
 
 NULL, '' and 0 differ, and so do 1 and '1'. Numbers are compared by value, whatever their type or scale: 1,
 1.0 and 1.00 are equal, −0 is 0, and NaN equals NaN. The order of keys in jsonb does not matter, nor does the
-time zone of a time (PostgreSQL sessions use UTC). Columns are sorted by name.
-"""
+time zone of a time (PostgreSQL sessions use UTC). Columns are sorted by name."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _WHOLE = 2.0**63
 
 
 def row_json(columns: Iterable[tuple[str, object]]) -> bytes:
-    """Return the columns of a row as canonical JSON.
+    """Return a database row, given as tuples (column name, value), as canonical JSON.
 
     >>> row_json([("b", None), ("a", Decimal("1.00")), ("c", ""), ("d", b"\\x00")])
     b'{"a":1,"b":null,"c":"","d":{"base64":"AA=="}}'
@@ -56,7 +55,7 @@ def _object(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def _number(value: float | Decimal) -> str:
-    """Return the shortest text of a number; equal numbers of different types have the same text."""
+    """Return the shortest text of a number. Equal numbers of different types have the same text."""
     if isinstance(value, int):
         return str(value)
     if not math.isfinite(value):
@@ -73,7 +72,7 @@ def _number(value: float | Decimal) -> str:
 
 
 def _with_exponent(digits: str, exponent: int) -> str:
-    """Return digits·10^exponent, without an exponent unless that needs more than 20 zeros."""
+    """Return digits·10^exponent as text, without an exponent unless that would need more than 20 zeros."""
     if not digits:
         return "0"
     if exponent > _LONGEST_ZEROS or exponent + len(digits) < -_LONGEST_ZEROS:

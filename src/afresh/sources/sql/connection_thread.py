@@ -1,7 +1,7 @@
-"""A database connection in a thread of its own, so that the event loop never waits for a statement.
+"""A database connection with its own thread, so that the event loop never waits for a statement.
 
 A lost connection is opened again for the next statement. While a database cannot be reached, no statement is
-sent for a time that doubles with each failure, because statements for other items would fail as well.
+sent during a back-off that doubles with each failure, because statements for other items would fail as well.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from afresh.values.clock import Clock
 
 RETRIES = Backoff(first_s=1.0, longest_s=300.0)
 GRACE_S = 5.0
-"""Seconds after the time-out of the server for which this program still waits for an answer."""
+"""How many seconds this program waits for an answer after the time-out that the server enforces itself."""
 
 _CLOSE_S = 5.0
 
 
 class DatabaseConnection(Protocol):
-    """A connection to a database. One thread at a time uses it, except for ``interrupt``."""
+    """A connection to a database. Only ``interrupt`` may be called while another thread uses it."""
 
     def interrupt(self) -> None:
-        """Cancel the running statement if possible. Any thread may call it; it raises nothing."""
+        """Cancel the running statement if possible. Any thread may call it; no exception is raised."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -39,8 +39,11 @@ Found = TypeVar("Found")
 
 
 class ConnectionThread(Generic[Conn]):
-    """``connect`` is called in the thread; it and the work raise ``SqlError``. Callers hold ``lock`` around
-    ``admit`` and ``run``, so that they wait for the connection before they use the budget."""
+    """Runs all work on one database connection in one thread, and opens the connection when it is needed.
+
+    The thread calls ``connect`` to open the connection. ``connect`` and the work raise ``SqlError``. A caller
+    holds ``lock`` around ``admit`` and ``run``, so that it first waits for the connection and then uses the
+    budget."""
 
     def __init__(self, name: str, connect: Callable[[], Conn], clock: Clock) -> None:
         self._connect, self._clock = connect, clock
@@ -69,8 +72,9 @@ class ConnectionThread(Generic[Conn]):
         return wait_s if 0 < wait_s < float("inf") else None
 
     async def run(self, work: Callable[[Conn], Found], timeout_s: float, *, retry: bool) -> Found:
-        """Call ``work`` with the connection in the thread. If an open connection was lost and ``retry`` is
-        True, connect and call ``work`` again."""
+        """Call ``work`` with the connection in the thread, and return its result. If the connection was open
+        before but is lost, and ``retry`` is True, connect and call ``work`` once more. Raise ``SqlError`` if
+        ``work`` fails or takes longer than ``timeout_s`` seconds."""
         if self.is_busy:
             raise SqlError("the previous statement is still running")
         loop, given_up = asyncio.get_running_loop(), Event()
@@ -105,12 +109,12 @@ class ConnectionThread(Generic[Conn]):
         return found
 
     def back_off(self) -> None:
-        """Start a back-off, twice as long as the last one if no statement has succeeded since."""
+        """Start a back-off. It is twice as long as the last one if no statement has succeeded in between."""
         self._failures += 1
         self._backoff_until_s = self._clock.now_s() + RETRIES.wait_s(self._failures)
 
     async def close(self) -> None:
-        """Cancel the running statement, and close the connection."""
+        """Cancel the running statement and close the connection."""
         self._closed = True
         await asyncio.to_thread(self._interrupt)
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -28,21 +28,24 @@ _BUSY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KeyedRecord:
-    """One database row of a result: its key as text, and its fields by name."""
+    """One database row of a result: the text of its key, and the values of its columns by name."""
 
     key: str
     fields: Mapping[str, object]
 
 
 def keyed_records(table: tuple[list[str], list[tuple[Any, ...]]]) -> list[KeyedRecord]:
-    """Return the records of a result (column names, rows) whose first column is the key."""
+    """Return the records of a result ``table``, a tuple (column names, rows). The first column is the key."""
     names, rows = table
     return [KeyedRecord(str(row[0]), dict(zip(names[1:], row[1:], strict=True))) for row in rows]
 
 
 class PostgresConnection:
-    """One connection in autocommit mode; ``read_only`` makes its transactions read-only. Times are returned
-    as text in UTC, because Python cannot represent all times of PostgreSQL (infinity, the year 20000)."""
+    """One PostgreSQL connection in autocommit mode; ``read_only`` makes its transactions read-only.
+
+    A statement fails after ``timeout_s`` seconds, or after waiting ``lock_s`` seconds for a lock. Times are
+    returned as text in UTC, because Python cannot represent all times of PostgreSQL (infinity, the year
+    20000)."""
 
     def __init__(self, address: Secret, *, timeout_s: float, lock_s: float, read_only: bool) -> None:
         self._hide = redactor(passwords(address))
@@ -75,7 +78,7 @@ class PostgresConnection:
             raise
 
     def query(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement, in which ``%s`` is replaced by ``values``."""
+        """Return all database rows of a statement, with ``values`` in place of each ``%s``."""
         return list(self.stream(statement, values))
 
     def stream(self, statement: str, values: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -83,12 +86,12 @@ class PostgresConnection:
             yield from cursor
 
     def columns(self, statement: str) -> list[tuple[str, int]]:
-        """Return the names and type numbers (oid) of the columns of a statement."""
+        """Return a tuple (name, type oid) for each column of the result of a statement."""
         with self._translate_errors(), self._open.execute(statement.encode(), ()) as cursor:
             return [(column.name, column.type_code) for column in cursor.description or ()]
 
     def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns, and all rows."""
+        """Return the result of a statement as a tuple (column names, rows)."""
         with self._translate_errors(), self._open.execute(statement.encode(), values) as cursor:
             return [column.name for column in cursor.description or ()], cursor.fetchall()
 
@@ -138,7 +141,7 @@ def _read_as_text(connection: psycopg.Connection[Any]) -> None:
 
 
 class SqliteConnection:
-    """One read-only connection. One thread at a time uses it, except for ``interrupt``."""
+    """One read-only SQLite connection. Only ``interrupt`` may be called while another thread uses it."""
 
     def __init__(self, path: Path) -> None:
         with translate_errors():
@@ -151,7 +154,7 @@ class SqliteConnection:
             )
 
     def table(self, statement: str, values: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns, and all rows."""
+        """Return the result of a statement as a tuple (column names, rows)."""
         with translate_errors(), closing(self._raw.execute(statement, values)) as cursor:
             return [column[0] for column in cursor.description], cursor.fetchall()
 

@@ -1,4 +1,4 @@
-"""Addresses of databases, ``sqlite:PATH`` and ``postgresql://…``; passwords are never shown."""
+"""Addresses of databases, ``sqlite:PATH`` and ``postgresql://…``. Error messages never show passwords."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SQLITE = "sqlite:"
 
 
 def check_address(url: str) -> None:
-    """Raise ``UsageError`` if ``url`` is not the address of a database; it may be secret and is not shown.
+    """Raise ``UsageError`` if ``url`` is not a database address. The error hides it, as it may be secret.
 
     >>> check_address("mysql://localhost")
     Traceback (most recent call last):
@@ -25,7 +25,7 @@ def check_address(url: str) -> None:
 
 
 def resolve_address(source: str, url: str, resolver: Resolver) -> Secret:
-    """Return the address of a database; ``env:NAME`` is replaced by the value of the variable."""
+    """Return the database address of a source. ``env:NAME`` is replaced by the value of that variable."""
     found = resolve(f"source {source!r}, url", url, resolver)
     text = found.reveal()
     if text.startswith("env:"):
@@ -44,7 +44,8 @@ def check_library(source: str) -> None:
 
 
 def usable_address(source: str, url: str, resolver: Resolver) -> tuple[Secret, Path | None]:
-    """Return the address and, for SQLite, the file; for PostgreSQL, check that the client is installed."""
+    """Return a tuple (address, path of the SQLite file). The path is None for PostgreSQL. Raise
+    ``UsageError`` if the client library of PostgreSQL is needed but not installed."""
     address = resolve_address(source, url, resolver)
     path = sqlite_path(address.reveal())
     if path is None:
@@ -62,7 +63,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def passwords(address: Secret) -> list[Secret]:
-    """Return the address and its password, which messages must not show."""
+    """Return the whole address and its password as secrets, because messages must show neither of them."""
     try:
         password = urlsplit(address.reveal()).password
     except ValueError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import psycopg
 
 Hide: TypeAlias = Callable[[str], str]
-"""Hides secrets in a text."""
+"""A function that hides the secrets in a text."""
 
 _REASONS = {
     "28P01": "the password is wrong",
@@ -43,9 +43,9 @@ _LOGIN = {
 
 
 class SqlError(AfreshError):
-    """A statement failed. The error is caught inside ``sources`` and becomes the ``problem`` of a poll.
-    ``is_connection_lost``: there is no connection, so polls of other items would fail too. ``state`` is the
-    SQLSTATE, empty if there is none."""
+    """A statement failed. Code in ``sources`` catches this error and makes it the ``problem`` of a poll.
+    ``is_connection_lost`` is True if there is no connection, so that polls of other items would fail too.
+    ``state`` is the SQLSTATE code, empty if there is none."""
 
     def __init__(self, message: str, *, is_connection_lost: bool = False, state: str = "") -> None:
         super().__init__(message)
@@ -58,7 +58,8 @@ class SqlError(AfreshError):
 
 
 def postgres_error(error: psycopg.Error, hide: Hide, *, connected: bool) -> SqlError:
-    """Translate an error of PostgreSQL; ``connected`` is whether the connection is still open."""
+    """Return a PostgreSQL error as a ``SqlError``. ``connected`` is True if the connection is still open.
+    ``hide`` removes secrets from the message."""
     state = error.sqlstate or ""
     said = one_line(hide(str(error.diag.message_primary or error)).rpartition("FATAL: ")[2])
     reason = _REASONS.get(state, "")

@@ -1,7 +1,6 @@
-"""The statements of the ``sql`` source, for SQLite and for PostgreSQL.
+"""The SQL statements of the ``sql`` source, for SQLite and for PostgreSQL.
 
-The query of the settings is used as a subquery, without changes.
-"""
+The query of the settings is used as a subquery, without changes."""
 
 from __future__ import annotations
 
@@ -27,7 +26,8 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class KeyListing:
-    """Keys with their cursor values. ``keyless`` counts rows without a key; ``cut``: more rows exist."""
+    """The keys that a query lists. ``marks`` holds the cursor value of each key. ``keyless`` is the number of
+    rows without a key. ``cut`` is True if the query has more rows than were read."""
 
     marks: dict[str, str]
     keyless: int
@@ -44,12 +44,12 @@ def quote_identifier(name: str) -> str:
 
 
 def row_limit(keys: list[str]) -> int:
-    """Return how many rows to read for these keys, enough to detect that keys are not unique."""
+    """Return how many rows to read for these keys: more than one each, to detect keys that are not unique."""
     return 2 * len(keys) + 1
 
 
 def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> KeyListing:
-    """Collect rows of key and cursor value, at most ``most`` rows.
+    """Collect tuples (key, cursor value) from the first ``most`` of the ``rows``.
 
     >>> gather_keys([("a", "1"), (None, "2"), ("b", None)], 2)
     KeyListing(marks={'a': '1'}, keyless=1, cut=True)
@@ -67,7 +67,7 @@ def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> Key
 
 
 def check_columns(names: list[str], settings: SqlSettings) -> None:
-    """Raise ``SqlError`` if the query lacks a column of the settings, or has two columns of one name."""
+    """Raise ``SqlError`` if the query lacks a column that a setting names, or has two columns of one name."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SqlError(f"query: gives two columns {twice!r}: rename one with AS")
@@ -78,7 +78,8 @@ def check_columns(names: list[str], settings: SqlSettings) -> None:
 
 
 class SqliteSession(SqliteConnection):
-    """The statements for SQLite. Other programs may write to the file. All methods may raise ``SqlError``."""
+    """A SQLite connection with the statements of the source. All methods may raise ``SqlError``. Other
+    programs may write to the file at the same time."""
 
     def __init__(self, path: Path, settings: SqlSettings) -> None:
         super().__init__(path)
@@ -95,8 +96,9 @@ class SqliteSession(SqliteConnection):
             raise
 
     def rows(self, keys: list[str]) -> list[KeyedRecord]:
-        """Return the rows with these keys, in any order, at most ``row_limit`` rows. Keys are compared as
-        texts and, if they look like numbers, as numbers."""
+        """Return the rows with these keys, in any sequence, at most ``row_limit(keys)`` rows. Keys are
+        compared as texts and, if they look like numbers, as numbers too, because SQLite columns may hold
+        both."""
         values = (*keys, *(_as_number(key) for key in keys if _NUMBER.fullmatch(key)))
         marks = ",".join("?" * len(values))
         text = (
@@ -110,7 +112,7 @@ class SqliteSession(SqliteConnection):
         return self.table(f"SELECT max(q.{self._cursor}) {self._from}", ())[1][0][0]
 
     def list_keys(self, since: object) -> KeyListing:
-        """Return the keys of all rows, or of the rows whose cursor is at least ``since``."""
+        """Return the keys of the rows whose cursor value is at least ``since``; of all rows if it is None."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
         text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
@@ -122,7 +124,8 @@ class SqliteSession(SqliteConnection):
 
 
 class PostgresSession(PostgresConnection):
-    """The statements for PostgreSQL. Keys are compared in the type of their column, to use its index."""
+    """A PostgreSQL connection with the statements of the source. All methods may raise ``SqlError``. Keys are
+    converted to the type of their column, so that PostgreSQL can use the column's index."""
 
     def __init__(self, address: Secret, settings: SqlSettings) -> None:
         super().__init__(address, timeout_s=settings.timeout, lock_s=settings.timeout, read_only=True)

@@ -14,7 +14,7 @@ _LIST_EVERY_S = 60.0
 
 
 class DatabaseSettings(SourceSettings):
-    """Settings of sources with items in a database. A missing item counts as gone at once.
+    """The settings of sources whose items are in a database. An item that is missing once counts as gone.
     ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``)."""
 
     url: str = Field(min_length=1, repr=False)
@@ -31,13 +31,12 @@ class DatabaseSettings(SourceSettings):
 
 
 class SqlSettings(DatabaseSettings):
-    """Settings of a source of kind ``sql``; items are the database rows of ``query``, by its column ``key``.
+    """Settings of a source of kind ``sql``. Items are the rows of ``query``; its column ``key`` is their key.
 
     ``cursor`` is a column whose value grows with every change of a row (``updated_at``). It is read every
-    ``listings_every`` seconds to find changed rows; a transaction may commit up to ``overlap`` seconds after
+    ``listings_every`` seconds to find changed rows. A transaction may commit up to ``overlap`` seconds after
     it set the value. All rows are listed every ``full_every`` seconds, to find deleted rows. One statement
-    reads up to ``bulk`` rows. Changes in ``ignore_columns`` are ignored.
-    """
+    reads up to ``bulk`` rows. Changes in ``ignore_columns`` are ignored."""
 
     kind: Literal["sql"] = "sql"
     query: str = Field(min_length=1)
@@ -53,12 +52,13 @@ class SqlSettings(DatabaseSettings):
 
     @property
     def listings_every_s(self) -> float | None:
-        """The setting; by default 60 s with a cursor, which reads few rows, else the interval of the run."""
+        """The seconds between two listings. With a cursor the default is 60, because few rows are read. None
+        means that the setting of the run applies."""
         return self.listings_every or (_LIST_EVERY_S if self.cursor else None)
 
     @property
     def select(self) -> str:
-        """The query as a subquery, without a semicolon at its end."""
+        """The query in the form of a subquery, without a semicolon at its end."""
         return self.query.strip().removesuffix(";").rstrip()
 
     def model_post_init(self, context: object, /) -> None:

@@ -1,9 +1,8 @@
-"""The sql source: items are the database rows of a SELECT with a key column; one statement polls many.
+"""The sql source: items are the rows of a SELECT with a key column. One statement polls many items.
 
 The query is used as a subquery: ``SELECT … FROM (query) AS q WHERE q.key = ANY (…)``. If the database cannot
 push the condition down into the query (because of a LIMIT or a window function), every statement evaluates
-the whole query. Poll such queries rarely, or store their results in a table.
-"""
+the whole query. Poll such queries rarely, or store their results in a table."""
 
 from __future__ import annotations
 
@@ -33,11 +32,12 @@ _MEDIA_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """How far the cursor column has been read: its highest value at each reading, oldest first.
+    """How far the cursor column has been read: its highest value at each reading.
 
-    A transaction may set ``updated_at`` long before it commits, and several rows may have the same value. So
-    the next reading starts at the highest value that was known ``overlap_s`` seconds ago. It finds all rows
-    that are committed within ``overlap_s`` after their value was set, whatever the clock.
+    ``known`` holds tuples (time of the reading in seconds, highest value), oldest first. A transaction may
+    set ``updated_at`` long before it commits, and several rows may have the same value. So the next reading
+    starts at the highest value that was known ``overlap_s`` seconds ago. It finds all rows that are committed
+    within ``overlap_s`` seconds after their value was set, whatever clock sets the values.
 
     >>> read = Watermarks().add(0.0, "a", 300.0).add(200.0, "b", 300.0)
     >>> read.since, read.add(400.0, "c", 300.0).since, read.add(500.0, "c", 300.0).since
@@ -48,18 +48,20 @@ class Watermarks:
 
     @property
     def since(self) -> object:
-        """The value to read from; None to read everything."""
+        """The cursor value from which the next listing reads; None to read all rows."""
         return self.known[0][1] if self.known else None
 
     def add(self, now_s: float, newest: object, overlap_s: float) -> Watermarks:
-        """Return the watermarks with one more reading, without values that are no longer needed."""
+        """Return the watermarks after a reading at ``now_s`` whose highest cursor value was ``newest``.
+        Values that the overlap of ``overlap_s`` seconds does not need are dropped."""
         known = (*self.known, (now_s, newest)) if newest is not None else self.known
         old = [at for at, (time_s, _) in enumerate(known) if time_s <= now_s - overlap_s]
         return Watermarks(known[max(old, default=0) :])
 
 
 class SqlSource(SingleGroupSource):
-    """See ``BulkSource``. All items form one group. Polls use one connection, listings another."""
+    """A ``BulkSource`` for the rows of a query. Polls use one connection, listings use another. All items
+    form one group."""
 
     def __init__(self, settings: SqlSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -79,7 +81,7 @@ class SqlSource(SingleGroupSource):
         self.capabilities = Capabilities(bulk=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a statement is running."""
+        """Return when windows and back-off allow a poll (Unix seconds); infinite while a statement runs."""
         del group
         return max(self._windows.next_opening_s(now_s), self._polls.ready_s(now_s))
 
@@ -110,7 +112,7 @@ class SqlSource(SingleGroupSource):
         return share_cost(found, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """List all keys of the query, or those with a new cursor value; list nothing during a back-off."""
+        """List the keys of all rows, or of rows with a new cursor value. During a back-off, list nothing."""
         settings, now_s = self._settings, self._context.clock.now_s()
         if self._lists.ready_s(now_s) > now_s:
             return
@@ -145,7 +147,8 @@ class SqlSource(SingleGroupSource):
         )
 
     def _next_full_s(self, now_s: float) -> float:
-        """Return when to list all rows again: early after the first listing, when open transactions ended."""
+        """Return when to list all rows again (Unix seconds). After the first listing this is early, when
+        transactions that were open during that listing have ended."""
         settings, first = self._settings, self._full_s == float("-inf")
         return now_s + (min(settings.overlap, settings.full_every) if first else settings.full_every)
 
@@ -154,7 +157,7 @@ class SqlSource(SingleGroupSource):
         await self._lists.close()
 
     async def _poll_halves(self, leases: Sequence[Lease]) -> list[Fetched]:
-        """Poll each half of the items separately, to find the key that is not valid for its column."""
+        """Poll each half of the items with its own request, to find the key that does not fit its column."""
         half = len(leases) // 2
         found = [*await self.poll_many(leases[:half]), *await self.poll_many(leases[half:])]
         return [replace(found[0], requests=found[0].requests + 1), *found[1:]]

@@ -1,16 +1,15 @@
 """The dependencies of materialised views, read from the catalogue of a database, and their staleness. Pure.
 
-The parts of a materialised view are the tables below it and the plain views in between. If it depends on
+The *parts* of a materialised view are the tables and plain views that it is computed from. If it depends on
 another materialised view that is an item, the parts of that view are its parts too. A materialised view that
 is not an item is refreshed by another program, and counts like a table.
 
-The state of a view is one stamp for each of its parts, which shows the content that the view was computed
-from. For direct parts it is the stamp just before the last refresh. For parts below another materialised view
-it is the stamp in the state of that view, because its content was used. If a part is reached on two ways with
-different stamps, the older one counts, because a part of the view's content is that old. A view is stale if
-the present stamps of its parts differ from its state. Database rows written during a refresh make the view
-stale, so one refresh may be unnecessary, but no change is hidden.
-"""
+The *state* of a view has one stamp for each part, which identifies the content that the view was computed
+from. For direct parts it is the stamp just before the last refresh. For parts of another materialised view it
+is the stamp in the state of that view, because the content of that view was used. If a part is reached on two
+ways with different stamps, the older one counts, because some content of the view is that old. A view is
+stale if the present stamps of its parts differ from its state. Database rows written during a refresh make
+the view stale, so one refresh may be unnecessary, but no change is missed."""
 
 from __future__ import annotations
 
@@ -28,9 +27,10 @@ TABLE, PARTITIONED, MATERIALISED, PLAIN, FOREIGN = "r", "p", "m", "v", "f"
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """Identifies the content of a part: if two readings have the same stamp, the content is the same.
-    ``changes`` counts inserted, updated and deleted database rows, in aborted transactions too. ``version``
-    identifies the file of a table, which TRUNCATE and some ALTERs replace, or the definition of a plain
-    view."""
+
+    ``changes`` is the number of database rows ever inserted, updated and deleted, including aborted
+    transactions. ``version`` identifies the file of a table, which TRUNCATE and some ALTERs replace, or the
+    definition of a plain view."""
 
     changes: int
     version: int
@@ -38,7 +38,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRelation:
-    """A table or view. ``indexed``: it has the unique index that REFRESH CONCURRENTLY requires."""
+    """A table or view of the database. ``kind`` is its code in ``pg_class.relkind``. ``populated`` is False
+    for a materialised view that was never filled. ``indexed`` is True if it has the unique index that REFRESH
+    CONCURRENTLY requires."""
 
     name: str
     kind: str
@@ -48,13 +50,15 @@ class CatalogueRelation:
 
     @property
     def has_counters(self) -> bool:
-        """Whether its stamp shows changes; a foreign table has no counters."""
+        """Whether its stamp shows changes. A foreign table has no change counters."""
         return self.kind != FOREIGN
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Relations by name, their direct dependencies (``below``), and when counters were last reset."""
+    """One reading of the database catalogue, at ``time_s`` (Unix seconds). ``relations`` are the tables and
+    views by name. ``below`` holds the direct dependencies of each. ``selects`` returns whether a view with a
+    given name is an item. ``reset`` identifies the last reset of the change counters."""
 
     relations: Mapping[str, CatalogueRelation]
     below: Mapping[str, tuple[str, ...]]
@@ -65,7 +69,7 @@ class Catalogue:
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        """The names of the items, sorted so that each view follows the views that it depends on."""
+        """The names of the items, in a sequence in which each view follows the views that it depends on."""
         chosen = [name for name, one in self.relations.items() if self._is_item(one)]
         order: dict[str, None] = {}
         for name in sorted(chosen):
@@ -74,15 +78,16 @@ class Catalogue:
         return tuple(order)
 
     def upstream(self, view: str) -> frozenset[str]:
-        """Return the items that a view depends on, at any depth."""
+        """Return the names of the items that a view depends on, directly or through other views."""
         return frozenset(name for name in self._reach(view) if self._is_item(self.relations[name]))
 
     def parts(self, view: str) -> frozenset[str]:
-        """Return the parts of a view: tables and the plain views in between, at any depth."""
+        """Return the parts of a view: all tables and plain views that it depends on, at any depth."""
         return self._reach(view) - self.upstream(view)
 
     def direct(self, view: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the parts that are reached without passing another item, and the first items reached."""
+        """Return a tuple (parts, items): what the view depends on directly, not through another item. The
+        parts may be reached through plain views. The items are the first ones on each way."""
         parts, items, waiting = set(), set(), list(self.below.get(view, ()))
         while waiting:
             name = waiting.pop()
@@ -96,7 +101,7 @@ class Catalogue:
         return frozenset(parts), frozenset(items)
 
     def bases(self, view: str) -> tuple[str, ...]:
-        """Return the parts that contain rows themselves: all except plain views and partitioned tables."""
+        """Return the parts of a view that contain rows: all except plain views and partitioned tables."""
         found = (name for name in self.parts(view) if self.relations[name].kind not in (PLAIN, PARTITIONED))
         return tuple(sorted(found))
 
@@ -104,7 +109,7 @@ class Catalogue:
         return [(view, base) for view in self.views for base in self.bases(view)]
 
     def with_stamps(self, stamps: Mapping[str, Stamp]) -> Catalogue:
-        """Return the catalogue with the stamps of an earlier reading; new relations get an invalid stamp."""
+        """Return this catalogue with the stamps of an earlier reading. New relations get an invalid stamp."""
         then = {
             name: replace(one, stamp=stamps.get(name, Stamp(-1, -1))) for name, one in self.relations.items()
         }
@@ -114,7 +119,7 @@ class Catalogue:
         return relation.kind == MATERIALISED and self.selects(relation.name)
 
     def _followed(self, name: str) -> tuple[str, ...]:
-        """Return the dependencies to follow; none for a materialised view that is not an item."""
+        """Return the dependencies of a relation; none for a materialised view that is not an item."""
         relation = self.relations[name]
         if relation.kind == MATERIALISED and not self._is_item(relation):
             return ()
@@ -136,11 +141,12 @@ class Catalogue:
 
 
 State: TypeAlias = Mapping[str, Stamp]
+"""The stamp of each part of a view, by name. It identifies the content that the view was computed from."""
 
 
 def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> State:
-    """Return the state of a view that was refreshed just after the reading ``seen``, from the ``states`` of
-    the views below it. If this source never refreshed a view below, the parts of that view get no stamp."""
+    """Return the state of a view that was refreshed just after the reading ``seen``. ``states`` are those of
+    the views that it depends on. If this source never refreshed one of them, its parts get no stamp."""
     parts, items = seen.direct(view)
     state = {name: seen.relations[name].stamp for name in parts}
     unknown: set[str] = set()
@@ -157,7 +163,7 @@ def state_after(view: str, seen: Catalogue, states: Mapping[str, State]) -> Stat
 
 
 def is_stale(view: str, seen: Catalogue, state: State | None) -> bool:
-    """Return whether a part of the view changed, or is new, since its state; True without a state."""
+    """Return whether the tables and views below a view changed since its ``state``; True without a state."""
     if state is None or not seen.relations[view].populated:
         return True
     parts = seen.parts(view)
@@ -170,9 +176,8 @@ def is_known(view: str, seen: Catalogue, state: State | None) -> bool:
 
 
 def rows_written(before: Stamp, now: Stamp) -> int | None:
-    """Return how many database rows were written between two readings, or None if the counter was reset.
-
-    If the file of the table was replaced (TRUNCATE), it is at least 1.
+    """Return how many database rows were written between two readings, or None if the counter was reset. The
+    result is at least 1 if the file of the table was replaced (TRUNCATE).
 
     >>> [rows_written(Stamp(5, 1), now) for now in (Stamp(9, 1), Stamp(5, 2), Stamp(2, 1))]
     [4, 1, None]

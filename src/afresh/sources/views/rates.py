@@ -1,14 +1,17 @@
-"""Estimate how often tables change from the differences of their counters. Pure.
+"""Estimate how often tables change from the differences of their row counters. Pure.
 
 One transaction may write many database rows, so the number of rows is no number of changes. Each difference
-of two readings is therefore one bit: rows were written, or none. If X of n readings, t seconds apart, found
-writes, the estimated rate of writing transactions is λ = −ln((n−X+½)/(n+½))/t (Cho & Garcia-Molina's
-estimator; Zhang et al. 2007, a = 0.5), with Jeffreys' interval for 1−e^{−λt}. If every reading found writes,
-the bits give only a lower limit of the rate. Then the number of rows is used: it is divided by (D+1)/2, the
-mean size of batches of geometric size, where the dispersion D is the variance over the mean of the rows per
-reading (1 for single rows). For batches of one fixed size this rate is too high by a factor of at most 2. The
-upper end of the interval is then the rate of rows, because every transaction writes at least one row.
-"""
+of two readings is therefore reduced to one bit: rows were written, or none. If X of n readings, t seconds
+apart, found writes, the estimated number of writing transactions per second is λ = −ln((n−X+½)/(n+½))/t (Cho
+& Garcia-Molina's estimator; Zhang et al. 2007, a = 0.5). The confidence interval is Jeffreys' interval for
+the probability 1−e^{−λt} of a write between two readings.
+
+If every reading found writes, the bits give only a lower limit of the rate. Then the number of rows per
+second is used, divided by (D+1)/2. The dispersion D is the variance of the number of rows per reading,
+divided by its mean (1 for single rows); (D+1)/2 is the mean number of rows of a transaction if that number
+has a geometric distribution. If all transactions write the same number of rows, this rate is too high by a
+factor of at most 2. The upper end of the confidence interval is then the rate of rows, because every
+transaction writes at least one row."""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ _ENOUGH = 8.0  # with fewer readings the numbers of rows are not used
 
 @dataclass(frozen=True, slots=True)
 class WriteTally:
-    """Sums over readings of one table: readings, readings with writes, seconds, rows, squares of rows."""
+    """Sums over the readings of one table, in which older readings have a lower weight. ``readings`` and
+    ``changed`` count all readings and those that found writes. ``seconds`` is the time between the readings.
+    ``rows`` and ``squares`` are the sums of the numbers of written rows and of their squares."""
 
     readings: float = 0.0
     changed: float = 0.0
@@ -35,7 +40,7 @@ class WriteTally:
     squares: float = 0.0
 
     def add(self, elapsed_s: float, rows: int) -> WriteTally:
-        """Return the tally after one more reading, ``elapsed_s`` after the last, with ``rows`` written."""
+        """Return the tally after one more reading, ``elapsed_s`` seconds later, with ``rows`` new writes."""
         keep = float(np.exp(-elapsed_s / _MEMORY_S))
         return WriteTally(
             self.readings * keep + 1,
@@ -47,7 +52,7 @@ class WriteTally:
 
     @property
     def dispersion(self) -> float:
-        """Variance over mean of the rows written between readings, at least 1; 1 while nothing was written.
+        """The variance of the rows per reading, divided by their mean; at least 1, and 1 without writes.
 
         >>> tally = WriteTally()
         >>> for rows in (0, 100, 0, 100):
@@ -62,26 +67,27 @@ class WriteTally:
 
     @property
     def information(self) -> float:
-        """The Fisher information of the bits about ln λ, n·(λt)²/(e^{λt} − 1), which is highest at λt ≈ 1.6.
+        """The Fisher information about ln λ, n·(λt)²/(e^{λt} − 1), which is highest at λt ≈ 1.6. λ is the
+        changes per second. Each of n readings, t seconds apart, shows only whether rows were written.
 
         >>> WriteTally(100, 80, 500).information > WriteTally(100, 100, 5000).information
         True
         """
         if not self.readings > 0:
             return 0.0
-        share = (self.changed + 0.5) / (self.readings + 1)
+        share = (self.changed + 0.5) / (self.readings + 1)  # estimates 1 − e^{−λt}
         return float(self.readings * np.log1p(-share) ** 2 * (1 - share) / share)
 
 
 def most_informative(tallies: Iterable[WriteTally]) -> WriteTally:
-    """Return the tally with the most information; each is for windows of another length."""
+    """Return the tally that tells most about a table's rate. Each has another time between readings."""
     return max(tallies, key=lambda tally: (tally.information, tally.seconds), default=WriteTally())
 
 
 def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
-    """Return variance over mean of the rows of several tables, Σ D·ν/Σ ν with ν rows per second, or None.
-
-    The formula holds if tables are written independently, because variances and means then add up.
+    """Return the dispersion of the rows of several tables together: Σ D·ν/Σ ν; None without rows. D is the
+    dispersion of one table, ν its rows per second. The formula holds if tables are written independently,
+    because variances and means then add up.
 
     >>> overall_dispersion([WriteTally(4, 2, 4, 200, 20_000), WriteTally(4, 4, 4, 4, 4)])
     49.03921568627451
@@ -92,7 +98,7 @@ def overall_dispersion(tallies: Iterable[WriteTally]) -> float | None:
 
 
 def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> RateEstimates:
-    """Return the change rate of each table per second, with an interval of probability ``level``.
+    """Return the changes per second of each table, with a confidence interval of probability ``level``.
 
     >>> found = table_rates({"sales": WriteTally(100, 40, 500, 400, 9000)})
     >>> found.rate.round(3), found.low.round(3), found.high.round(3)
@@ -104,6 +110,7 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
     readings, changed, seconds, rows, dispersion = np.array(columns, dtype=np.float64).reshape(-1, 5).T
     each_s = np.divide(seconds, readings, out=np.ones_like(seconds), where=readings > 0)
     bits = -np.log1p(-changed / (readings + 0.5)) / each_s
+    # Jeffreys' interval: quantiles of Beta(X + ½, n − X + ½) for the probability that a reading finds writes.
     ends = [
         -np.log1p(-betaincinv(changed + 0.5, readings - changed + 0.5, tail)) / each_s
         for tail in ((1 - level) / 2, (1 + level) / 2)
@@ -124,10 +131,11 @@ def table_rates(tallies: Mapping[str, WriteTally], level: float = LEVEL) -> Rate
 def view_rates(
     pairs: Sequence[tuple[str, str]], tallies: Mapping[str, WriteTally], level: float = LEVEL
 ) -> dict[str, RateEstimate]:
-    """Return the change rate of each view, the sum of the rates of its tables; ``pairs`` are (view, table).
+    """Return the changes per second of each view: the sum of the rates of its tables.
 
-    The distances between the rate and the ends of its interval are added like standard deviations (Zou &
-    Donner 2008), so that a view of one table has the interval of that table.
+    ``pairs`` are tuples (view, table). ``level`` is the probability of the confidence interval. The distances
+    between the rate and the ends of the interval are added like standard deviations (Zou & Donner 2008), so
+    that a view of one table has the confidence interval of that table.
 
     >>> sales, stock = WriteTally(100, 40, 500, 400, 9000), WriteTally(100, 20, 500, 20, 20)
     >>> found = view_rates([("v", "sales"), ("v", "stock")], {"sales": sales, "stock": stock})["v"]

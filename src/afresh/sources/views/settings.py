@@ -14,11 +14,11 @@ _LONGEST_RETRY_S = 300.0
 
 
 class ViewSettings(DatabaseSettings):
-    """Settings of a source of kind ``view``; items are the materialised views of a PostgreSQL database.
+    """Settings of a source of kind ``view``. Items are the materialised views of a PostgreSQL database.
 
-    ``views`` are names or patterns (``sales.*``); if empty, all views are items. The counters of the tables
-    below the views are read every ``look_every`` seconds. A refresh waits up to ``lock_timeout`` seconds for
-    its lock, and may take ``timeout`` seconds."""
+    ``views`` are names or patterns (``sales.*``); if empty, all materialised views are items. The change
+    counters of the tables that the views depend on are read every ``look_every`` seconds. A refresh waits up
+    to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds."""
 
     kind: Literal["view"] = "view"
     views: Texts = ()
@@ -28,16 +28,16 @@ class ViewSettings(DatabaseSettings):
 
     @property
     def listings_every_s(self) -> float | None:
-        """The setting ``look_every``, because every reading of the counters is a listing."""
+        """The setting ``look_every``, because each listing reads the change counters."""
         return self.look_every
 
     @property
     def longest_retry_s(self) -> float:
-        """At most five minutes, because missing rights may be granted and locks released at any time."""
+        """Five minutes, because missing rights may be granted and locks released at any time."""
         return _LONGEST_RETRY_S
 
     def selects(self, name: str) -> bool:
-        """Return whether the view with this name, ``schema.view``, is an item.
+        """Return whether the materialised view with this name, written ``schema.view``, is an item.
 
         >>> ViewSettings(name="w", url="postgresql:///w", views=["sales.*"]).selects("stock.daily")
         False

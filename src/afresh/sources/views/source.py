@@ -1,15 +1,13 @@
 """The view source: items are the materialised views of a PostgreSQL database.
 
-A poll is a REFRESH. The copy describes the parts of the view at that moment; a change means that a part
-changed since the last refresh. Between polls, readings of the change counters of tables show staleness and
-rates at the cost of three small queries (see ``capabilities``). A poll of a view first refreshes the stale
-views that it depends on. If the view has a suitable unique index, a refresh does not block readers
-(CONCURRENTLY).
+A poll is a REFRESH of one view. It first refreshes the stale views that this view depends on. A refresh does
+not block readers if the view has a suitable unique index (CONCURRENTLY). The copy describes the parts of the
+view at that moment; a change means that a part changed since the last refresh. Between polls, the change
+counters of the tables show staleness and rates, at the cost of three small queries (see ``capabilities``).
 
 PostgreSQL sessions report their writes to the counters with a delay: up to a second while they are busy, up
 to ten seconds after the last transaction (PostgreSQL 15 and later). So a change may be detected that much
-later. A write that is reported after a refresh which already contained it causes one unnecessary refresh.
-"""
+later. If a refresh already contains a write that is reported after it, one unnecessary refresh follows."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ _READING_S = 60.0  # time-out of a reading
 
 
 class ViewSession(PostgresConnection):
-    """The statements of the source. One thread at a time uses it. All methods may raise ``SqlError``."""
+    """A connection with the statements of the source. All methods may raise ``SqlError``."""
 
     def __init__(self, address: Secret, settings: ViewSettings, *, read_only: bool) -> None:
         super().__init__(
@@ -80,7 +78,7 @@ class ViewSession(PostgresConnection):
         self._settings = settings
 
     def catalogue(self, time_s: float) -> Catalogue:
-        """Read all tables and views; raise ``SqlError`` on a standby, which cannot refresh views."""
+        """Read all tables and views at the time ``time_s``. Raise ``SqlError`` on a standby server."""
         standby, counts, reset = self.query(_ABOUT)[0]
         if standby or not counts:
             raise SqlError(_STANDBY if standby else _UNCOUNTED, is_connection_lost=True)
@@ -99,7 +97,7 @@ class ViewSession(PostgresConnection):
         return Catalogue(relations, parts, self._settings.selects, reset, time_s)
 
     def refresh(self, view: CatalogueRelation) -> int:
-        """Refresh a view, without blocking readers if possible; return the new version of its file."""
+        """Refresh a view, without blocking readers if possible. Return the number of its new file."""
         concurrently = "CONCURRENTLY " if view.indexed and view.populated else ""
         self.run(f"REFRESH MATERIALIZED VIEW {concurrently}{view.name}")
         found = self.query(_VERSION, (view.name,))
@@ -107,7 +105,8 @@ class ViewSession(PostgresConnection):
 
 
 class ViewSource(SingleGroupSource):
-    """See ``StalenessSource``. All views form one group. Refreshes use one connection, readings another."""
+    """A ``StalenessSource`` for materialised views, which form one group. Refreshes use one connection,
+    readings of the change counters use another. ``tracker`` knows what was read and refreshed."""
 
     def __init__(self, settings: ViewSettings, context: SourceContext) -> None:
         super().__init__(settings)
@@ -121,36 +120,32 @@ class ViewSource(SingleGroupSource):
         self._readings: ConnectionThread[ViewSession] = ConnectionThread(
             settings.name, lambda: ViewSession(address, settings, read_only=True), context.clock
         )
-        self._tracker = ViewTracker()
+        self.tracker = ViewTracker()
         self._warned: set[str] = set()
         self.capabilities = Capabilities(staleness=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
-        """Return when a window is open and the back-off is over; infinite while a refresh is running."""
+        """Return when windows and back-off allow a poll (Unix seconds); infinite while a refresh runs."""
         del group
         return max(self._windows.next_opening_s(now_s), self._refreshes.ready_s(now_s))
 
-    @property
-    def tracker(self) -> ViewTracker:
-        return self._tracker
-
     def staleness_reports(self) -> Mapping[str, StalenessReport]:
-        return self._tracker.reports()
+        return self.tracker.reports()
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return nothing, because every process tries to connect itself."""
+        """Return nothing, because every process tries to connect by itself."""
         return ()
 
     def save_state(self) -> bytes:
-        """See ``StatefulSource``. If the state is older than the last poll, the view only counts as stale."""
-        return self._tracker.pack()
+        """Return what was learned, as bytes. After loading it, views polled since then count as stale."""
+        return self.tracker.pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         del backoffs
-        self._tracker = ViewTracker.unpack(state)
+        self.tracker = ViewTracker.unpack(state)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
-        """Refresh one view. If ``conditional``, do nothing if no part of the view has changed."""
+        """Refresh one view. If ``conditional`` is True and no part of the view has changed, do nothing."""
         clock = self._context.clock
         async with self._refreshes.lock:
             await self._context.admit(lease.group)
@@ -175,7 +170,7 @@ class ViewSource(SingleGroupSource):
             return self._result(lease, seen, chain, clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
-        """Make one reading, and list the views; the mark of a view is a hash of the stamps of its parts."""
+        """Read the change counters and list the views. A mark is a hash of the stamps of a view's parts."""
         now_s = self._context.clock.now_s()
         if self._readings.ready_s(now_s) > now_s:
             return
@@ -188,7 +183,7 @@ class ViewSource(SingleGroupSource):
             except SqlError as error:
                 problem = str(error)
             else:
-                self._tracker.record_reading(seen)
+                self.tracker.record_reading(seen)
                 entries = [ListingEntry(view, _mark(view, seen)) for view in seen.views]
                 problem = self._warning(seen)
         yield Listing(
@@ -206,13 +201,14 @@ class ViewSource(SingleGroupSource):
         await self._readings.close()
 
     async def read_catalogue(self, thread: ConnectionThread[ViewSession] | None = None) -> Catalogue:
-        """Read the catalogue and its counters, by default on the connection for readings."""
+        """Read the catalogue and the change counters, by default on the connection for readings."""
         now_s, thread = self._context.clock.now_s(), thread or self._readings
         return await thread.run(lambda session: session.catalogue(now_s), _READING_S, retry=True)
 
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
-        """Return the views to refresh: stale views below, then ``view``; none if nothing has changed."""
-        states = self._tracker.states
+        """Return the views to refresh: the stale views that ``view`` depends on, then ``view`` itself. The
+        list is empty if ``conditional`` is True and nothing has changed."""
+        states = self.tracker.states
         below = [name for name in seen.views if name in seen.upstream(view)]
         stale = [name for name in below if is_stale(name, seen, states.get(name))]
         own = states.get(view)
@@ -225,11 +221,11 @@ class ViewSource(SingleGroupSource):
         start_s = clock.elapsed_s()
         timeout_s = self._settings.timeout + GRACE_S
         version = await self._refreshes.run(lambda session: session.refresh(relation), timeout_s, retry=False)
-        self._tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
+        self.tracker.record_refresh(view, seen, version, clock.elapsed_s() - start_s)
 
     def _result(self, lease: Lease, seen: Catalogue, refreshed: list[str], seconds: float) -> Fetched:
-        state = self._tracker.states[lease.key]
-        cost = self._tracker.costs.get(lease.key)
+        state = self.tracker.states[lease.key]
+        cost = self.tracker.costs.get(lease.key)
         note = {
             "view": lease.key,
             "bases": seen.bases(lease.key),
@@ -253,7 +249,7 @@ class ViewSource(SingleGroupSource):
         )
 
     def _warning(self, seen: Catalogue) -> str:
-        """Return a warning if no view is selected, or about new views whose refresh blocks readers."""
+        """Return a warning if no view is selected, or if a refresh of a new view would block readers."""
         if not seen.views:
             asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
             return f"there is no materialised view{asked}: names are schema.view"
@@ -268,7 +264,7 @@ class ViewSource(SingleGroupSource):
 
 
 def _mark(view: str, seen: Catalogue) -> str:
-    """Return a short hash of the stamps of the view's parts; a new mark is a notice."""
+    """Return a short hash of the stamps of a view's parts. The engine takes a new hash as a notice."""
     state = {name: seen.relations[name].stamp for name in seen.parts(view)}
     return blake2b(_state_text(state), digest_size=8).hexdigest()
 

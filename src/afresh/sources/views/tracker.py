@@ -1,4 +1,4 @@
-"""The states of views and of the tables below them, kept between readings and saved for restarts."""
+"""What the source knows about its views and tables between readings. It is saved for restarts."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from afresh.sources.views.rates import WriteTally, most_informative, overall_dis
 from afresh.values.results import RateEstimate
 
 WINDOW_S = 5.0
-"""Seconds that one observation takes, at least; sessions report their writes once a second at most."""
+"""The shortest counting period for writes, in seconds. Sessions report their writes at most once a second."""
 
-_EARLY_S = 0.5  # a reading this much too early still ends a window
+_EARLY_S = 0.5  # a reading that comes so many seconds too early still ends the counting period
 _RECENT = 20  # refreshes
 _FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCost:
-    """The mean duration of ``count`` refreshes in seconds, in which the last twenty count most.
-
-    The engine multiplies it by the ``cost`` of the item (1 by default).
+    """The mean duration of ``count`` refreshes in seconds, in which the last twenty have the most weight. The
+    engine multiplies it by the ``cost`` of the item (1 by default).
 
     >>> MeasuredCost().add(2.0).add(4.0)
     MeasuredCost(mean=3.0, count=2)
@@ -48,7 +47,7 @@ class MeasuredCost:
 
 
 class ViewTracker:
-    """The last reading, the state of each view at its last refresh, and the costs and tallies learned."""
+    """Records readings and refreshes, and derives which views are stale and how often each view changes."""
 
     def __init__(self) -> None:
         self._seen: Catalogue | None = None
@@ -68,7 +67,7 @@ class ViewTracker:
         self._by_length: dict[str, dict[int, WriteTally]] = {}
 
     def record_reading(self, seen: Catalogue) -> None:
-        """Record a reading: find the parts that changed since the last one, and the views that are stale."""
+        """Record a reading of the catalogue: find what changed since the last one, and the stale views."""
         self._compare(seen)
         for view in seen.views:
             if seen.time_s < self._refreshed_s.get(view, float("-inf")):
@@ -87,7 +86,8 @@ class ViewTracker:
         self._reset, self._time_s = seen.reset, seen.time_s
 
     def record_refresh(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
-        """Record a refresh of a view that started just after the reading ``seen`` and took ``seconds``."""
+        """Record a refresh of ``view`` that started just after the reading ``seen`` and took ``seconds``.
+        ``version`` identifies the file of the view after the refresh."""
         self.states[view] = state_after(view, seen, self.states)
         self._versions[view], self._refreshed_s[view] = version, seen.time_s
         self._stale_since.pop(view, None)
@@ -95,7 +95,7 @@ class ViewTracker:
 
     @property
     def tallies(self) -> dict[str, WriteTally]:
-        """For each table the tally of the window length that has the most information about its rate."""
+        """The tally of each table, with the length of counting period that tells most about its rate."""
         return {name: most_informative(tallies.values()) for name, tallies in self._by_length.items()}
 
     def reports(self) -> dict[str, StalenessReport]:
@@ -132,7 +132,7 @@ class ViewTracker:
 
     @classmethod
     def unpack(cls, packed: bytes) -> ViewTracker:
-        """Return the tracker that ``pack`` saved; an empty tracker if it cannot be read."""
+        """Return the tracker that ``pack`` saved, or an empty tracker if the bytes cannot be read."""
         tracker = cls()
         try:
             found: dict[str, Any] = json.loads(packed)
@@ -157,8 +157,8 @@ class ViewTracker:
         return tracker
 
     def _compare(self, seen: Catalogue) -> None:
-        """Find the parts that changed since the last reading. If the window of at least ``WINDOW_S`` seconds
-        is over, add the writes of each table to its tally and start the next window."""
+        """Find the parts that changed since the last reading. If the present counting period has lasted
+        ``WINDOW_S`` seconds, add the writes of each table to its tally and start the next period."""
         elapsed_s = seen.time_s - self._time_s
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
         now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
@@ -173,7 +173,8 @@ class ViewTracker:
         self._window, self._window_s = now, seen.time_s
 
     def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
-        # Readings can be late, because they wait for the budget; long and short windows must not be mixed.
+        # Readings can be late, because they wait for the budget. The estimator assumes periods of one length,
+        # so there is one tally for each power of two of the length.
         length = round(math.log2(max(window_s / WINDOW_S, 1.0)))
         for name, stamp in now.items():
             before = self._window.get(name)
@@ -183,7 +184,7 @@ class ViewTracker:
                 tallies[length] = tallies.get(length, WriteTally()).add(window_s, rows)
 
     def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
-        """Detect that another program refreshed the view since the last reading, which gave it a new file."""
+        """Detect a refresh by another program since the last reading; it gives the view a new file."""
         version = seen.relations[view].stamp.version
         if self._versions.get(view, version) != version:
             self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)

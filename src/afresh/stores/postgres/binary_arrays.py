@@ -1,8 +1,8 @@
-"""Turns rows into one array per column, the form in which PostgreSQL receives many rows in one statement.
+"""Converts rows to one array per column, the form in which one statement sends many rows to PostgreSQL.
 
-Arrays whose values have one type are encoded here in PostgreSQL's binary format, which makes a commit twice
-as fast as text. The format is a header (number of dimensions, whether there are NULLs, type of the values,
-length, first index), then the length and the bytes of each value. A length of −1 means NULL.
+Arrays whose values have one type are encoded in PostgreSQL's binary format, which makes a commit twice as
+fast as the text format. The format is a header (number of dimensions, whether there are NULLs, type of the
+values, length, first index), then the length and the bytes of each value. A length of −1 means NULL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NULL = _LENGTH.pack(-1)
 
 
 class Array:
-    """A column in binary form."""
+    """The values of one column, encoded in PostgreSQL's binary format."""
 
     __slots__ = ("data",)
 
@@ -30,22 +30,22 @@ class Array:
 
 
 class Integers(Array):
-    """``bigint[]``"""
+    """An array of the PostgreSQL type ``bigint[]``."""
 
 
 class Doubles(Array):
-    """``double precision[]``"""
+    """An array of the PostgreSQL type ``double precision[]``."""
 
 
 class Texts(Array):
-    """``text[]``"""
+    """An array of the PostgreSQL type ``text[]``."""
 
 
 class Blobs(Array):
-    """``bytea[]``"""
+    """An array of the PostgreSQL type ``bytea[]``."""
 
 
-# The class, and the numbers of the types of the values and of the array, which PostgreSQL never changes.
+# Class, number (OID) of the type of the values, and of the type of the array. PostgreSQL never changes OIDs.
 _KINDS: tuple[tuple[type[Array], int, int], ...] = (
     (Integers, 20, 1016),
     (Doubles, 701, 1022),
@@ -62,7 +62,7 @@ _WRITERS: dict[type, tuple[type[Array], Callable[[Any], bytes]]] = {
 
 
 def column_arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Return the columns of a table by name, each as an array.
+    """Convert the rows of ``table`` to a dictionary from column name to the array of the column's values.
 
     >>> column_arrays(("a", "b"), [(1, True), (2, False)])["b"], column_arrays(("a", "b"), [])
     ([True, False], {'a': [], 'b': []})
@@ -72,7 +72,7 @@ def column_arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[
 
 
 def to_array(column: Sequence[Any]) -> Array | list[Any]:
-    """Return a column in binary form, or as a list if its values have several types or an unknown type.
+    """Return a column as an ``Array``, or as a list if its values have several types or an unknown type.
 
     >>> type(to_array([1, None])).__name__, to_array([1, 2.5]), to_array([None])
     ('Integers', [1, 2.5], [None])

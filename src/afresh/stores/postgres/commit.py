@@ -1,11 +1,11 @@
-"""Commits the outcomes of many polls to PostgreSQL, with about a dozen statements for any number of polls.
+"""Commits the outcomes of polls to PostgreSQL, with about a dozen statements for any number of polls.
 
     lock the items ─▶ separate lost leases ─▶ copies ─▶ states and observations
                    ─▶ audits, events, notices, leases ─▶ tally, sizes, values, ledger
 
-Contents are hashed and compressed before the transaction begins, so that others may write in the meantime.
+Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 All workers lock items, contents and counts in the same order, so that they cannot deadlock. Database rows
-that many workers write come last, so that they are locked for a short time.
+that all workers write are written last, so that they are locked for a short time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 @dataclass(slots=True)
 class SizeChange:
-    """The changes of a store's sizes in one transaction."""
+    """By how much one transaction changes the numbers of versions, contents and bytes in a store."""
 
     versions: int = 0
     contents: int = 0
@@ -45,7 +45,8 @@ class SizeChange:
 def save_contents(
     connection: Connection, copies: Sequence[changes.CompressedCopy], sizes: SizeChange
 ) -> dict[bytes, int]:
-    """Add one use per copy, write the bytes that are not stored yet, and return content ids by hash."""
+    """Count one more use of each copy's content, write the contents that are not stored yet, and return a
+    dictionary from hash to content id. ``sizes`` is updated."""
     if not copies:
         return {}
     uses, by_hash = Counter(copy.hash for copy in copies), {copy.hash: copy for copy in copies}
@@ -63,7 +64,8 @@ def save_contents(
 
 
 def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: SizeChange) -> None:
-    """Subtract one use per entry of ``content_ids``, and delete the contents that are no longer used."""
+    """Count one use less per entry of ``content_ids``, and delete contents that no version uses any more.
+    ``sizes`` is updated."""
     uses = sorted(Counter(content_ids).items())
     if not uses:
         return
@@ -79,7 +81,7 @@ def drop_contents(connection: Connection, content_ids: Iterable[int], sizes: Siz
 
 
 def save_size_change(connection: Connection, sizes: SizeChange) -> None:
-    """Add the changes to the sizes that are saved in the store."""
+    """Add these changes to the sizes that the store saves for ``Upkeep.stats``."""
     if sizes != SizeChange():
         fetch_rows(connection, _CONTENTS["resize"], asdict(sizes))
 
@@ -87,7 +89,7 @@ def save_size_change(connection: Connection, sizes: SizeChange) -> None:
 def commit(
     store: SqlStore[Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
-    """Commit the outcomes and set the named ``values`` in one transaction; return the refusals."""
+    """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
     copies = changes.compress_copies(outcomes)
 
     def work(connection: Connection) -> list[Refusal]:
@@ -136,7 +138,8 @@ def _save_copies(
     polls: Sequence[changes.AcceptedPoll],
     sizes: SizeChange,
 ) -> None:
-    """Save new copies as versions; if the bytes are the newest already, update hash and media type only."""
+    """Save new copies as versions. If a copy has the same bytes as the newest version, only update that
+    version's normalised hash and media type."""
     new = changes.new_copies(store.database, connection, polls)
     if not new:
         return

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is opened when it is first needed, and again after it was lost."""
+"""A connection to PostgreSQL that is opened at its first use, and opened again after it was lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 63  # bytes of a name in PostgreSQL
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """``url`` is for libpq and may contain a password; ``name`` is for messages and contains none."""
+    """The address of a store. ``url`` is for libpq; ``name`` is for messages and contains no password."""
 
     url: str
     schema: str
@@ -29,7 +29,7 @@ class PostgresAddress:
 
 
 def parse_address(url: str) -> PostgresAddress:
-    """Return the parts of a store's address; ``schema`` is an option of afresh, not of libpq.
+    """Split the address of a store. Its option ``schema`` is not passed to libpq, which does not know it.
 
     >>> address = parse_address("postgresql://me:secret@db.example.org/copies?schema=web&sslmode=require")
     >>> address.schema, address.name
@@ -59,7 +59,7 @@ Connection: TypeAlias = "psycopg.Connection[Row]"
 
 
 def fetch_rows(connection: Connection, statement: str, given: Mapping[str, Any] | None = None) -> list[Row]:
-    """Run one statement and return its rows, if it has any. Lists are passed as arrays."""
+    """Run one statement with the parameters ``given`` and return its rows, empty if it returns none."""
     cursor = connection.execute(statement.encode(), given, binary=True)
     return cursor.fetchall() if cursor.description is not None else []
 
@@ -67,7 +67,7 @@ def fetch_rows(connection: Connection, statement: str, given: Mapping[str, Any] 
 def fetch_pipelined(
     connection: Connection, *statements: tuple[str, Mapping[str, Any] | None]
 ) -> list[list[Row]]:
-    """Run several statements in one round trip to the server, and return the rows of each."""
+    """Run several (statement, parameters) in one round trip to the server; return the rows of each."""
     with connection.pipeline():
         cursors = [connection.execute(text.encode(), given, binary=True) for text, given in statements]
     return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
@@ -76,8 +76,7 @@ def fetch_pipelined(
 class LazyConnection:
     """A connection in the store's schema, opened at its first use.
 
-    ``prelude`` is SQL that every new connection executes first, such as ``SET`` statements.
-    """
+    ``prelude`` is SQL that every new connection executes first, such as ``SET`` statements."""
 
     def __init__(self, address: PostgresAddress, timeout_s: float, prelude: str = "") -> None:
         self._address, self._timeout_s, self._prelude = address, timeout_s, prelude
@@ -116,7 +115,7 @@ class LazyConnection:
             place = sql.SQL("SET search_path TO {}").format(sql.Identifier(self._address.schema))
             connection.execute(place)
             lock_timeout_ms = max(1, round(self._timeout_s * 1000))
-            # Statements touch few database rows, so compiling a plan would take longer than running it.
+            # Statements read and write few rows, so compiling them (JIT) would take longer than running them.
             connection.execute(
                 f"SET lock_timeout = {lock_timeout_ms}; SET jit = off; {self._prelude}".encode()
             )

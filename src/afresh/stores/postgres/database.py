@@ -3,7 +3,8 @@
 Work is passed as a function, because it may have to run again: after a deadlock with another worker, or if
 the connection is lost before the commit. If the connection is lost *during* the commit, the server is asked
 whether the transaction was committed (``pg_xact_status``), so that no work is lost or done twice. If the
-server does not answer, ``CommitUnknownError`` carries the transaction id, with which to ask later.
+server does not answer, ``CommitUnknownError`` is raised. It has the transaction id, with which the server can
+be asked later.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from afresh.stores.sql.dialect import Parameters, SqlDatabase, T, load_migration
 from afresh.values.errors import StoreError, StoreLockedError, StoreMissingError, StoreReadOnlyError
 
 _SQL = load_statements(__package__, "database")
-_TRIES = 12  # PostgreSQL ends only one side of a deadlock, so every worker succeeds after some tries
-# Statements that write find a few database rows by key: a plan that reads a whole table is always wrong.
+_TRIES = 12  # PostgreSQL ends only one transaction of a deadlock, so every worker succeeds after some tries
+# Statements that write find a few rows by key, so a hash or merge join, which reads a table, is never good.
 _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
 class CommitUnknownError(StoreLockedError):
-    """The connection was lost during the commit of transaction ``xid``, and the server does not answer."""
+    """Raised if the connection is lost during the commit of transaction ``xid`` and the server does not
+    answer. ``process`` is the server process of the transaction, ``result`` what the work returned."""
 
     def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
         super().__init__(text)
@@ -41,7 +43,7 @@ class CommitUnknownError(StoreLockedError):
 
 
 class PostgresDatabase(SqlDatabase[Connection]):
-    """One schema of one database. Any thread may use it; connections are shared under locks."""
+    """One schema of one database. Any thread may use it: locks protect the two connections."""
 
     package = __package__
     crashes_alone = True
@@ -129,7 +131,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             self._retry(self._writer, lambda: fetch_rows(self._connection(self._writer), statement))
 
     def was_committed(self, xid: str, process: int) -> bool:
-        """Return whether transaction ``xid``, whose connection was lost during its commit, was committed."""
+        """Return whether transaction ``xid`` was committed. ``process`` is the server process that ran it."""
         with self._write_lock:
             return self._retry(self._writer, lambda: self._is_committed(xid, process))
 
@@ -156,7 +158,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
             raise
 
     def _retry(self, lazy: LazyConnection, work: Callable[[], T]) -> T:
-        """Run ``work``; run it again if the connection was lost, or after a deadlock."""
+        """Run ``work``, and run it again if the connection was lost, or after a deadlock."""
         for remaining in reversed(range(_TRIES)):
             known = lazy.is_connected
             try:
@@ -206,7 +208,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         given = {"xid": xid, "process": process}
         ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status == "in progress":
-            # Its server process has not noticed that the connection was lost: end it, and ask again.
+            # The server process has not noticed that its connection was lost. End the process and ask again.
             fetch_rows(connection, _SQL["terminate"], given)
             ((status,),) = fetch_rows(connection, _SQL["status"], given)
         if status not in ("committed", "aborted"):

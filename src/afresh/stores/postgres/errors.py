@@ -59,15 +59,15 @@ _BY_TEXT: tuple[tuple[str, Meaning], ...] = (
 
 
 def translate_error(error: psycopg.Error, store: str) -> StoreError:
-    """Return the error of afresh for an error of PostgreSQL, with the server's own message in brackets."""
+    """Return the error of afresh for an error of PostgreSQL; its text ends with the server's own message."""
     kind, text = _meaning(error)
-    # Without a code the text is that of libpq, whose first line ends with the reason.
+    # If there is no message of the server, the text is from libpq, and its first line has the reason.
     detail = " ".join((error.diag.message_primary or str(error).strip().split("\n")[0]).split())
     return kind(f"{store} {text}" + (f" ({detail})" if detail else ""))
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Return whether the error means that the connection was lost, not that the statement is wrong."""
+    """Return whether the error means that the connection was lost or the server stopped."""
     return _meaning(error) is _AWAY
 
 

@@ -1,7 +1,7 @@
-"""Migrations of the PostgreSQL schema: numbered scripts, each applied once.
+"""Applies the migrations of the PostgreSQL schema: numbered scripts, each applied once.
 
-A process that opens a store first takes a lock in the database, so that if several processes start at once,
-one upgrades the store and the others find it upgraded.
+A process that opens a store first takes a lock in the database. If several processes start at the same time,
+one of them upgrades the store, and the others then find the store upgraded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def migrate(
     create: bool,
     read_only: bool,
 ) -> None:
-    """Create or upgrade the store, in a transaction, or raise ``StoreError`` if it cannot be used."""
+    """Create or upgrade the store in the transaction of ``connection``; raise ``StoreError`` if that cannot
+    be done. ``migrations`` are all scripts, the oldest first."""
     if not read_only:
         fetch_rows(connection, _SQL["lock"], {"schema": address.schema})
     version = _version(connection, address)

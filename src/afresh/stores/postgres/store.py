@@ -1,8 +1,8 @@
 """The store in PostgreSQL, composed of its parts.
 
 If the connection is lost during a commit, the commit may have succeeded or not, and a server that is down
-cannot be asked. Then the caller gets an error and retries the same outcomes, perhaps in several calls. On the
-retry ``CommitResolver`` first asks the server, and leaves out the outcomes that are already committed.
+cannot be asked. Then the caller gets an error and commits the same outcomes again, perhaps in several calls.
+In these calls, ``CommitResolver`` first asks the server, and leaves out the outcomes that are committed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RESOLUTION_S = 2e-6  # the database reports microseconds; doubles near the pres
 
 
 class PostgresFleet(SqlFleet[Connection]):
-    """Implements ``Fleet``. Workers on many machines use the clock of the database server."""
+    """Implements ``Fleet`` for workers on several machines; all use the clock of the database server."""
 
     def ahead_s(self, clock: Clock) -> float:
         # The server read its clock at some moment of the round trip, so the fastest answer is the most exact.
@@ -36,11 +36,11 @@ class PostgresFleet(SqlFleet[Connection]):
         return ahead_s if abs(ahead_s) > passed_s / 2 + _RESOLUTION_S else 0.0
 
     def _measure(self, clock: Clock) -> tuple[float, float]:
-        """Return how long a round trip took, and how far the server's clock is ahead, both in seconds."""
+        """Return a tuple (duration of a round trip, how far the server's clock is ahead), in seconds."""
         asked_s, before_s = clock.now_s(), clock.elapsed_s()
         ((server_s,),) = self._fetch("clock")
         passed_s = clock.elapsed_s() - before_s
-        # It is assumed that the server read its clock in the middle of the round trip.
+        # This assumes that the server read its clock in the middle of the round trip.
         return passed_s, server_s - asked_s - passed_s / 2
 
 
@@ -61,7 +61,7 @@ class PostgresPlan(SqlPlan[Connection]):
 
 
 class CommitResolver:
-    """Finds out whether the commits of this process whose answer was lost succeeded."""
+    """Finds out whether commits of this process succeeded whose connection was lost during the commit."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database, self._lock = database, RLock()
@@ -72,7 +72,7 @@ class CommitResolver:
     def commit(
         self, outcomes: Sequence[Outcome], work: Callable[[Sequence[Outcome]], list[Refusal]]
     ) -> list[Refusal]:
-        """Commit by ``work`` the outcomes that are not committed yet; return the refusals of all outcomes."""
+        """Call ``work`` to commit the outcomes that are not committed yet; return the refusals of all."""
         with self._lock:
             self._resolve()
             keyed = [((outcome.lease.item_id, outcome.lease.token), outcome) for outcome in outcomes]
@@ -97,8 +97,8 @@ class CommitResolver:
 class PostgresStore(SqlStore[Connection]):
     """Implements ``Store``: ``PostgresStore("postgresql://user@host/database?schema=afresh")``.
 
-    Keys are sorted by their first 600 characters, and ``StoreStats.free_bytes`` is always 0.
-    """
+    It differs from a store in SQLite in two ways: keys are sorted by their first 600 characters only, and
+    ``StoreStats.free_bytes`` is always 0."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Items and leases in PostgreSQL. Table ``item`` has what a user sets, table ``state`` all other values.
 
 Unlike in SQLite, leases are synced to disk, because the server may crash while the workers continue to run.
-If the server lost a lease then, it would give the item to a second worker.
+If a crash lost a lease, the restarted server would give the item to a second worker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _COLUMNS = (
 
 
 class PostgresPaging(Paging[Connection]):
-    """Pages of items. If few items have the status that is searched, other than active, all are sorted."""
+    """Reads pages of items. If a page is filtered by a status other than active, and few items have this
+    status, all these items are read and sorted."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]] = {
         "id": SortOrder("item.id", "item", "item.id"),
@@ -66,7 +67,8 @@ class PostgresItems(SqlItems[Connection]):
         taken = sorted(row[0] for row in fetch_rows(connection, self._sql["take_ids"], {"number": len(new)}))
         table = {item_id: _row(item_id, item, names) for item_id, item in zip(taken, new, strict=True)}
         given = column_arrays(_COLUMNS, list(table.values())) | {"now_s": now_s}
-        # An item that another worker added in the meantime is not returned, and that worker adds its state.
+        # Only the ids that were inserted are returned. Another process may have added an item with the same
+        # key in the meantime; that process also adds its state.
         added = sorted(item_id for (item_id,) in fetch_rows(connection, self._sql["add_items"], given))
         states = [(item_id, *table[item_id][3:5]) for item_id in added]
         given = column_arrays(("ids", "sources", "groups"), states) | {"now_s": now_s}

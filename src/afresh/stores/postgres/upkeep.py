@@ -20,7 +20,7 @@ _ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
 
 
 class PostgresUpkeep(SqlUpkeep[Connection]):
-    """Implements ``Upkeep``; backups are SQLite files."""
+    """Implements ``Upkeep``. A backup is a SQLite file."""
 
     _database: PostgresDatabase
     contradictions = ("tally", "references", "newest", "orphans", "sizes")
@@ -47,7 +47,7 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
 
 
 class PostgresTables(SqlTables[Connection]):
-    """A PostgreSQL schema that can be copied from and to."""
+    """The tables of a PostgreSQL store, which can be copied to another store or filled from one."""
 
     storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
@@ -80,7 +80,7 @@ class PostgresTables(SqlTables[Connection]):
                 copy.write_row(row)
 
     def _set_counters(self, connection: Connection, counters: Counters) -> None:
-        # Other writers keep the sizes up to date; here all rows are new, so the sizes are counted.
+        # A commit updates the saved sizes, but copying does not, so the sizes are counted here.
         for name in ("set_marks", "set_counters", "set_pace", "set_sizes"):
             fetch_rows(connection, self.sql[name], dict(counters))
 

@@ -1,1 +1,1 @@
-"""What the stores in SQLite and PostgreSQL share: the logic, while each has SQL statements of its own."""
+"""The code that the stores in SQLite and PostgreSQL share. Each store has its own SQL statements."""

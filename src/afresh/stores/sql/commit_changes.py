@@ -1,4 +1,4 @@
-"""Computes what a commit of outcomes changes, before its transaction or from the items that it locked."""
+"""Computes what a commit of outcomes changes in the database; SQLite and PostgreSQL share this code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPRESSION_LEVEL = 3
 
 @dataclass(frozen=True, slots=True)
 class CompressedCopy:
-    """A new copy with its hash and its compressed bytes."""
+    """A new copy with the hash of its content and the compressed content (``data``)."""
 
     copy: NewCopy
     hash: bytes
@@ -28,7 +28,8 @@ class CompressedCopy:
 
 @dataclass(frozen=True, slots=True)
 class LockedItem:
-    """An item as the transaction finds it: lease token, state, and the run of its latest observations."""
+    """An item as the transaction finds it. ``token`` is the token of its lease, ``status`` the code of its
+    status, ``version`` its newest version, ``recent`` the encoded run of its latest observations."""
 
     token: int | None
     status: int
@@ -40,7 +41,8 @@ class LockedItem:
 
 @dataclass(slots=True)
 class AcceptedPoll:
-    """An outcome that will be committed. ``version`` is the item's newest version after the commit."""
+    """An outcome that will be committed. ``compressed`` is its new copy, ``before`` the item before the
+    commit, ``version`` the number of the item's newest version after the commit."""
 
     outcome: Outcome
     compressed: CompressedCopy | None
@@ -53,12 +55,13 @@ class AcceptedPoll:
 
     @property
     def status(self) -> int:
-        """The status that the poll found, unless a user paused the item in the meantime."""
+        """The code of the status that the poll found, or of "paused" if a user paused the item meanwhile."""
         return PAUSED if self.before.status == PAUSED else STATUS_CODE[self.outcome.status]
 
 
 def compress_copies(outcomes: Sequence[Outcome]) -> list[CompressedCopy | None]:
-    """Hash and compress the new copies. Call this before the transaction, while others may write."""
+    """Hash and compress the new copy of each outcome; None if an outcome has none. Call this before the
+    transaction, because it takes long and other writers would wait."""
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
     return [
         CompressedCopy(copy, content_hash(copy.content), compressor.compress(copy.content)) if copy else None
@@ -71,7 +74,9 @@ def separate_refused(
     copies: Sequence[CompressedCopy | None],
     locked: Mapping[int, LockedItem],
 ) -> tuple[list[AcceptedPoll], list[Refusal]]:
-    """Return the accepted polls, and refusals for removed items and for leases that were lost or used."""
+    """Return a tuple: the accepted polls, and the refusals. An outcome is refused if its item was removed, or
+    if its lease was lost to another worker or used by an earlier outcome. ``copies`` belong to ``outcomes``
+    one by one; ``locked`` are the items that exist, by id."""
     polls: dict[int, AcceptedPoll] = {}
     refused = []
     for outcome, copy in zip(outcomes, copies, strict=True):
@@ -88,7 +93,7 @@ def separate_refused(
 def new_copies(
     database: SqlDatabase[ConnectionT], connection: ConnectionT, polls: Sequence[AcceptedPoll]
 ) -> list[tuple[AcceptedPoll, CompressedCopy, int]]:
-    """Return each poll that has a new copy, with the copy and the id of the copy's media type."""
+    """Return a tuple (poll, new copy, id of the copy's media type) for each poll that has a new copy."""
     new = [
         (poll, copy, replace_unstorable(copy.copy.media_type)) for poll in polls if (copy := poll.compressed)
     ]
@@ -97,12 +102,12 @@ def new_copies(
 
 
 def observations_of(polls: Sequence[AcceptedPoll]) -> list[Observation]:
-    """Return the observations of those polls that have one."""
+    """Return the observations of these polls. A poll that failed has none."""
     return [seen for poll in polls if (seen := poll.outcome.observation) is not None]
 
 
 def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    """Return the events of these polls as (item id, key, source id, kind, version, Unix seconds)."""
+    """Return the events of these polls as tuples (item id, key, source id, kind, version, Unix seconds)."""
     return [
         (p.item_id, p.outcome.lease.key, p.before.source_id, p.outcome.event, p.version, p.outcome.time_s)
         for p in polls
@@ -111,7 +116,7 @@ def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
 
 
 def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:
-    """Return how these polls change the number of items per source, group and status."""
+    """Return by how much these polls change the number of items per source, group and status."""
     counts = ItemCounts()
     for poll in polls:
         before, after = poll.before, poll.status
@@ -122,7 +127,7 @@ def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:
 
 
 def sum_spending(outcomes: Sequence[Outcome]) -> dict[tuple[int, str], Spent]:
-    """Return the spending by (minute, source), including polls whose lease was lost."""
+    """Return the cost of all outcomes, accepted or refused, by (minute since 1970, source)."""
     spending: dict[tuple[int, str], Spent] = {}
     for outcome in outcomes:
         place = minute_of(outcome.time_s), outcome.lease.source

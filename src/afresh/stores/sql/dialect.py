@@ -1,8 +1,8 @@
 """One interface to SQLite and PostgreSQL, for the code that both databases share.
 
-The databases differ in how a statement names its parameters (``:name`` or ``%(name)s``), and in how it
-receives lists (a JSON text or an array) and many rows (one execution per row, or one statement with an array
-per column). The statements are in the ``.sql`` files of each package, under the same names.
+They differ in how a statement names its parameters (``:name``, ``%(name)s``), how it receives a list (JSON,
+an array), and how it receives many rows (one execution per row, one statement with an array per column). The
+statements are in ``.sql`` files of each package, under the same names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TALLY = ("sources", "groups", "statuses", "items")
 
 
 def parse_statements(text: str) -> dict[str, str]:
-    """Return the statements of a file by name. Each statement follows a line ``-- name: NAME``.
+    """Return the SQL statements of a file by name. Each statement follows a line ``-- name: NAME``.
 
     >>> parse_statements("-- Two.\\n-- name: one\\nSELECT 1;\\n-- name: two\\nSELECT 2;\\n")
     {'one': 'SELECT 1', 'two': 'SELECT 2'}
@@ -39,7 +39,7 @@ def load_statements(package: str, name: str) -> dict[str, str]:
 
 
 def load_migrations(package: str) -> tuple[str, ...]:
-    """Return the migration scripts of a package, ``0001_name.sql`` first, in the order of their numbers."""
+    """Return the migration scripts (``0001_name.sql``, …) of a package, in the order of their numbers."""
     folder = files(package).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
@@ -55,9 +55,8 @@ ItemCounts: TypeAlias = Counter[tuple[int, int, int]]
 class SqlDatabase(ABC, Generic[ConnectionT]):
     """One open database, which any thread may use. ``name`` identifies it in messages, without secrets.
 
-    ``crashes_alone`` is whether the database can crash while the workers continue to run. Then claims must
-    survive the crash, because the workers that hold them continue.
-    """
+    ``package`` has its ``.sql`` files. ``crashes_alone`` is whether the database can crash while the workers
+    continue to run. If so, claims must survive the crash, because the workers that hold them continue."""
 
     package: ClassVar[str]
     crashes_alone: ClassVar[bool]
@@ -65,11 +64,11 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def write(self, work: Callable[[ConnectionT], T], *, durable: bool = True) -> T:
-        """Run ``work`` as one transaction. Unless it is ``durable``, a power loss may undo it."""
+        """Run ``work`` as a transaction and return its result. If not ``durable``, power loss may undo it."""
 
     @abstractmethod
     def read(self, work: Callable[[ConnectionT], T]) -> T:
-        """Run ``work``, which reads with a single statement."""
+        """Run ``work``, which reads with a single statement, and return its result."""
 
     @abstractmethod
     def snapshot(self, work: Callable[[ConnectionT], T]) -> T:
@@ -77,13 +76,13 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def rows(self, connection: ConnectionT, statement: str, given: Parameters) -> list[Row]:
-        """Run one statement and return its rows. Entries of ``given`` that it does not name are ignored."""
+        """Run one statement and return its rows. ``given`` has its parameters; other entries are ignored."""
 
     @abstractmethod
     def run_many(
         self, connection: ConnectionT, statement: str, columns: Sequence[str], table: Sequence[Row]
     ) -> None:
-        """Run a statement for every row of ``table``; ``columns`` are the parameters that a row gives."""
+        """Run a statement for every row of ``table``. ``columns`` are the parameters that a row has."""
 
     @abstractmethod
     def as_list(self, values: Collection[Any]) -> Any:
@@ -105,7 +104,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
     def _name_parameters(self, texts: Collection[str]) -> Parameters: ...
 
     def statements(self, name: str) -> Mapping[str, str]:
-        """Return the statements of the file ``name``.sql of this database."""
+        """Return the statements of the file ``{name}.sql`` of this database, by name."""
         return load_statements(self.package, name)
 
     def fetch(self, statement: str, given: Parameters | None = None) -> list[Row]:
@@ -114,7 +113,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
     @contextmanager
     def reader(self) -> Iterator[Fetch]:
-        """Yield a function like ``fetch`` for a long read. Each of its statements sees the newest data."""
+        """Yield a function like ``fetch``, for many reads. Each call of it sees the newest data."""
         yield self.fetch
 
     def name_ids(self, connection: ConnectionT, texts: Collection[str]) -> dict[str, int]:
@@ -129,14 +128,15 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
         return known
 
     def take_numbers(self, connection: ConnectionT, counter: str, numbers: int) -> int:
-        """Reserve ``numbers`` numbers of a counter, larger than all before, and return the last of them."""
+        """Increase a counter by ``numbers`` and return it: the last of the numbers that are now reserved."""
         # The counter stays locked until the transaction ends, so that numbers grow in the order of commits.
         given = {"name": counter, "numbers": numbers}
         ((last,),) = self.rows(connection, self.statements("database")["take_numbers"], given)
         return int(last)
 
     def add_to_tally(self, connection: ConnectionT, counts: ItemCounts) -> None:
-        """Add changes to the table of the numbers of items, and drop the entries that become 0."""
+        """Add ``counts`` to the table ``tally``, which has the number of items per source, group and status,
+        and remove the entries that become 0."""
         # Every write updates this table, so that no reader has to count millions of items.
         sql = self.statements("database")
         # All workers write the entries in the same order, so that two workers cannot deadlock.
@@ -147,7 +147,7 @@ class SqlDatabase(ABC, Generic[ConnectionT]):
 
 
 class SqlPart(Generic[ConnectionT]):
-    """One part of a store, such as its leases, in a SQL database. Its statements are in ``file``.sql."""
+    """One part of a store, such as its leases, in a SQL database. Its statements are in ``{file}.sql``."""
 
     file: ClassVar[str]
 

@@ -1,10 +1,10 @@
-"""The items of a store in a SQL database: add, change, remove and find items, and list them page by page.
+"""The items of a store in a SQL database: adds, changes, removes and finds items, and lists them in pages.
 
-A page takes a short time in every order, for any number of items. Without a filter, an index gives the page
-directly. If few items match the filter (``Paging.choose_index``), all of them are read and sorted. Otherwise
-at most ``looked_at`` database rows are read in the order of the page (``nearby`` times as many if this is
-also their order in the file). The page has those that match, perhaps none, and its cursor continues after the
-last database row that was read.
+Reading a page takes a short time in every sort order, for any number of items. Without a filter, an index
+gives the page directly. If few items match the filter (``Paging.choose_index``), all of them are read and
+sorted. Otherwise at most ``looked_at`` rows are read in the sort order (``nearby`` times as many if the file
+has the rows in this order). The page has the items among them that match, perhaps none, and the next page
+continues after the last row that was read.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from afresh.values.storable_text import is_storable
 from afresh.values.stored import Edits
 
 _BATCH = 10_000
-FEW = 5_000  # matching items that are all read and sorted for a page
+FEW = 5_000  # up to this many matching items are all read and sorted for a page
 
 
 class SqlItems(SqlPart[ConnectionT], StoredItems):
-    """Implements ``StoredItems``, except the methods that depend on each database's tables of items."""
+    """Implements ``StoredItems``, except the abstract methods, which are different for each database."""
 
     file = "stored_items"
     paging: type[Paging[ConnectionT]]
@@ -107,11 +107,11 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
     @abstractmethod
     def _add_batch(self, connection: ConnectionT, batch: list[NewItem], now_s: float) -> int:
-        """Add the items of a batch whose keys are unknown, and return how many these are."""
+        """Add the items of a batch whose keys are unknown, and return how many were added."""
 
     @abstractmethod
     def _remove(self, connection: ConnectionT, given: Parameters) -> None:
-        """Remove the items ``ids`` and everything that belongs to them."""
+        """Remove the items ``given["ids"]`` and everything that belongs to them."""
 
     @abstractmethod
     def _note_edits(self, connection: ConnectionT, ids: list[int]) -> None:
@@ -127,7 +127,7 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
         return dict(self._rows(connection, "ids", {"keys": self._database.as_list(wanted)}))
 
     def _only_new(self, connection: ConnectionT, batch: list[NewItem]) -> list[NewItem]:
-        """Return the items of a batch whose keys are unknown; of several items with one key, the first."""
+        """Return the items of a batch whose keys are unknown; of items with the same key only the first."""
         known = self._ids(connection, [item.key for item in batch])
         new: dict[str, NewItem] = {}
         for item in batch:
@@ -136,7 +136,8 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
         return list(new.values())
 
     def _move_in_tally(self, connection: ConnectionT, given: Parameters, status: int | None) -> None:
-        """Count the items ``given["ids"]`` under a new ``status``; None stops counting them."""
+        """Update the saved numbers of items: the items ``given["ids"]`` change their status to ``status``, or
+        are removed if it is None."""
         counts = ItemCounts()
         for source, group, old, items in self._rows(connection, "count_ids", given):
             counts[source, group, old] -= items
@@ -152,19 +153,18 @@ def _change_parameters(change: ItemChange) -> dict[str, object]:
 
 
 Filters: TypeAlias = dict[str, str | int]
-"""The values that an item must have, by the name of the condition in ``Paging.conditions``."""
+"""The values that an item must have to match a query, by the names of ``Paging.conditions``."""
 
 After: TypeAlias = tuple[SortValue, int]
-"""The sort value and the id of the last item before the page."""
+"""A tuple (sort value, id) of the last item before the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """How items are sorted: by ``column``, then by ``id``.
+    """The SQL of one sort order: items are sorted by ``column``, then by ``id``.
 
-    Table ``first`` has the index of this order and is joined with ``second``. ``value`` is the SQL for a
-    cursor's value. ``nearby`` is whether items in this order are side by side in the file.
-    """
+    The table ``first`` has an index in this order and is joined with the table ``second``. ``value`` is the
+    pattern for the cursor's value in SQL. ``nearby`` is whether the file has the rows in this order."""
 
     column: str
     first: str = "state"
@@ -175,7 +175,8 @@ class SortOrder:
 
 
 class Paging(ABC, Generic[ConnectionT]):
-    """Reads pages of items in one transaction. ``conditions`` are the filters as SQL, by name."""
+    """Reads pages of items in one transaction. ``orders`` are the sort orders and ``conditions`` the filters,
+    as SQL, by name. The docstring of this module explains ``looked_at`` and ``nearby``."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]]
     conditions: ClassVar[Mapping[str, str]]
@@ -189,7 +190,7 @@ class Paging(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def choose_index(self, filters: Filters) -> Mapping[str, str] | None:
-        """Return the SQL that reads all matching items by an index, or None if many items may match."""
+        """Return parts of SQL that read all matching items by an index, or None if many items may match."""
 
     def are_few(self, name: str, filters: Filters, **parts: str) -> bool:
         statement = self._sql["matching"].format(matches=self.conditions[name], **parts)

@@ -1,8 +1,8 @@
-"""Observations in a SQL database, as runs: an encoded sequence of an item's observations (``codecs``).
+"""Observations in a SQL database, stored as runs: encoded sequences of an item's observations (``codecs``).
 
-The latest run of an item is stored in the item's state. A poll rewrites the state anyway, so appending an
-observation there costs no further page of the database. A full run is *sealed*: it moves to a table of its
-own, which writes one page in about thirty polls.
+The latest run of an item is stored in the item's row of the table ``state``. A poll writes this row anyway,
+so appending an observation there writes no further page of the database. A full run is *sealed*: it moves to
+the table of runs, which costs one more page in about thirty polls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
     def read(self, ids: Sequence[int] | None = None) -> Iterator[ObservationColumns]:
         with self._database.reader() as fetch:
             for batch in self._batches(fetch, ids):
-                # One statement reads both tables, because a run may be sealed between two statements.
+                # One statement reads both tables, because another process may seal a run between two.
                 found = fetch(self._sql["runs_of"], {"ids": self._database.as_list(batch)})
                 if found:
                     yield decode_runs([item_id for item_id, _ in found], [run for _, run in found])
@@ -73,7 +73,7 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
         self.add_audits(connection, [one for _, seen in batch for one in seen])
 
     def _batches(self, fetch: Fetch, ids: Sequence[int] | None) -> Iterator[list[int]]:
-        """Yield batches of item ids, in ascending order: all items, or those of ``ids``."""
+        """Yield batches of item ids, in ascending order: of ``ids``, or of all items if it is None."""
         if ids is not None:
             wanted = sorted(set(ids))
             for start in range(0, len(wanted), _ITEMS_READ):
@@ -85,7 +85,8 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
             last = found[-1][0]
 
     def append(self, connection: ConnectionT, polls: Sequence[AcceptedPoll]) -> list[bytes | None]:
-        """Return the latest run of each item with its poll appended, or None if the run was sealed."""
+        """Return for each poll its item's latest run with the observation appended. Runs that are full are
+        sealed, and None is returned for them."""
         recent: list[bytes | None] = []
         full = []
         for poll in polls:
@@ -99,7 +100,7 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
         return recent
 
     def add_audits(self, connection: ConnectionT, seen: Sequence[Observation]) -> None:
-        """Add those observations that are audits to the table of audits, and drop its oldest rows."""
+        """Add the audits among these observations to the table of audits, and drop its oldest rows."""
         audits = [one for one in seen if one.audit]
         table = [(s.item_id, s.time_s, s.elapsed_s, s.changed, s.modified_s, s.count) for s in audits]
         if table:
@@ -107,7 +108,7 @@ class SqlObservations(SqlPart[ConnectionT], Observations):
             self._rows(connection, "trim_audits", {"kept": self._retention.audits})
 
     def _seal_runs(self, connection: ConnectionT, runs: Sequence[tuple[int, bytes]]) -> None:
-        """Save these runs, and drop the oldest runs of their items beyond the retention."""
+        """Save these (item id, run), and drop the oldest runs of the same items beyond the retention."""
         if runs:
             table = [(item_id, last_time_us(run), count_observations(run), run) for item_id, run in runs]
             self._database.run_many(connection, self._sql["seal"], _RUN, table)

@@ -42,7 +42,7 @@ _LEDGER = ("minutes", "sources", "requests", "bytes", "seconds", "money")
 
 
 class SqlCopies(SqlPart[ConnectionT], contract.Copies):
-    """Implements ``Copies``. Raises ``StoreCorruptError`` if the bytes of a copy do not have its hash."""
+    """Implements ``Copies``. ``get`` raises ``StoreCorruptError`` if the content does not have its hash."""
 
     file = "copies"
 
@@ -115,7 +115,7 @@ class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
         self._execute("forget", before=before_s / 60.0)
 
     def as_rows(self, connection: ConnectionT, spending: Mapping[tuple[int, str], Spent]) -> list[Row]:
-        """Return the spending by (minute, source) as database rows of the ledger."""
+        """Return ``spending``, which is by (minute since 1970, source), as database rows of the ledger."""
         ids = self._database.name_ids(connection, {source for _, source in spending})
         return [
             (minute, ids[source], spent.requests, spent.bytes, spent.seconds, spent.money)
@@ -123,7 +123,7 @@ class SqlLedger(SqlPart[ConnectionT], contract.Ledger):
         ]
 
     def add_rows(self, connection: ConnectionT, table: Sequence[Row]) -> None:
-        """Add these amounts to the ledger's amounts of the same minutes and sources."""
+        """Add the amounts of these rows to those that the ledger has for the same minute and source."""
         self._database.run_many(connection, self._sql["add"], _LEDGER, table)
 
 
@@ -150,7 +150,7 @@ class SqlState(SqlPart[ConnectionT], contract.State):
 
 
 class SqlLeases(SqlPart[ConnectionT], contract.Leases):
-    """Implements ``Leases``, except how a database chooses and locks items. Tokens of leases grow."""
+    """Implements ``Leases``, except how a database chooses and locks items."""
 
     file = "leases"
 
@@ -192,7 +192,7 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
 
     @abstractmethod
     def _lease(self, name: str, given: Parameters) -> list[Lease]:
-        """Lease the items that the statement ``name`` chooses."""
+        """Lease the items that the statement ``name`` chooses, with a larger token than earlier leases."""
 
 
 class SqlPlan(SqlPart[ConnectionT], contract.Plan):
@@ -272,7 +272,7 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
         return {claim for (claim,) in self._execute(name, durable=durable, **given)}
 
     def _update(self, change: Callable[[ReservationState], tuple[T, ReservationState]]) -> T:
-        """Read the reservations, change them and save them, in one transaction."""
+        """Call ``change``, which returns (result, new reservations). Save the latter, return the former."""
 
         def work(connection: ConnectionT) -> T:
             (row,) = self._rows(connection, "pace", {})
@@ -284,8 +284,8 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
 
 
 class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
-    """Implements the checks of ``Upkeep``. Each statement named in ``contradictions`` returns a line of text
-    for every contradiction that it finds between tables."""
+    """Implements the checks of ``Upkeep``. ``contradictions`` are the names of statements that compare tables
+    and return one line of text for each contradiction."""
 
     file = "upkeep"
     contradictions: ClassVar[tuple[str, ...]]
@@ -294,7 +294,8 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
     def _count_contents(self, connection: ConnectionT) -> int: ...
 
     def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
-        """Yield a line per contradiction and per content (of all, or of ``sample``) without its hash."""
+        """Yield one line per contradiction between tables, and per content whose hash is wrong. All contents
+        are checked, or about ``sample`` of them."""
         for name in self.contradictions:
             for (line,) in self._rows(connection, name, {}):
                 yield line
@@ -311,7 +312,7 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
 
 
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
-    """The parts that both databases share. Each store adds the parts that are specific to its database."""
+    """A store with the parts that both databases share. A subclass adds the parts for its database."""
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
         self.database, self.retention = database, retention

@@ -1,8 +1,8 @@
-"""The common form in which stores are copied: tables with the same columns for both databases.
+"""The common form in which stores are copied: tables with the same columns for SQLite and PostgreSQL.
 
-A copy must include values that are not in the contract of a store, such as ids, version numbers and the
-attempts of events. Therefore each database can be read and filled in this common form, however its own tables
-differ. Claims and workers are left out, because they belong to processes that use the source of the copy.
+A copy must include what the contract of a store cannot write, such as ids, version numbers and the attempts
+of events. Therefore each database can be read and filled in this common form, although its own tables differ
+from it. Claims and workers are left out, because they belong to processes that use the source of the copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
 from afresh.stores.sql.store_parts import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
-"""The last number given of each kind, and the state of the request reservations."""
+"""Numbers of a store by name: the last number used in each table of ``NUMBERED``, the fields of
+``ReservationState``, the number of polls (``polls``) and the time of the last poll (``polled_s``)."""
 
 NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name")
 RESERVATIONS = ("last_s", "debt_s", "asked_s")
@@ -26,7 +27,8 @@ RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns of one table. The first ``keys`` columns are its key; ``batch`` rows are copied at once."""
+    """The columns of one table of the common form. The first ``keys`` of them are its primary key; ``batch``
+    rows are copied at a time."""
 
     columns: tuple[str, ...]
     keys: int = 1
@@ -56,20 +58,20 @@ TABLES: Mapping[str, TableLayout] = {
     "lease": _layout("item_id token leased_s until_s"),
     "value": _layout("name data", batch=200),
 }
-"""The tables, in the order in which they are copied."""
+"""The tables of the common form, in the order in which they are copied."""
 
 StorageTables: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
-"""The tables of a database that store one table of the common form. For each of their columns: the column of
-the common form with its value, or a function that computes the value from a row of the common form."""
+"""The tables of one database that store one table of the common form, by name. Each is a dictionary from its
+column to a column of the common form, or to a function that computes the value from a row of that form."""
 
 
 def same_columns(*names: str) -> dict[str, str]:
-    """Return the mapping of columns that have the same names in the database and in the common form."""
+    """Return the dictionary for columns that have the same names in the database and in the common form."""
     return {name: name for name in names}
 
 
 class SqlTables(ABC, Generic[ConnectionT]):
-    """A database that can be copied from and to."""
+    """The tables of a store, which can be read and filled in the common form."""
 
     storage_tables: ClassVar[Mapping[str, StorageTables]]
     parameter: ClassVar[str]  # the pattern by which a statement names a parameter
@@ -85,10 +87,10 @@ class SqlTables(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[ConnectionT]:
-        """Yield a separate connection, because copying takes long, that sees one state of the database."""
+        """Yield a new connection that sees one state of the database, however long the copying takes."""
 
     def rows(self, connection: ConnectionT, table: str, after: Row | None) -> list[Row]:
-        """Return the next batch of rows, in the order of their keys, which are above ``after``."""
+        """Return the next batch of rows with a key above ``after`` (None: the first batch), sorted by key."""
         layout = TABLES[table]
         keys = layout.columns[: layout.keys]
         place = ", ".join(self.parameter.format(name) for name in keys)
@@ -106,7 +108,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
         return sum(int(self.database.rows(connection, text, {})[0][0]) for text in statements)
 
     def counters(self, connection: ConnectionT) -> Counters:
-        """Return the last numbers given, the reservations, the number of polls and the last poll's time."""
+        """Return the current counters of the database."""
         names = (*NUMBERED, *RESERVATIONS, "polls", "polled_s")
         (row,) = self.database.rows(connection, self.sql["counters"], {})
         return dict(zip(names, row, strict=True))
@@ -139,7 +141,7 @@ class SqlTables(ABC, Generic[ConnectionT]):
         self.database.write(lambda connection: self._clear(connection, names[::-1]))
 
     def _relation(self, table: str) -> str:
-        """Return the SQL to select a table of the common form from: a table, or a query in brackets."""
+        """Return the SQL after FROM for a table of the common form: a table, or a query in brackets."""
         return self.sql.get(table, table)
 
     def _storage_tables(self, table: str) -> StorageTables:

@@ -3,7 +3,7 @@
     separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, events,
                                                                  notices, leases, ledger, values
 
-Contents are hashed and compressed before the transaction begins, so that others may write in the meantime.
+Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTENTS = load_statements(__package__, "contents")
 def commit(
     store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
-    """Commit the outcomes and set the named ``values`` in one transaction; return the refusals."""
+    """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
     database, copies = store.database, changes.compress_copies(outcomes)
 
     def work(connection: sqlite3.Connection) -> list[Refusal]:
@@ -40,6 +40,7 @@ def commit(
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
         observations = changes.observations_of(polls)
+        # Indexed columns are written only for the items that need it; see commit.sql.
         changed = [(seen.time_s, seen.item_id) for seen in observations if seen.changed]
         connection.executemany(_SQL["keep_changed"], changed)
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
@@ -68,7 +69,7 @@ def _save_copy(
 ) -> None:
     newest = poll.before.version
     if connection.execute(_SQL["hash_of"], (poll.item_id, newest)).fetchone() == (new.hash,):
-        # The bytes are the same, but their normal hash or media type may be new.
+        # The bytes are the same, but the normalised hash or the media type may be new.
         connection.execute(_SQL["same_copy"], (new.copy.normal_hash, media_type_id, poll.item_id, newest))
         return
     content_id = save_content(connection, new)
@@ -98,7 +99,7 @@ def _state_row(poll: changes.AcceptedPoll, recent: bytes | None) -> Row:
 
 
 def _validators(outcome: Outcome) -> str | None:
-    """Return the validators to write, or None if the stored ones stay."""
+    """Return the validators as JSON, or None if those in the store stay."""
     new = outcome.validators
     # Only the holder of a lease changes validators, so equal ones need not be written. Empty ones are always
     # written, because a lease that was not read from the store has none.
@@ -110,7 +111,7 @@ def _has_failures(outcome: Outcome) -> bool:
 
 
 def save_content(connection: sqlite3.Connection, new: changes.CompressedCopy) -> int:
-    """Add one use of a content, write its bytes if they are not stored yet, and return its id."""
+    """Count one more use of a content, write its bytes if they are not stored yet, and return its id."""
     row = connection.execute(_CONTENTS["keep"], (new.hash, len(new.copy.content))).fetchall()
     ((content_id, refs),) = row
     if refs == 1:
@@ -119,7 +120,7 @@ def save_content(connection: sqlite3.Connection, new: changes.CompressedCopy) ->
 
 
 def drop_contents(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
-    """Subtract one use per entry of ``content_ids``, and delete the contents that are no longer used."""
+    """Count one use less per entry of ``content_ids``, and delete contents that no version uses any more."""
     for content_id, uses in Counter(content_ids).items():
         connection.execute(_CONTENTS["drop"], (uses, content_id))
         connection.execute(_CONTENTS["collect"], (content_id,))

@@ -21,13 +21,13 @@ from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
 
-# The log is written back to the file after 64 MiB, so that a page that changes often is written back once.
+# The log is written back to the file after 64 MiB. A page that changed often by then is written back once.
 _LOG_PAGES = 16 * 1024
 _TRIES = 20
 
 
 class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
-    """One SQLite file. Any thread may use it; connections are shared under locks."""
+    """One SQLite file. Any thread may use it: locks protect the two connections."""
 
     package = __package__
     crashes_alone = False
@@ -107,9 +107,9 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Yield the writing connection in a transaction, which is committed if the block raises no error."""
+        """Yield the writing connection in a transaction. If the ``with`` block raises, it is rolled back."""
         with self.outside_transaction() as connection:
-            # The next durable commit syncs the whole log, and with it the commits that were not synced.
+            # A commit with NORMAL is not synced to disk at once. The next commit with FULL syncs it too.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -132,7 +132,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
     @contextmanager
     def separate_connection(self) -> Iterator[sqlite3.Connection]:
-        """Yield a new connection, so that a long read does not block the shared connection."""
+        """Yield a new connection for a long read, which would otherwise block the shared connection."""
         self._ensure_in_place()
         self._require_open(self._reader)
         with translate_errors(self.path):
@@ -148,7 +148,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
             yield lambda statement, given: self.rows(connection, statement, given)
 
     def close(self) -> None:
-        """Close both connections. The last process that closes them writes the log back to the file."""
+        """Close both connections. The last process that closes the file writes the log back to it."""
         with self._write_lock, self._read_lock:
             self._closed = True
             self._close_connections()
@@ -190,7 +190,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         self._reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
     def _ensure_in_place(self) -> None:
-        """Open the file again if another file was put in its place; raise if there is none."""
+        """Open the file again if another file was put in its place; raise if there is no file."""
         if self._file.is_in_place():
             return
         with self._write_lock, self._read_lock:
@@ -213,7 +213,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
 
 
 def _switch_to_log(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, and wait for other processes, which SQLite does not do here."""
+    """Switch to the write-ahead log. If another process locks the file, wait, because SQLite does not."""
     for remaining in reversed(range(_TRIES)):
         try:
             connection.execute("PRAGMA journal_mode = WAL")

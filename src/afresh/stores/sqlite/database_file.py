@@ -1,9 +1,9 @@
-"""The file of a SQLite store: connect to it, and notice if it was deleted or replaced.
+"""The file of a SQLite store: connects to it, and notices if it was deleted or replaced.
 
-SQLite keeps writing to a file that was deleted or moved, and all that it writes is lost. Therefore each
-transaction first checks that the file is still in its place. If another file was put there, that file is
-opened instead, unless the old file's write-ahead log is still there, because SQLite would apply that log to
-the new file.
+SQLite continues to write to a file that was deleted or moved, and all that it writes is lost. Therefore each
+transaction first checks that the file is still in its place. If another file is there, that file is opened
+instead. But if the write-ahead log of the old file is still there, an error is raised, because SQLite would
+apply that log to the new file.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from urllib.parse import quote
 from afresh.values.errors import StoreMissingError, StoreReadOnlyError
 
 # Every commit of another connection empties a reader's cache, which takes a millisecond for ten megabytes.
-# The writer's cache stays, so it can be larger.
+# The writer's cache is not emptied, so it can be larger.
 WRITER_KIB, READER_KIB = 64 * 1024, 8 * 1024
 _IMMUTABLE = "ro&immutable=1"
 
 
 class DatabaseFile:
-    """The file at ``path``. ``path`` is named in messages as the user wrote it."""
+    """The file at ``path``. Messages show ``path`` as the user wrote it."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self.path, self._timeout_s = path, timeout_s
         self._place = path.absolute()  # because the process may change its working folder
-        self.read_mode = "ro"  # of the last ``connect_for_reading``
+        self.read_mode = "ro"  # the mode that the last ``connect_for_reading`` used
         self._file: tuple[int, int] | None = None  # the file that was opened, by device and inode
         self._log: tuple[int, int] | None = None
         self._stamp = (0, 0)
@@ -44,7 +44,7 @@ class DatabaseFile:
             return False
 
     def remember(self) -> None:
-        """Save the identity of the file that was just opened, for ``is_in_place``."""
+        """Remember which file was just opened, for ``is_in_place``."""
         self._file, self._log = _identity(self._place), _identity(self._log_path)
         if self.read_mode == _IMMUTABLE:
             self._stamp, self._log = _stamp(self._place), None
@@ -54,13 +54,13 @@ class DatabaseFile:
 
     def is_in_place(self) -> bool:
         """Return whether the file at ``path`` is still the one that was opened."""
-        # An immutable file is read without locks, so it must be opened again once another process writes it.
+        # In immutable mode SQLite uses no locks, so it must open the file again if another process wrote it.
         if self.read_mode == _IMMUTABLE and (_stamp(self._log_path)[1] or _stamp(self._place) != self._stamp):
             return False
         return self._file is not None and _identity(self._place) == self._file
 
     def check_replacement(self) -> None:
-        """Raise ``StoreMissingError`` unless the file now at ``path`` can be opened instead."""
+        """Raise ``StoreMissingError`` if the file that is now at ``path`` cannot be opened in its place."""
         if not exists(self._place) or self._place.stat().st_size == 0:
             raise StoreMissingError(f"{self.path} was deleted or moved: put it back, or a backup of it")
         if self._log is not None and _identity(self._log_path) == self._log:
@@ -70,15 +70,15 @@ class DatabaseFile:
             )
 
     def connect_for_reading(self) -> sqlite3.Connection:
-        """Return a connection that reads only; it works in a folder that may not be written, too."""
+        """Return a connection that only reads. It also works in a folder that may not be written."""
         self.read_mode = "ro"
         try:
             connection = self.connect(self.read_mode)
             connection.execute("PRAGMA user_version").fetchone()
             return connection
         except sqlite3.OperationalError as error:
-            # SQLite cannot use a log in a folder that may not be written. If the log is empty, the file alone
-            # is complete and can be read as immutable.
+            # SQLite cannot use a log in a folder that may not be written. If the log is empty, the file has
+            # all data and can be read in immutable mode, which uses no log.
             refused = primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not refused or not self.is_readable():
                 raise
@@ -132,7 +132,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return when a file was last modified, in nanoseconds, and its size in bytes."""
+    """Return a tuple (time of the last change in nanoseconds, size in bytes) of a file; (0, 0) if missing."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The store in memory: SQLite tables without a file, which are lost when the store is closed."""
+"""The store in memory: a SQLite database without a file, which is lost when the store is closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from afresh.stores.store import Retention
 
 
 class MemoryFile(DatabaseFile):
-    """A database in the memory of this process, which connections share by its name."""
+    """A database in the memory of this process. All connections to it use the same name."""
 
     def _uri(self, mode: str) -> str:
         del mode

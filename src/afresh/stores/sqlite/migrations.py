@@ -1,8 +1,8 @@
-"""Migrations of the SQLite schema: numbered scripts, each applied once.
+"""Applies the migrations of the SQLite schema: numbered scripts, each applied once.
 
-An older store is upgraded in place, in one transaction, so that a killed upgrade changes nothing.
-``user_version`` is the number of scripts applied; ``application_id`` distinguishes stores of afresh from the
-files of other programs.
+An older store is upgraded in its file, in one transaction, so that an interrupted upgrade changes nothing.
+The pragma ``user_version`` is the number of scripts applied. The pragma ``application_id`` distinguishes
+stores of afresh from the files of other programs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ APPLICATION_ID = 0x61667265  # "afre"
 
 
 def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
-    """Return whether the store needs no migration; raise if it is no store of afresh, or a newer one."""
+    """Return whether the store has the schema version ``newest``, so that no script is missing.
+
+    Raise ``StoreError`` if the file is of another program or has a newer schema."""
     version = _pragma(connection, "user_version")
     if _pragma(connection, "application_id") != APPLICATION_ID:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
@@ -53,7 +55,8 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, to execute each; ``executescript`` would commit the transaction.
+    """Yield the statements of a script, to be executed one by one. (Python's ``executescript`` would first
+    commit the open transaction.)
 
     >>> [text.split()[0] for text in split_statements("CREATE TABLE a (b);\\nINSERT INTO a VALUES (';');")]
     ['CREATE', 'INSERT']

@@ -1,4 +1,4 @@
-"""Reads what a policy stores of items in SQLite, as arrays."""
+"""Reads from SQLite, as arrays, what a policy needs to know of each item."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.values.stored import PolicyColumns
 
 _TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 3  # NULL becomes NaN
-_USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, min and max interval, prior rate; see plan.sql
+_USUAL = (1.0, 0.0, math.inf, math.nan)  # cost, least and longest polling interval, prior rate; see plan.sql
 
 
 class SqlitePlan(SqlPlan[sqlite3.Connection]):
@@ -24,8 +24,8 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
         self, *, after_id: int = 0, batch: int = 8192, whole_batches: bool = False
     ) -> Iterator[PolicyColumns]:
         # Each batch is a short transaction, because the log cannot be written back to the file while a reader
-        # uses it. For every database row the thread must get the interpreter lock again, after busy threads
-        # release it. So ``whole_batches`` reads a batch as one row of lists, which is twice the work.
+        # uses it. After every row of SQLite, the thread must get the interpreter lock again, and busy threads
+        # make it wait. With ``whole_batches`` a batch is one row of lists: twice the work, but only one wait.
         with self._database.separate_connection() as connection:
             while True:
                 connection.execute("BEGIN")
@@ -56,7 +56,7 @@ class SqlitePlan(SqlPlan[sqlite3.Connection]):
 
 
 def _read_lists(row: Row) -> Row:
-    """Return the result of ``arrays_and_beliefs`` from the one row of ``lists``; NULL means no items."""
+    """Convert the single row of the statement ``lists`` to what ``arrays_and_beliefs`` returns."""
     *numbers, beliefs = (text or "" for text in row)
     columns = (
         np.fromstring(text.replace("NULL", "nan"), dtype=dtype, sep=",")
@@ -66,7 +66,8 @@ def _read_lists(row: Row) -> Row:
 
 
 def _with_limits(columns: Row, limits: list[Row]) -> PolicyColumns:
-    """Return ``columns`` with the costs, intervals and prior rates in ``limits``, which few items have."""
+    """Add the costs, polling intervals and prior rates to ``columns``. ``limits`` has a row for each item
+    with unusual values; all other items have ``_USUAL``."""
     limited, *given = zip(*limits, strict=True) if limits else [()] * 5
     ids = columns[0]
     rows = np.searchsorted(ids, np.array(limited, dtype=np.int64))

@@ -1,6 +1,6 @@
 """Items and leases in SQLite. Table ``item`` has values that seldom change, table ``state`` all others.
 
-Leases are not synced to disk, because a power loss of the machine stops the workers too.
+Leases are not synced to disk, because a power loss stops the workers on this machine too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}
 
 
 class SqlitePaging(Paging[sqlite3.Connection]):
-    """Pages of items. If a source, group or status (other than active) has few items, all are sorted."""
+    """Reads pages of items. If a page is filtered by a source, a group or a status other than active, and few
+    items match, all matching items are read and sorted."""
 
     orders: ClassVar[Mapping[Sort, SortOrder]] = {
         "id": SortOrder("item.id", "item NOT INDEXED", "item.id", "state", nearby=True),

@@ -79,7 +79,7 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 class SqliteTables(SqlTables[sqlite3.Connection]):
-    """A SQLite file that can be copied from and to."""
+    """The tables of a SQLite store, which can be copied to another store or filled from one."""
 
     storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
@@ -125,7 +125,7 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
 
 @contextmanager
 def write_then_replace(target: Path) -> Iterator[Path]:
-    """Yield the path of a new SQLite file, which becomes ``target`` if the block raises no error."""
+    """Yield the path of a new SQLite file, which replaces ``target`` if the ``with`` block does not raise."""
     try:
         with replaced_file(target, *_SQLITE_ENDINGS) as part:
             # The file may contain copies of private pages, so only the user may read it.

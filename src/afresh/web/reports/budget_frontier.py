@@ -1,12 +1,12 @@
 """Computes the plan that the engine would reach at any budget, from its beliefs about the rates.
 
-The engine polls an item when its poll value reaches the shadow price μ, τ(μ) seconds after the last poll. Its
-belief about the rate λ of an item is a probability p for each rate of a grid. So the plan at a budget is the
-price μ at which polling each item every τ(μ) seconds spends the budget. The freshness and age of an item are
-then Σ p·F(λ, 1/τ) and Σ p·A(λ, 1/τ), where F is ``model.freshness`` and A ``model.age``. The beliefs do not
-depend on the budget, so a larger budget never makes any item less fresh.
+The engine polls an item when its poll value reaches the shadow price μ, which is τ(μ) seconds after the last
+poll. So the plan at a budget is the price μ at which polling every item each τ(μ) seconds spends the budget
+(τ differs from item to item). The belief about the rate λ of an item is a probability p for each rate of a
+grid. The item's freshness is Σ p·F(λ, 1/τ) and its age Σ p·A(λ, 1/τ), where F is ``model.freshness`` and A is
+``model.age``. The beliefs do not depend on the budget, so a larger budget never makes an item less fresh.
 
-Plans are computed for prices that are powers of two; between two of them frequencies are interpolated.
+Plans are computed for prices that are powers of two. Between two such prices, frequencies are interpolated.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from afresh.engine.reporting.plan_sample import PlanSample
 from afresh.policy.adaptive.poll_value import PollValue
 from afresh.values.arrays import Float64s
 
-_LOWEST, _HIGHEST = -120, 120  # prices as powers of two
+_LOWEST, _HIGHEST = -120, 120  # the exponents of the lowest and the highest price, as powers of two
 _LONGEST_S = 10 * 365.25 * 86400.0
 _BLOCK_ROWS = 512  # bounds the memory that one call of PollValue takes
 
 
 @dataclass(slots=True)
 class BudgetFrontier:
-    """Plans for any budget and one objective; polls whose value is below ``least_price`` are not made."""
+    """Plans for any budget and one objective. Polls with a poll value below ``least_price`` are not made."""
 
     sample: PlanSample
     objective: str
@@ -34,7 +34,7 @@ class BudgetFrontier:
     _frequencies: dict[int, Float64s] = field(default_factory=dict)
 
     def plan_at(self, budget: float) -> tuple[Float64s, float]:
-        """Return the polls per second of each item at a budget per second, and the shadow price."""
+        """Return a tuple (polls per second of each item, shadow price); the budget is in costs per second."""
         low, high = _LOWEST, _HIGHEST  # The budget pays for the price 2^high, and not for 2^low.
         while high - low > 1:
             middle = (low + high) // 2

@@ -35,7 +35,8 @@ def compute_series(snapshot: StatusSnapshot) -> SeriesOut:
 
 
 def rates_per_minute(course: Course) -> dict[str, list[float]]:
-    """Return polls and changes per minute between two points of ``course``; NaN across a restart or a gap."""
+    """Return the polls and changes per minute between each two points of ``course``. They are NaN if an
+    engine was started between the points, or if the points are too far apart."""
     if course.shape[0] < 2:
         return {"time_s": [], "polls": [], "changes": []}
     step_s = np.diff(course[:, 0])
@@ -50,7 +51,8 @@ def rates_per_minute(course: Course) -> dict[str, list[float]]:
 
 
 def bin_audits(audits: ObservationColumns) -> dict[str, list[float]]:
-    """Return the share of fresh items in at most 24 bins of equally many audits, with Wilson's interval."""
+    """Return the share of fresh items in at most 24 bins of equally many audits, with the ends of Wilson's
+    confidence interval."""
     rows = np.flatnonzero(audits.elapsed_s > 0)  # A first poll says nothing about freshness.
     series: dict[str, list[float]] = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
     bins = min(_MOST_BINS, rows.size // _FEWEST_AUDITS)

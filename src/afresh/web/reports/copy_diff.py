@@ -1,4 +1,4 @@
-"""Shows copies as plain text, and the difference of two copies line by line. Both are limited in size."""
+"""Shows copies as plain text, and the difference between two copies by lines. Both are limited in size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _KINDS = {"+": "added", "-": "removed", " ": "same", "@": "place"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a difference; ``kind`` is added, removed, same, or place (the header of a part)."""
+    """One line of a difference. ``kind`` is "added", "removed", "same", or "place" (the position of the lines
+    that follow)."""
 
     kind: str
     text: str
@@ -38,7 +39,7 @@ def decode_text(copy: Copy) -> str | None:
 
 
 def compare_lines(before: str, after: str) -> list[DiffLine]:
-    """Return the changed lines, each with the three lines before and after it.
+    """Return the changed lines, each with up to three lines before and after it.
 
     >>> [(line.kind, line.text) for line in compare_lines("a\\nb", "a\\nc")]
     [('place', '@@ -1,2 +1,2 @@'), ('same', 'a'), ('removed', 'b'), ('added', 'c')]
@@ -56,10 +57,9 @@ def compare_lines(before: str, after: str) -> list[DiffLine]:
 
 
 def compare_newest(store: Store, item_id: int) -> tuple[list[DiffLine], str]:
-    """Return the difference of an item's two newest copies, and a sentence that describes it.
+    """Return a tuple: the difference between an item's two newest copies, and a sentence that describes it.
 
-    If there are not two copies that are text, the difference is empty and the sentence gives the reason.
-    """
+    If there are not two copies that are text, the difference is empty and the sentence gives the reason."""
     versions = store.copies.versions(item_id)[:2]
     if not versions:
         return [], "There is no copy yet."

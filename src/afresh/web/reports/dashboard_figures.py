@@ -36,18 +36,18 @@ STATE_TITLES = {
     "none": "No engine yet",
     "no store": "Store lost",
 }
-LONGEST_GAP_S = 300.0  # between two signs of life of an engine that ran all the time
+LONGEST_GAP_S = 300.0  # if two pulses of an engine are further apart, it did not run in between
 _MINUTE_S, _HOUR_S = 65.0, 3600.0
 _SHORTEST_RUN_S = 2.0  # A shorter run does not show how much of the budget is used.
-_WELL_ABOVE = 1.1  # times the budget; an engine never spends so much more than its budget
+_WELL_ABOVE = 1.1  # times the budget; an engine never spends more than this, so the budget was changed
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number of the dashboard; ``value`` is a function or a path of attributes, such as ``status.due``.
-    ``name`` is the ``data-field`` of its text on the page and in live updates, and ``text`` formats it; a
-    figure without a name is not on the page. ``metric`` is its name in ``/metrics``, after ``afresh_``, and
-    ``meaning`` the help text there."""
+    """A number of the dashboard. ``value`` computes it from a snapshot, or is a path of attributes such as
+    ``status.due``. ``name`` is the ``data-field`` of its text on the page and in live updates, and ``text``
+    formats it; a figure without a name is not on the page. ``metric`` is its name in ``/metrics``, without
+    the prefix ``afresh_``, and ``meaning`` is its help text there."""
 
     value: str | Callable[[StatusSnapshot], float]
     name: str = ""
@@ -62,7 +62,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of the Now page: a heading, the name of a large figure, and a line with ``{name}`` of texts."""
+    """A card of the Now page: a heading, the name of the figure that is shown large, and a line of detail, in
+    which ``{name}`` stands for a text of ``page_texts``."""
 
     title: str
     figure: str
@@ -80,7 +81,8 @@ CARDS = (
 
 
 def per_minute(snapshot: StatusSnapshot, name: str) -> float:
-    """Return the ``polls`` or ``changes`` of the last minute; NaN if no engine has run for long enough."""
+    """Return the number of ``polls`` or ``changes`` (``name``) in the last minute, or NaN if no engine runs
+    or it has just started."""
     course, column, polls = snapshot.course, FIELDS.index(name), FIELDS.index("polls")
     if snapshot.state != "running" or course.shape[0] < 2:
         return math.nan
@@ -92,7 +94,7 @@ def per_minute(snapshot: StatusSnapshot, name: str) -> float:
 
 
 def running_s(snapshot: StatusSnapshot) -> float:
-    """Return how many seconds an engine ran in the last hour, judged by its pulses."""
+    """Return for how many seconds of the last hour an engine ran, according to its pulses."""
     if snapshot.pulse is None:
         return 0.0
     end_s = snapshot.time_s if snapshot.state == "running" else snapshot.pulse.time_s
@@ -102,7 +104,8 @@ def running_s(snapshot: StatusSnapshot) -> float:
 
 
 def budget_share(snapshot: StatusSnapshot) -> float:
-    """Return the requests of the last hour, divided by those that the budget allowed while an engine ran."""
+    """Return the requests of the last hour, divided by the requests that the budget allowed while an engine
+    ran; NaN if it ran for less than two seconds."""
     time_s, spent = running_s(snapshot), snapshot.status.spent_last_hour.requests
     allowed = snapshot.status.budget_per_s * time_s
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
@@ -159,7 +162,7 @@ FIGURES = (
 
 
 def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
-    """Return every text of the Now page that live updates change, by its ``data-field``."""
+    """Return every text of the Now page that live updates change, by the name of its ``data-field``."""
     status = snapshot.status
     is_sampled, by_status = status.looked_at < status.items, status.by_status.items()
     figures = {figure.name: figure.text(figure.read(snapshot)) for figure in FIGURES if figure.name}
@@ -222,7 +225,7 @@ def _describe_spending(snapshot: StatusSnapshot) -> str:
 
 
 def _hash_failures(snapshot: StatusSnapshot) -> str:
-    """Return a hash that changes when other hosts or items fail, so that the page reloads their table."""
+    """Return a hash that changes when other hosts or items fail. The page then reloads their table."""
     items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
     hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
     return blake2b(repr((items, hosts)).encode(), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""Collects the data of an item's page: the probability that its copy is right, its poll value, its polls."""
+"""Collects the data of an item's page: the probability that its copy is right, its poll value, past polls."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from afresh.values.stored import Version
 from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, VersionOut
 
 _CURVE_POINTS, _POLLS_SHOWN = 121, 300
-_CURVE_SPAN = 3.0  # times the usual interval between polls
-_FAR_ABOVE = 3.0  # times the threshold; an item of that poll value should have been polled long ago
+_CURVE_SPAN = 3.0  # times the usual polling interval
+_FAR_ABOVE = 3.0  # times the threshold; an item with such a poll value should have been polled long ago
 _HEADINGS = {
     **dict.fromkeys(("left alone", "dropped", "futile", "unweighted"), "Why it is left alone"),
     **dict.fromkeys(("paused", "gone", "refused"), "Why it is not polled"),
@@ -33,7 +33,7 @@ _HEADINGS = {
 @dataclass(frozen=True, slots=True)
 class ItemReport:
     """Everything that an item's page shows. ``polls`` are the last polls, oldest first. ``curves`` is None if
-    there is no copy, or if its staleness is observed and need not be estimated."""
+    there is no copy, or if the source reports the item's staleness, which is then not estimated."""
 
     why: Why
     estimate: ItemEstimate
@@ -47,7 +47,8 @@ class ItemReport:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the item has waited far longer than planned, because the plan has not settled yet."""
+        """Whether the item has been due for longer than its polling interval, and its poll value is far above
+        the threshold. This happens while the plan has not settled yet."""
         why = self.why
         waits_s, poll_value = why.time_s - why.next_s, why.marginal
         return waits_s > why.interval_s and _FAR_ABOVE * why.threshold < poll_value < math.inf
@@ -78,7 +79,7 @@ def item_schema(item: Item, estimate: ItemEstimate) -> ItemOut:
 
 
 def report_item(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemReport:
-    """Return the report on ``item``, the only item of ``snapshot``; all parts are of the same moment."""
+    """Return the report about ``item``, which must be the only item of ``snapshot``."""
     why = explain(store, snapshot, item)
     is_observed = why.seen is not None and why.seen.state != "unknown"
     return ItemReport(
@@ -91,7 +92,7 @@ def report_item(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemReport:
 
 
 def _compute_curves(snapshot: ItemSnapshot, why: Why) -> CurvesOut:
-    """Compute the curves over the time since the last poll, until well after the next poll."""
+    """Compute the curves over the time since the last poll. They end well after the next poll."""
     polled_s = why.item.polled_s
     since_s = 0.0 if polled_s is None else max(snapshot.time_s - polled_s, 0.0)
     due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf

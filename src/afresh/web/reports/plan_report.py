@@ -1,12 +1,12 @@
-"""Computes the data of the Plan page: the optimal frequency over the change rate, and plans of other budgets.
+"""Computes the data of the Plan page: the optimal frequency over the change rate, and plans at other budgets.
 
-Moving a slider must not plan for a million items, so a sample of at most two thousand active items represents
-all. The budget is multiplied by the share of the items that are in the sample, so that freshness and age are
-those of all items up to a sampling error of about 1/√n for n items; numbers of items are scaled up. If copies
-earn money, items are weighted by the money at stake, and a poll is not made if one more unit of money spent
-on it earns less than one unit (Razniewski 2016, §5).
+Planning for a million items would be too slow for a slider, so a sample of at most 2000 active items stands
+for all. The sample gets its share of the budget. So its freshness and age are those of all items, up to a
+sampling error of about 1/√n for n items in the sample. Numbers of items are scaled up. If copies earn money,
+items are weighted by the money at stake, and a poll is not made if one more unit of money spent on it earns
+less than one unit (Razniewski 2016, §5).
 
-Plans describe the long run; the page shows the present state, as the status reports it, beside them.
+Plans describe the long run. The page also shows the present state, as the status reports it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses mo
 @dataclass(frozen=True, slots=True)
 class PlanModel:
     """A sample of items, and plans for it at any budget. ``rate`` is the median of the belief about each
-    item's rate, per second. ``populations`` are draws of the distribution of true rates, which give the
-    interval of a planned freshness."""
+    item's rate, in changes per second. ``populations`` are random draws of the distribution of true rates,
+    from which the confidence interval of a planned freshness follows."""
 
     sample: PlanSample
     rate: Float64s
@@ -54,8 +54,9 @@ class PlanModel:
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
-        """Return the 90 % interval of a plan's freshness. The upper end includes the freshness that the plan
-        gains when further polls have made the rates known."""
+        """Return the tuple (low, high) of the 90 % confidence interval of a plan's freshness. ``requests`` is
+        the budget per second, ``frequency`` the plan. The upper end includes the freshness that the plan will
+        gain when further polls have made the rates known."""
         posteriors, share = self.sample.posteriors, self.sample.weight_share
         value = float(share @ posteriors.mean_freshness(frequency))
         low, high = self.populations.interval(posteriors.freshness_by_rate(frequency), share)
@@ -111,7 +112,8 @@ def report_present(status: Status) -> PlanNowOut:
 def budget_point(
     model: PlanModel, objective: str, requests: float, settings: BudgetTable, spent: Spent
 ) -> BudgetPointOut:
-    """Return the long-run freshness, age, dropped items and money at a budget in requests per second."""
+    """Return the freshness, age, dropped items and money in the long run, at a budget of ``requests`` per
+    second. ``settings`` has the prices, ``spent`` is the cost of the last hour's requests."""
     sample, money_per_s, income = model.sample, requests * price_per_request(settings, spent), None
     freshness = low = high = 1.0  # if there are no items, no copy is stale
     age_s, price, dropped = 0.0, 0.0, 0
@@ -141,7 +143,7 @@ def budget_point(
 def compare_budgets(
     engine: Engine, model: PlanModel, objective: str, requests: float, spent: Spent, budget: BudgetTable
 ) -> OtherBudgetOut:
-    """Compare the plan at ``requests`` per second with the plan of today's ``budget``, item by item."""
+    """Compare the plan at ``requests`` per second with the plan at today's ``budget``, item by item."""
     then, today = (
         budget_point(model, objective, each, budget, spent) for each in (requests, budget.requests)
     )
@@ -160,9 +162,9 @@ def compare_budgets(
 def optimal_curve(
     rates: Float64s, objective: str, price: float | None, typical: float
 ) -> tuple[Float64s, Float64s]:
-    """Return change rates (per second) and the optimal poll frequency at each rate, as points of a curve.
-    The curve is for an item whose weight per cost is ``typical``, at today's shadow price ``price``. It is
-    that of Cho & Garcia-Molina 2000, Fig. 9, solved as a plan with one item for each rate."""
+    """Return the points of a curve as a tuple (change rates, optimal frequency at each rate), per second.
+    The curve is for an item whose weight divided by its cost is ``typical``, at the shadow price ``price``.
+    It is the curve of Cho & Garcia-Molina 2000, Fig. 9, solved as a plan with one item for each rate."""
     if not rates.size or price is None or price <= 0:
         return np.empty(0), np.empty(0)
     end = typical / price if objective == "freshness" else float(rates.max())
@@ -175,7 +177,8 @@ def optimal_curve(
 
 
 def price_per_request(settings: BudgetTable, spent: Spent) -> float:
-    """Return the cost of a request, with its mean bytes and seconds in the last hour, by the set prices."""
+    """Return the money that one request costs: the prices in ``settings`` for the request itself, and for the
+    mean bytes and seconds of a request in the last hour (``spent``)."""
     carried = spent.bytes * settings.price_per_gb / 1e9 + spent.seconds * settings.price_per_second
     return settings.price_per_request + carried / max(spent.requests, 1)
 

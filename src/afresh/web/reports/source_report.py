@@ -16,7 +16,7 @@ from afresh.values.outcome import NOTHING_SPENT
 from afresh.web.schemas import HostOut, QueryOut, SearchOut, SeenOut, SourceOut
 from afresh.web.snapshot_cache import StatusSnapshot
 
-MOST_FAILING = 200  # failing items of a source that are looked at
+MOST_FAILING = 200  # how many failing items of a source are read at most
 _HOSTS_SHOWN, _QUERIES_SHOWN = 50, 20
 _SHOWN_ELSEWHERE = ("name", "kind", "delay", "concurrency")
 _SECRET = ("headers", "cookies", "proxy", "token", "password", "auth", "url", "dsn")
@@ -24,7 +24,7 @@ CountsByStatus = Counter[str]
 
 
 def report_sources(engine: Engine, snapshot: StatusSnapshot) -> list[SourceOut]:
-    """Report the sources in the settings, then sources of items that are no longer in the settings."""
+    """Report the sources in the settings, then sources of items that the settings no longer have."""
     hosts: dict[str, dict[str, CountsByStatus]] = defaultdict(lambda: defaultdict(Counter))
     for count in engine.store.items.counts():
         hosts[count.source][count.group][count.status] += count.items
@@ -68,7 +68,7 @@ def _report_source(
 
 
 def _count_problems(engine: Engine, source: str) -> defaultdict[str, Counter[str]]:
-    """Count the failing items of each host by problem, among the ``MOST_FAILING`` with most failures."""
+    """Count the failing items of each host by problem, but only the 200 items with most failures."""
     query = ItemQuery(status="active", source=source, sort="failures", descending=True)
     problems: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in engine.store.items.page(query, MOST_FAILING).items:
@@ -85,7 +85,8 @@ def _report_hosts(
     state: bytes,
     problems: defaultdict[str, Counter[str]],
 ) -> list[HostOut]:
-    """Report hosts in this order: in back-off, with untrusted validators, with failing items, most items."""
+    """Report the hosts of a source, at most 50. Hosts in back-off come first, then hosts with untrusted
+    validators, then hosts with failing items, then the others, those with most items first."""
     saved = read_http_state(state)
     untrusted = saved.untrusted_hosts()
     backoffs = {backoff.group: backoff for name, backoff in snapshot.backoffs if name == source}
@@ -128,7 +129,7 @@ def _report_host(
 
 
 def report_search(state: bytes) -> SearchOut:
-    """Report what a search source has learned; queries that return most records come first."""
+    """Report what a search source has learned, from its saved state, with the most useful queries first."""
     saved = read_search_state(state)
     queries = [
         QueryOut(
@@ -154,7 +155,7 @@ def report_search(state: bytes) -> SearchOut:
 
 
 def _list_settings(table: SourceTable | None) -> dict[str, str]:
-    """Return the settings that differ from their defaults, without those that may contain secrets."""
+    """Return the settings of a source that differ from their defaults, except settings that may be secret."""
     if table is None:
         return {}
     found = {}

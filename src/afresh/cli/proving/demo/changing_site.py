@@ -1,7 +1,7 @@
 """A web site on loopback whose pages change at known rates, and which records every response.
 
-The content of a page is a function of time, and the site distinguishes the copies by their User-Agent. So the
-site knows at every moment which pages of each copy are fresh, without asking the copies.
+A *site-day* is the site's unit of time, a fraction of a second. The content of a page is a function of time,
+and the site distinguishes the copies by their User-Agent. So it always knows which pages of a copy are fresh.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE_REQUEST = re.compile(rb"GET /page/(\d+) ")
 
 
 def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
-    """Return the changes per site-day of each page, with Cho's shares of each rate, in random order.
+    """Return the rate of each page, in changes per site-day: those of Cho's Table 6, in random order.
 
     >>> rates = cho_pages(1000, np.random.default_rng(1))
     >>> int(np.count_nonzero(rates == 1.0)), int(np.count_nonzero(rates == 1 / 365))
@@ -40,17 +40,16 @@ def cho_pages(pages: int, rng: np.random.Generator) -> Float64s:
 
 
 class DemoSite:
-    """Serves ``/page/0`` … in a thread until its ``with`` block ends; times are in site-days.
+    """Serves the pages ``/page/0``, ``/page/1``, … in a thread until its ``with`` block ends.
 
-    The site's clock stops at 0, and no page changes, until ``begin`` is called.
-    """
+    The site's clock stands at 0, and no page changes, until ``begin`` is called. Times are in site-days."""
 
     def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
-        """``rates`` are changes per site-day; ``copies`` are words, one in each copy's User-Agent."""
+        """``rates`` are in changes per site-day; ``copies`` has one word of each copy's User-Agent."""
         self.rates, self.copies, self.port = rates, tuple(copies), 0
         self._changes: list[list[float]] = [[] for _ in range(rates.size)]
         self._served: list[tuple[list[int], list[float]]] = [([], []) for _ in copies]
-        # When the copy of each page becomes stale; pages that were never fetched are stale from the start.
+        # The time at which each copy of a page becomes stale; −∞ for a page that was never fetched.
         self._right_until = np.full((len(self.copies), rates.size), -np.inf)
         self._marks = [copy.encode() for copy in copies]
         self._clock = clock or SystemClock()
@@ -59,7 +58,7 @@ class DemoSite:
         self._thread = threading.Thread(target=self._serve, name="afresh-demo-site", daemon=True)
 
     def begin(self, days_per_s: float, lasts_d: float, rng: np.random.Generator) -> None:
-        """Start the clock: ``days_per_s`` site-days pass per second; pages change for ``lasts_d`` days."""
+        """Start the clock: ``days_per_s`` site-days pass per second. Pages change until day ``lasts_d``."""
         changes = [
             np.sort(rng.uniform(0, lasts_d, rng.poisson(rate * lasts_d))).tolist() for rate in self.rates
         ]
@@ -96,7 +95,7 @@ class DemoSite:
         return [f"http://127.0.0.1:{self.port}/page/{page}" for page in range(self.rates.size)]
 
     def fresh(self, copy: int) -> float:
-        """Return the share of pages whose copy is fresh at this moment."""
+        """Return the share of pages that are fresh in a copy at this moment; ``copy`` is its number."""
         return float(np.mean(self._right_until[copy] > self.now_d))
 
     def has_all(self, copy: int) -> bool:
@@ -104,7 +103,7 @@ class DemoSite:
         return not bool(np.isneginf(self._right_until[copy]).any())
 
     def visits(self, copy: int) -> tuple[Ints, Float64s]:
-        """Return the page and the time (in site-days) of every response that a copy received."""
+        """Return two arrays: the page and the time (in site-days) of every response that a copy received."""
         pages, times = self._served[copy]
         known = len(times)  # because the site's thread appends to both lists meanwhile
         return np.array(pages[:known], dtype=np.int64), np.array(times[:known], dtype=np.float64)
@@ -168,7 +167,7 @@ def _ok_response(body: bytes, kind: bytes, more: bytes) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, which answers every complete request at once."""
+    """One connection to the site, which answers every complete request at once."""
 
     def __init__(self, site: DemoSite) -> None:
         self._site, self._rest = site, b""

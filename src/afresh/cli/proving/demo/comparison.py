@@ -1,13 +1,13 @@
 """Runs the demo: two copies of one site with the same budget, whose freshness the site measures.
 
 Each copy may make one request per page in 30 site-days, the budget of Cho's Table 6. The length of a site-day
-depends on how many requests per second this machine manages. The measurement starts when both copies hold
-every page and keep the budget; only its second half counts, when afresh has learned.
+depends on how many requests per second this machine can make. The measurement starts when both copies have
+every page and keep the budget. Only its second half counts, because afresh has learned by then.
 
-An engine does not make up for moments that it missed, and at hundreds of requests per second a busy machine
-misses some. A copy that has made fewer requests than it may is therefore given a slightly larger budget, so
-that both make the same number. A deficit of more than a few seconds' requests is dropped, because making them
-up in the half that counts would distort the result.
+An engine does not make up for requests that it could not start in time, and at hundreds of requests a second
+a busy machine is sometimes late. Therefore a copy that has made too few requests gets a slightly larger
+budget, so that both copies make the same number. A deficit of more than a few seconds' requests is dropped,
+because making them up in the half that counts would distort the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGES, ROUND_D = 1000, 30.0
 SPAN_D, LONGEST_S = 750.0, 90.0
 FASTEST_PER_S = 330.0  # requests of each copy that two cores can serve: a site-day then takes 0.1 s
 POLICIES = ("uniform", "adaptive")
-_EASE = 0.85  # share of the measured pace, so that the budget can be spent until the end
+_EASE = 0.85  # the budget is this share of the measured pace, so that it can be spent until the end
 _WARM = 200  # requests before the pace is measured
 _STARTING_S = 120.0
 _SAMPLE_S = 0.25
@@ -47,7 +47,7 @@ _AT_MOST = 1.4  # the largest factor by which the budget is raised
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The result over the last ``days`` site-days; ``budget`` is the requests allowed in them."""
+    """The result of the last ``days`` site-days, in which each copy was allowed ``budget`` requests."""
 
     days: float
     budget: float
@@ -65,14 +65,14 @@ class DemoObserver(Protocol):
         """Called before the copies fetch every page for the first time."""
 
     def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Called when the measurement begins; it lasts ``span_s``; ``dashboard`` is an address."""
+        """Called when the measurement begins, which lasts ``span_s`` s. ``dashboard`` is a web address."""
 
     def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
         """Called several times a second with the site-day and the share of fresh pages of each copy."""
 
 
 def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
-    """Run both copies for ``for_s`` seconds, default: 750 site-days, at most 90 s; then remove all files."""
+    """Run both copies for ``for_s`` seconds (None: 750 site-days, at most 90 s), and remove all files."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = site_scores.theory(rates, PAGES / ROUND_D)
@@ -100,18 +100,18 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
 
 
 class Allowance:
-    """Makes a copy spend its allowance of ``per_s`` requests per second, by changing its budget."""
+    """Changes the budget of a copy so that it makes ``per_s`` requests per second on average."""
 
     def __init__(
         self, made: Callable[[], int], ask: Callable[[float], None], per_s: float, clock: Clock
     ) -> None:
-        """``made`` returns the number of requests so far, ``ask`` sets the budget per second."""
+        """``made`` returns the number of requests so far, ``ask`` sets the budget in requests per second."""
         self._made, self._ask, self._per_s, self._clock = made, ask, per_s, clock
         self._steered_s = clock.elapsed_s()
         self._due = float(made())
 
     def steer(self) -> None:
-        """Raise the budget if the copy made too few requests; every few seconds, since it reacts slowly."""
+        """Raise the budget if the copy made too few requests; only every few seconds, as it reacts slowly."""
         passed_s = self._clock.elapsed_s() - self._steered_s
         if passed_s < _STEER_S:
             return
@@ -153,7 +153,7 @@ def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Create a folder and remove it at the end; it is in LEFTOVERS first, so that signals remove it too."""
+    """Create a folder and remove it at the end. LEFTOVERS lists it first, so that a signal removes it too."""
     folder = Path(tempfile.gettempdir()) / f"afresh-demo-{uuid.uuid4().hex[:12]}"
     with LEFTOVERS.path(folder):
         try:
@@ -164,9 +164,9 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
-    """Return how many requests per second the slower copy makes while both fetch every page once.
+    """Measure how many requests per second the slower copy makes while both fetch every page once.
 
-    The length of a site-day is derived from this, so that a slow machine can spend the budget too.
+    Return 85 % of that. The length of a site-day follows from it, so that slow machines keep the budget too.
     """
     clock, numbers = SystemClock(), range(len(copies))
     _wait_until(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))
@@ -178,7 +178,7 @@ def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
 
 
 def _wait_until(copies: list[RunningCopy], ready: Callable[[], bool]) -> None:
-    """Wait until ``ready`` returns true; raise an error if a copy ends or if it takes too long."""
+    """Wait until ``ready`` returns true; raise ``AfreshError`` if a copy ends or if it takes too long."""
     clock, pause = SystemClock(), threading.Event()
     until_s = clock.elapsed_s() + _STARTING_S
     while not ready():

@@ -44,7 +44,7 @@ class RunningCopy:
     def __init__(
         self, folder: Path, policy: str, urls: Sequence[str], *, budget_per_s: float, web: bool
     ) -> None:
-        """With ``web`` the process also serves its dashboard."""
+        """Create the project ``folder`` with these pages. With ``web`` the process serves a dashboard too."""
         self.policy, self._folder, self._log = policy, folder, folder / "log"
         folder.mkdir()
         (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
@@ -71,7 +71,7 @@ class RunningCopy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:  # after an error the rest of its work is not needed
+        if kind is not None:  # after an error the result of the process is not needed
             self._process.kill()
         self.stop()
         try:
@@ -89,7 +89,7 @@ class RunningCopy:
             engine.ask_budget(requests_per_s)
 
     def follows(self) -> bool:
-        """Return whether the process has applied the budget of ``ask_budget``."""
+        """Return whether the process has applied the budget that ``ask_budget`` set."""
         return self._find_event("budget asked for") is not None
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ class RunningCopy:
         return None if found is None else str(found["address"])
 
     def _find_event(self, event: str) -> dict[str, object] | None:
-        """Return the first entry of the process's log with this event, or None."""
+        """Return the first entry of the process's log whose field ``event`` has this text, or None."""
         for line in self._log.read_text(errors="replace").splitlines():
             if f'"event": "{event}"' in line and line.endswith("}"):
                 return dict(json.loads(line))

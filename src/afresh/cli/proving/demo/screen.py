@@ -19,13 +19,13 @@ from rich.text import Text
 from afresh.cli.proving.demo.comparison import PAGES, ROUND_D, SPAN_D, DemoResult
 from afresh.cli.proving.demo.site_scores import Theory
 
-LOW, HIGH, ROWS = 0.50, 0.66, 17  # a hundredth for each row; with its legend it fits a terminal of 24 rows
+LOW, HIGH, ROWS = 0.50, 0.66, 17  # each row is 0.01 of freshness; chart and legend fit in 24 rows
 _MARKS = (("·", "yellow"), ("●", "bold green"))
-_SMOOTH = 12  # samples, three seconds
+_SMOOTH = 12  # samples in a moving mean: three seconds
 _WIDEST = 100
-_TEXT_LINES = 10  # where there is no terminal
-_APART = 0.03  # of the gap: shares that differ by less are printed as one
-_ROUNDS_ENOUGH = 5.0  # polls of each page on average, below which the share gained would be chance
+_TEXT_LINES = 10  # printed instead of a chart if there is no terminal
+_APART = 0.03  # if the two captured shares differ by less, only one is printed
+_ROUNDS_ENOUGH = 5.0  # with fewer polls of each page on average, the captured share would be chance
 _NEXT = """\
 For your own site:
 {on_path}  afresh init mirror && cd mirror
@@ -53,7 +53,7 @@ class Screen:
         self._live.stop()
 
     def on_start(self) -> None:
-        """Print what will be shown."""
+        """Print what the demo will show."""
         self._console.print(
             f"A site of {PAGES:,} pages on this machine: some change daily, some once a year.\n"
             f"Two copies of it, each allowed one request per page and {ROUND_D:g} days:\n"
@@ -72,7 +72,7 @@ class Screen:
             webbrowser.open(dashboard)
 
     def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
-        """Draw one more sample."""
+        """Draw one more sample: the share of fresh pages of each copy (``fresh``) on this site-day."""
         for values, value in zip(self._lines.values(), fresh, strict=True):
             values.append(value)
         self._days.append(day)
@@ -92,7 +92,7 @@ class Screen:
         return Group(picture, Text.from_markup(legend))
 
     def print_result(self, found: DemoResult) -> None:
-        """Print the result."""
+        """Print the table of results, what they mean, and what to do next."""
         title = f"The last {found.days:.0f} days, as the site itself measured them"
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("")
@@ -110,14 +110,14 @@ class Screen:
 
 
 def _activation_line() -> str:
-    """Return the shell line that puts ``afresh`` on the path, or nothing if it is on the path already."""
+    """Return the shell line that puts ``afresh`` on the path, or "" if it is on the path already."""
     if shutil.which("afresh") is not None:
         return ""
     return f"  . {Path(sys.prefix) / 'bin' / 'activate'}\n"
 
 
 def _verdict(found: DemoResult, days_per_s: float) -> str:
-    """Describe the share that afresh captured, or that the time was too short to measure it."""
+    """Describe the share that afresh captured, or say that the time was too short to measure it."""
     rounds = found.days / ROUND_D
     if rounds < _ROUNDS_ENOUGH:
         return (
@@ -136,14 +136,14 @@ def _verdict(found: DemoResult, days_per_s: float) -> str:
 
 
 def _has_desktop() -> bool:
-    """Return whether there is a desktop, so that a browser does not open inside this terminal."""
+    """Return whether there is a desktop. Without one, a text browser could open inside this terminal."""
     return sys.platform in ("darwin", "win32") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
 
 
 def moving_means(values: Sequence[float], over: int) -> list[float]:
-    """Return, for each value, the mean of the last ``over`` values up to it (of fewer at the beginning).
+    """Return, for each value, the mean of it and the ``over`` − 1 values before it (fewer at the start).
 
     >>> moving_means([1.0, 2.0, 3.0, 4.0], 2)
     [1.0, 1.5, 2.5, 3.5]
@@ -154,9 +154,9 @@ def moving_means(values: Sequence[float], over: int) -> list[float]:
 def draw_chart(
     lines: Mapping[str, Sequence[float]], times: Sequence[float], end: float, level: float, width: int
 ) -> Text:
-    """Draw lines of values at ``times`` from 0 to ``end``, and a horizontal ``level``, with characters.
+    """Draw ``lines`` over ``times``, and a horizontal line at ``level``, as ``width`` columns of characters.
 
-    Rows are values, columns are times; the chart is ``width`` characters wide.
+    The vertical axis shows freshness, the horizontal axis time from 0 to ``end``.
 
     >>> drawn = draw_chart({"a": [0.5, 0.62]}, [0.0, 5.0], 10.0, 0.65, 20)
     >>> drawn.plain.splitlines()[4].rstrip()
@@ -175,5 +175,5 @@ def draw_chart(
 
 
 def _row(value: float) -> int:
-    """Return the row that shows a value; values beyond the edges are drawn on the edges."""
+    """Return the number of the chart's row for a value. Values outside the chart are drawn at its edge."""
     return min(max(round((HIGH - value) / (HIGH - LOW) * (ROWS - 1)), 0), ROWS - 1)

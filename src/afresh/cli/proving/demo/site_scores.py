@@ -1,4 +1,4 @@
-"""Computes the freshness of the demo's copies from the site's records, and what theory predicts for it."""
+"""Computes the freshness of the demo's copies from the site's records, and the freshness in theory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.values.arrays import Float64s, Ints
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Time averages over all pages of one copy (``age_d`` in site-days), and its number of requests."""
+    """The mean freshness and age (in site-days) of the pages of one copy, and its number of requests."""
 
     freshness: float
     age_d: float
@@ -24,7 +24,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """The freshness and age that Cho & Garcia-Molina 2000 predict for known rates at one budget."""
+    """The freshness and age that Cho & Garcia-Molina 2000 predict for uniform polling and the optimum."""
 
     uniform: float
     uniform_age_d: float
@@ -32,7 +32,8 @@ class Theory:
 
 
 def theory(rates: Float64s, budget_per_d: float) -> Theory:
-    """Compute the predictions for changes per site-day and a budget in requests per site-day.
+    """Compute the predictions for pages with these ``rates``, in changes per site-day; the budget is in
+    requests per site-day.
 
     >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
     >>> found = theory(rates, 1000 / 30)                       # Cho's Table 6
@@ -44,7 +45,8 @@ def theory(rates: Float64s, budget_per_d: float) -> Theory:
 
 
 def captured(known: Theory, uniform: Score, afresh: Score) -> float:
-    """Return the measured gain of afresh over uniform, as a share of the gain that theory gives the optimum.
+    """Return the gain in freshness of afresh over uniform polling, divided by the gain of the optimum over
+    uniform polling in theory.
 
     >>> known = Theory(uniform=0.5729, uniform_age_d=5.612, optimum=0.6162)
     >>> round(captured(known, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
@@ -54,10 +56,10 @@ def captured(known: Theory, uniform: Score, afresh: Score) -> float:
 
 
 def captured_at_equal_requests(rates: Float64s, days: float, uniform: Score, afresh: Score) -> float:
-    """Return the captured share, corrected for requests that a copy missed on a busy machine.
+    """Return what ``captured`` returns, corrected for requests that a copy could not make on a busy machine.
 
-    Both copies saw the same changes, so chance cancels in their difference. The predictions are computed for
-    the number of requests that each copy made.
+    Each copy is compared with the prediction for the number of requests that it made in ``days`` site-days.
+    Both copies met the same changes, so the effect of chance cancels in their difference.
 
     >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
     >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
@@ -71,7 +73,7 @@ def captured_at_equal_requests(rates: Float64s, days: float, uniform: Score, afr
 
 
 def scores(site: DemoSite, begin_d: float, end_d: float) -> list[Score]:
-    """Return the exact score of each copy from ``begin_d`` to ``end_d``, in site-days."""
+    """Return the exact score of each copy in the period from ``begin_d`` to ``end_d`` (site-days)."""
     history = site.history(end_d)
     return [_score(history, *site.visits(copy), begin_d) for copy in range(len(site.copies))]
 

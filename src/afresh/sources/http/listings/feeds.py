@@ -26,7 +26,8 @@ _LONGEST_TTL_S = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """The content of a feed; ``again_after_s`` is the interval that it asks for (ttl, syndication period)."""
+    """The entries of a feed. ``again_after_s`` is the time in seconds after which the feed asks to be read
+    again (ttl, syndication period); None if it states none. ``problem`` describes what could not be read."""
 
     entries: tuple[ListingEntry, ...]
     again_after_s: float | None = None
@@ -34,7 +35,7 @@ class ParsedFeed:
 
 
 def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
-    """Parse a feed; open no file and send no request.
+    """Parse the feed ``body`` that was fetched from ``url``. This opens no file and sends no request.
 
     >>> rss = b"<rss version='2.0'><channel><ttl>60</ttl><item><link>http://a.test/1</link></item></channel></rss>"
     >>> feed = read_feed(rss, "http://a.test/feed")

@@ -1,4 +1,4 @@
-"""Read the sitemaps and feeds of a site, including those named in robots.txt or on a start page."""
+"""Read the sitemaps and feeds of a site, including those that robots.txt or a start page names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_DEPTH = 3  # more than the protocol needs, which allows no index of indexes
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A fetched document, or the problem with it, and its cost."""
+    """A fetched document, or the problem with it, and the cost of fetching it."""
 
     url: str
     body: bytes = field(repr=False)
@@ -38,15 +38,16 @@ class DocumentFetcher(Protocol):
     """Fetches documents within the limits of their hosts."""
 
     async def document(self, url: str) -> Document:
-        """Fetch one document; describe problems in ``Document.problem``."""
+        """Fetch one document. ``Document.problem`` describes what went wrong."""
 
     async def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps named in the robots.txt for ``url``."""
+        """Return the sitemaps that the robots.txt for ``url`` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One document to read. It may list only pages of ``hosts``; pages of other hosts are ignored."""
+    """One document to read. Only pages of ``hosts`` that it lists are used. ``depth`` is the number of
+    sitemap indexes above it."""
 
     url: str
     kind: ListingKind
@@ -56,7 +57,7 @@ class _Task:
 
 
 async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
-    """Read every document named in the settings or in another document, each once."""
+    """Read every document that the settings or another document name, each once."""
     tasks = deque(
         [
             *(_Task(url, "sitemap", _hosts(url)) for url in settings.sitemaps),
@@ -125,7 +126,7 @@ async def _start_page(
 
 
 def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[str]]:
-    """Return the URLs of the feeds and of the sitemaps in the ``link`` elements of a page.
+    """Return a tuple (URLs of feeds, URLs of sitemaps) from the ``link`` elements of the page ``url``.
 
     >>> page = b'<link rel="alternate" type="application/rss+xml" href="/feed"><link rel=sitemap href=s.xml>'
     >>> page_links(page, "text/html", "http://a.test/")

@@ -1,8 +1,7 @@
 """Read sitemaps (sitemaps.org): lists of pages with hints of when and how often they change. Pure.
 
-A sitemap is parsed as a stream, compressed or not, within limits; DTDs and entities are refused. Entries
-before an error are used, and the error is reported.
-"""
+A sitemap is parsed as a stream, compressed or not, within limits. DTDs and entities are refused. If there is
+an error, the entries before it are used, and the error is reported."""
 
 from __future__ import annotations
 
@@ -42,7 +41,8 @@ _Name: TypeAlias = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """The content of a sitemap: its pages, the sitemaps that it names (an index), and its problem."""
+    """The content of a sitemap: its pages (``entries``) and the URLs of other sitemaps (``children``).
+    ``problem`` describes what could not be read."""
 
     entries: tuple[ListingEntry, ...]
     children: tuple[str, ...]
@@ -50,7 +50,8 @@ class ParsedSitemap:
 
 
 def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> ParsedSitemap:
-    """Read a sitemap, a sitemap index, or a plain list of URLs, gzipped or not.
+    """Read a sitemap, a sitemap index, or a plain list of URLs, which may be compressed by gzip. ``url`` is
+    the address of the sitemap.
 
     >>> page = b"<urlset><url><loc>/a</loc><lastmod>1970-01-02</lastmod></url></urlset>"
     >>> [entry] = read_sitemap(page, "http://a.test/sitemap.xml").entries
@@ -96,7 +97,7 @@ class _FullError(Exception):
 
 
 class _Handler(ContentHandler):
-    """Collects entries. It ignores namespaces, because many sitemaps have a wrong namespace."""
+    """Collects the entries of a sitemap. It ignores namespaces, because many sitemaps have a wrong one."""
 
     def __init__(self, url: str, max_entries: int) -> None:
         super().__init__()
@@ -200,7 +201,7 @@ def _parse(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
 
 
 def _parse_lines(body: bytes, handler: _Handler) -> None:
-    """Read the plain text form: one absolute address per line."""
+    """Read a sitemap in plain text, with one absolute address per line."""
     for line in decode(body).splitlines():
         address = line.strip()
         if address.startswith(("http://", "https://")):
