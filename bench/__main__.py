@@ -33,6 +33,7 @@ BENCHES = (
     "replay",
     "probes",
     "search",
+    "replay_limit",
     "replay_robust",
     "web",
     "demo",
@@ -40,7 +41,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
