@@ -137,7 +137,7 @@ class ItemOperations(ABC):
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Record notices that items changed, for example from a webhook; return the unknown keys."""
         ids = self.store.items.ids(keys)
-        self.store.notices.add(list(ids.values()), self.clock.now_s())
+        self.store.notices.add(list(ids.values()), self.clock.now_s(), "webhook")
         return tuple(key for key in keys if key not in ids)
 
     def _source_name(self, source: str | None) -> str:

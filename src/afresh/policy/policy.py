@@ -57,8 +57,8 @@ class Policy(Protocol):
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Learn from polls of distinct items, at one time ``now`` or at one each, and from their results."""
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Learn from notices that items changed, one entry per notice, all from one source of notices."""
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
+        """Learn from notices that items changed, one entry per notice, all from one origin."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
         """Add new items, whose copies are made now; return their numbers."""
@@ -86,6 +86,8 @@ class PolicyInput:
     ``open_time``  the times when polling is allowed; None for always.
     ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
                    beyond the end of ``caps`` have no limit.
+    ``hosts``      the host of each item, as any number: the notices of each are believed as far as they were
+                   right. None if all items have the same.
     ``rates``      the true rates, for policies that know them.
     ``hour``       the length of an hour in the unit of the times; None if seasons are not learned.
     ``slowest``    the lowest rate to distinguish from 0; None for a thousandth of the mean frequency.
@@ -100,6 +102,7 @@ class PolicyInput:
     open_time: OpenTime | None = None
     cap_group: Ints | None = None
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
+    hosts: Ints | None = None
     rates: Float64s | None = None
     hour: float | None = 3600.0
     slowest: float | None = None

@@ -30,7 +30,7 @@ class RankingPolicy:
 
         return self.items.pick(now, k, most_urgent)
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Ignore notices."""
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
@@ -80,9 +80,9 @@ class IntervalPolicy(RankingPolicy):
         """Return the due times of items polled at ``now``; ``last_poll`` still holds the poll before."""
         raise NotImplementedError
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Make these items due at once, whatever the source of the notices."""
-        del source
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
+        """Make these items due at once, whatever the origin of the notices."""
+        del origin
         which = self.items.as_numbers(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         np.minimum.at(self.due, which, when - self.round)
@@ -115,7 +115,7 @@ class UniformPolicy(IntervalPolicy):
         del now, changed
         return self.due[items] + self.round
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Ignore notices."""
 
 
