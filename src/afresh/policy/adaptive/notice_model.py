@@ -97,13 +97,14 @@ class NoticeModel:
 
     def set_hosts(self, items: Ints, hosts: Ints) -> None:
         """Say which host each of these items has; hosts may be any numbers."""
-        new = np.setdiff1d(hosts, self.hosts)
+        named, which = np.unique(hosts, return_inverse=True)
+        new = np.setdiff1d(named, self.hosts, assume_unique=True)
         if new.size:
             self.hosts = np.concatenate([self.hosts, new])
             self.host_counts = np.pad(self.host_counts, ((0, new.size), (0, 0), (0, 0)))
             self.is_heard = np.pad(self.is_heard, ((0, new.size), (0, 0)))
         order = np.argsort(self.hosts)
-        self.place[items] = order[np.searchsorted(self.hosts, hosts, sorter=order)]
+        self.place[items] = order[np.searchsorted(self.hosts, named, sorter=order)][which]
 
     def grow(self, items: int) -> None:
         """Add new items without notices and without a host."""
@@ -124,7 +125,7 @@ class NoticeModel:
         """ρ and ν of each origin at the host of each item, a row per item."""
         place = self.place[items]
         above = self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)
-        recall, false_rate = self._rates(np.moveaxis(self.host_counts[place], 1, 0), *above)
+        recall, false_rate = self._rates(np.moveaxis(self.host_counts.take(place, axis=0), 1, 0), *above)
         return np.where(self._applies(place), recall, 0.0), false_rate
 
     def _totals(self) -> Float64s:
@@ -143,7 +144,7 @@ class NoticeModel:
 
     def _applies(self, place: Ints) -> Bools:
         """Whether each origin was heard of these hosts."""
-        return np.asarray(self.is_heard[place] | self.is_everywhere)
+        return np.asarray(self.is_heard.take(place, axis=0) | self.is_everywhere)
 
     def add(self, items: Ints, origin: str = "") -> None:
         """Take notices of one origin; an item appears once for each of its notices."""
@@ -178,12 +179,12 @@ class NoticeModel:
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:
         """What the notices say about these items at each of the ``rates``."""
         recall, false_rate = self.host_rates(items)
-        pending, announced = self.pending[items], np.zeros((items.size, rates.size))
+        pending, announced = self.pending.take(items, axis=0), np.zeros((items.size, rates.size))
         for column, of_origin in enumerate(pending.T):
             rows = np.flatnonzero(of_origin)  # often few
             ratio = recall[rows, column, None] / false_rate[rows, column, None]
             announced[rows] += of_origin[rows, None] * np.log1p(ratio * rates)
-        some = -np.expm1(np.log1p(-recall).sum(axis=1, keepdims=True))
+        some = 1.0 - np.prod(1.0 - recall, axis=1, keepdims=True)
         total = recall.sum(axis=1, keepdims=True)
         share = np.divide(some, total, out=np.ones_like(total), where=total > 0)
         return NoticeEvidence(announced, some, share)
