@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -164,13 +165,15 @@ class NoticeModel:
                 setattr(self, name, np.append(getattr(self, name), 0.0))
         return self.origins.index(origin)
 
-    def take_pending(self, items: Ints, pending: Float64s, origins: Sequence[str]) -> None:
+    def take_pending(
+        self, items: Ints, pending: npt.NDArray[np.floating[Any]], origins: Sequence[str]
+    ) -> None:
         """Set the notices that wait for the next poll of each item, a column for each of ``origins``."""
-        columns = [self._column(origin) for origin in origins]
+        columns = np.array([self._column(origin) for origin in origins], dtype=np.int64)
         self.pending[items] = 0.0
         self.pending[np.ix_(items, columns)] = pending
         rows, found = np.nonzero(pending)
-        self.is_heard[self.place[items[rows]], np.array(columns, dtype=np.int64)[found]] = True
+        self.is_heard[self.place[items[rows]], columns[found]] = True
 
     def is_relevant(self, items: Ints) -> bool:
         """Whether any notice was ever followed by a poll, or is pending for one of these items."""
