@@ -25,8 +25,9 @@ CHANGES = (
     Column("time", "time", required=True, what="when"),
     Column("value", "number", default=np.nan, what="what it changed to"),
 )
+EVENTS = CHANGES[:2]
 NOTICES = (
-    *CHANGES[:2],
+    *EVENTS,
     Column("origin", "text", what="where the notice came from, such as sitemap or feed"),
 )
 ITEMS = (

@@ -57,37 +57,23 @@ class Policy(Protocol):
         ``changed`` says which polls found a change."""
 
     def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
-        """Learn from notices that items changed, one entry per notice, all from one origin."""
-
-    def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:
-        """Add new items, whose copies are made now; return their numbers."""
-
-    def remove(self, items: ArrayLike) -> None:
-        """Never poll these items again; their numbers are not reused."""
-
-    def reweigh(self, items: ArrayLike, weights: ArrayLike, costs: ArrayLike) -> None:
-        """Set the weights and costs of these items."""
-
-    def set_budget(self, budget: float, now: float) -> None:
-        """Set the budget (cost per time of all items together) from now on."""
-
-    def refit(self, now: float) -> None:
-        """Learn again the parameters that all items share, such as the prior, and rank all items anew."""
+        """Learn from notices that items changed. ``items`` has one entry for each notice.
+        ``now`` is the time of the notices, ``origin`` their origin (sitemap, feed, webhook, cursor)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
     """The input from which a policy is made; the copies of all items are fresh at time ``now``.
 
-    ``budget``     cost per time, for all items together.
-    ``families``   items that are likely to change together: the number of each item's family (−1 for none),
-                   with a row per item and a column per kind of family.
-    ``open_time``  the times when polling is allowed; None for always.
-    ``caps``       ``caps[h]`` limits the cost per time of the items whose ``cap_group`` is h; groups
-                   beyond the end of ``caps`` have no limit.
-    ``hosts``      the host of each item, as any number: the notices of each are believed as far as they were
-                   right. None if all items have the same.
-    ``rates``      the true rates, for policies that know them.
+    ``budget``     the cost per unit of time of all polls together.
+    ``families``   the number of each item's family (−1 for none), with a row per item and a column per kind
+                   of family. Items of one family are likely to change together.
+    ``open_time``  the periods in which polling is allowed; None for always.
+    ``caps``       ``caps[h]`` limits the cost per unit of time of the items whose ``cap_group`` is h. Groups
+                   whose number is not below the length of ``caps`` have no limit.
+    ``hosts``      the number of each item's host. How far notices are believed is learned for each host.
+                   None if all items have the same host.
+    ``rates``      the true rate of each item, for the oracle, which knows them.
     ``hour``       the length of an hour in the unit of the times; None if seasons are not learned.
     ``slowest``    the lowest rate to distinguish from 0; None for a thousandth of the mean frequency.
     """

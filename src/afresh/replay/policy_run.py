@@ -109,7 +109,7 @@ def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:
 
 
 LIES = 5.0  # notices that a lying host sends for each of its changes
-ROUNDING = 1e-12  # of the open time: what is earned at the very close of a window is spent before it closes
+ROUNDING = 1e-12  # relative: a poll that is paid for exactly when polling ends is still made then
 
 
 class BudgetClock:

@@ -83,7 +83,7 @@ def test_a_restored_policy_goes_on_exactly() -> None:
         np.testing.assert_array_equal(other.shared()[name], value, err_msg=name)
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
     assert policy.notices.origins == ["feed", "map"]
-    assert run(other, 300, 700) == run(policy, 300, 700)
+    assert run(other, 300, 500) == run(policy, 300, 500)
 
 
 def test_what_was_learned_of_the_notices_of_each_host_is_kept() -> None:
