@@ -31,6 +31,7 @@ BENCHES = (
     "crawl",
     "engine_scale",
     "replay",
+    "notice_hosts",
     "probes",
     "search",
     "replay_limit",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afresh.histories.recorded import item_indices, read_events, read_recorded
+from afresh.histories.recorded import item_indices, read_notices, read_recorded
 from afresh.values.errors import InputError
 from afresh.values.formatting import format_iso_time
 
@@ -117,12 +117,12 @@ def test_no_items_and_items_that_repeat_are_refused() -> None:
 
 def test_further_events_are_checked_against_the_same_items_and_window() -> None:
     names = read_recorded(write("c.csv", "item,time\n"), "items.csv", 0, 100).names
-    table = read_events(write("n.csv", "item,time\nstill,3\na,2\n"), names, 0, 100)
+    table = read_notices(write("n.csv", "item,time\nstill,3\na,2\n"), names, 0, 100)
     assert item_indices(table, names).tolist() == [2, 0]
     with pytest.raises(InputError, match=r"n\.csv, row 1 .*'z' is no item of the history"):
-        read_events(write("n.csv", "item,time\nz,3\n"), names, 0, 100)
+        read_notices(write("n.csv", "item,time\nz,3\n"), names, 0, 100)
     with pytest.raises(InputError, match=r"n\.csv, row 1 .*after the end"):
-        read_events(write("n.csv", "item,time\na,300\n"), names, 0, 100)
+        read_notices(write("n.csv", "item,time\na,300\n"), names, 0, 100)
 
 
 def test_moments_read_as_dates_where_there_is_a_calendar() -> None:

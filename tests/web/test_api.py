@@ -107,7 +107,7 @@ def test_actions_change_the_store(tmp_path: Path) -> None:
         keys = ["https://a.example/", "https://b.example/", "https://a.example/"]
         noticed = web.ask("POST", "/api/v1/notices", {"keys": keys}, token=TOKEN)
         assert noticed.json() == {"noticed": 1, "unknown": ["https://b.example/"]}
-        assert [notice.count for notice in engine.store.notices.open()] == [1]
+        assert [(notice.count, notice.origin) for notice in engine.store.notices.open()] == [(1, "webhook")]
         assert web.get("/api/v1/status").json()["budget_per_s"] == 7.0
 
 

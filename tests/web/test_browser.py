@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import LivingSite, engine_for
 from tests.engine.warehouse import OF_A
+from tests.slow_cases import with_slow_cases
 from tests.web.browser import LOOKS, PHONE, as_seen, cut, page_of, serious
 from tests.web.mirror import Mirror, open_mirror
 from tests.web.running import PATIENCE_S, Running
@@ -54,23 +55,34 @@ def open_page(page: Page, mirror: Mirror, path: str) -> None:
         drawn(page, name)
 
 
-def check_looks(page: Page, *, whole_tables: bool) -> None:
+def check_looks(page: Page, looks: Iterable[str] = LOOKS, *, whole_tables: bool) -> None:
     """In light and dark colours and on a phone nothing sticks out, and everybody can use it."""
-    for look in LOOKS:
+    for look in looks:
         as_seen(page, look)
         if look == "phone" and whole_tables:
             assert cut(page) <= 0, f"a table of {page.url} is cut"
         assert serious(page, look) == [], (page.url, look)
 
 
-@pytest.mark.parametrize("path", ["/", "/items", "/plan", "/sources", "/api/docs", "/item"])
-def test_every_page_is_whole_calm_and_usable_by_all(browser: Browser, mirror: Mirror, path: str) -> None:
+# To look at a page in one way takes a second. All pages have the same colours and layout, so that every run
+# looks at the first page in all ways and at each other page in one; the slow suite looks at all in all ways.
+OTHERS = {"/items": "phone", "/plan": "dark", "/sources": "light", "/api/docs": "light", "/item": "phone"}
+PAGES = [("/", LOOKS), *((path, (look,)) for path, look in OTHERS.items())]
+PAGES_IN_ALL_WAYS = [(path, LOOKS) for path in OTHERS]
+
+
+@pytest.mark.parametrize(
+    ("path", "looks"), with_slow_cases([*PAGES, *PAGES_IN_ALL_WAYS], kept=len(PAGES)), ids=str
+)
+def test_every_page_is_whole_calm_and_usable_by_all(
+    browser: Browser, mirror: Mirror, path: str, looks: tuple[str, ...]
+) -> None:
     with page_of(browser) as (page, ear):
         open_page(page, mirror, mirror.item(3) if path == "/item" else path)
         expect(page.locator("#state")).to_have_attribute("data-state", "running")
         if path == "/api/docs":
             page.locator(".opblock").first.wait_for()
-        check_looks(page, whole_tables=path in ("/", "/items", "/sources"))
+        check_looks(page, looks, whole_tables=path in ("/", "/items", "/sources"))
         assert ear.complaints == []
         hosts = {host.split(":")[0] for host in ear.asked if not host.startswith(("data:", "blob:"))}
         assert hosts == {"127.0.0.1"}  # nothing from anywhere else
@@ -89,7 +101,7 @@ def test_the_sources_page_shows_what_real_sources_taught(browser: Browser, stage
         papers = page.locator("[data-source=papers]")
         expect(papers).to_contain_text(f"{stage.records} of {stage.records} records seen (100.0 %)")
         expect(papers.get_by_role("region", name="Queries that bring the most")).to_be_visible()
-        check_looks(page, whole_tables=True)
+        check_looks(page, ["phone"], whole_tables=True)
         assert ear.complaints == []
 
 

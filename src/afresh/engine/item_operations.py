@@ -140,7 +140,7 @@ class ItemOperations(ABC):
     def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Record notices that items changed, for example from a webhook. Return the keys without an item."""
         ids = self.store.items.ids(keys)
-        self.store.notices.add(list(ids.values()), self.clock.now_s())
+        self.store.notices.add(list(ids.values()), self.clock.now_s(), "webhook")
         return tuple(key for key in keys if key not in ids)
 
     def _source_name(self, source: str | None) -> str:

@@ -26,6 +26,10 @@ CHANGES = (
     Column("value", "number", default=np.nan, what="what it changed to"),
 )
 EVENTS = CHANGES[:2]
+NOTICES = (
+    *EVENTS,
+    Column("origin", "text", what="where the notice came from, such as sitemap or feed"),
+)
 ITEMS = (
     Column("item", "text", required=True, what="the item's name"),
     Column("weight", "number", default=1.0, minimum=0, what="importance"),
@@ -107,10 +111,9 @@ def _values(
     return value, initial
 
 
-def read_events(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
-    """Read a file with the columns ``item`` and ``time``, such as notices, and check that its items and times
-    are in a history with the items ``names`` from ``start`` to ``end``."""
-    table = read_table(path, EVENTS)
+def read_notices(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
+    """Read and check a file of notices about the items and window of a history."""
+    table = read_table(path, NOTICES)
     _refuse_unknown(table, names, "the history")
     _refuse_outside(table, table.times("time"), start, end)
     return table

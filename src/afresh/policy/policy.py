@@ -56,9 +56,9 @@ class Policy(Protocol):
         """Learn from one poll of each of these distinct items, at time ``now`` (one for all or one for each).
         ``changed`` says which polls found a change."""
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Learn from notices that items changed. ``items`` has one entry for each notice.
-        ``now`` is the time of the notices, and ``source`` the name of the sitemap, feed, … that sent them."""
+        ``now`` is the time of the notices, ``origin`` their origin (sitemap, feed, webhook, cursor)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class PolicyInput:
     ``open_time``  the periods in which polling is allowed; None for always.
     ``caps``       ``caps[h]`` limits the cost per unit of time of the items whose ``cap_group`` is h. Groups
                    whose number is not below the length of ``caps`` have no limit.
+    ``hosts``      the number of each item's host. How far notices are believed is learned for each host.
+                   None if all items have the same host.
     ``rates``      the true rate of each item, for the oracle, which knows them.
     ``hour``       the length of an hour in the unit of the times; None if seasons are not learned.
     ``slowest``    the lowest rate to distinguish from 0; None for a thousandth of the mean frequency.
@@ -85,6 +87,7 @@ class PolicyInput:
     open_time: OpenTime | None = None
     cap_group: Ints | None = None
     caps: Float64s = field(default_factory=lambda: np.zeros(0))
+    hosts: Ints | None = None
     rates: Float64s | None = None
     hour: float | None = 3600.0
     slowest: float | None = None

@@ -26,7 +26,7 @@ class RankingPolicy:
     def next(self, now: float, k: int) -> Ints:
         return self.items.pick(now, k, lambda n: largest(self.urgency(now), n))
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Ignore notices."""
 
 
@@ -60,9 +60,9 @@ class IntervalPolicy(RankingPolicy):
         When this is called, ``items.last_poll`` still holds the times of the polls before."""
         raise NotImplementedError
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Make these items due at once, whatever the source of the notices."""
-        del source
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
+        """Make these items due at once, whatever the origin of the notices."""
+        del origin
         which = self.items.as_numbers(items)
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)
         # One round in the past, so that these items come before those that are overdue without a notice.
@@ -84,7 +84,7 @@ class UniformPolicy(IntervalPolicy):
         del now, changed
         return self.due[items] + self.round
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Ignore notices."""
 
 

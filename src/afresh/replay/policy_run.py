@@ -30,10 +30,20 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class NoticeLog:
-    """The item and the time of each notice, sorted by time."""
+    """Notices of change: item and time, in order of time, and the number of its origin in ``origins``."""
 
     item: Ints
     time: Float64s
+    origin: Ints | None = None
+    origins: tuple[str, ...] = ("",)
+
+    def tell(self, policy: Policy, begin: int, end: int) -> None:
+        """Give the notices from ``begin`` to before ``end`` to the policy, those of each origin together."""
+        item, time = self.item[begin:end], self.time[begin:end]
+        origin = np.zeros(item.size, dtype=np.int64) if self.origin is None else self.origin[begin:end]
+        for number in np.unique(origin):
+            some = origin == number
+            policy.notice(item[some], time[some], self.origins[number])
 
 
 def run_policy(
@@ -67,7 +77,7 @@ def run_policy(
     while (now := clock.now(spent)) is not None:
         if notices is not None:
             upto = int(np.searchsorted(notices.time, now, side="right"))
-            policy.notice(notices.item[given:upto], notices.time[given:upto])
+            notices.tell(policy, given, upto)
             given = upto
         items = policy.next(now, size)
         if items.size == 0:  # caps forbid all polls now, so wait for the time of one poll
@@ -98,6 +108,7 @@ def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:
     return int(np.clip(items // batches_per_round, 1, LARGEST_BATCH))
 
 
+LIES = 5.0  # notices that a lying host sends for each of its changes
 ROUNDING = 1e-12  # relative: a poll that is paid for exactly when polling ends is still made then
 
 
@@ -144,6 +155,23 @@ class BudgetClock:
         return min(spent * self.per_cost / self.total, 1.0)
 
 
+def mark_lying(host: Ints, share: float, rng: np.random.Generator) -> Bools:
+    """Mark the items of a random share of the hosts, which are numbered from 0.
+
+    >>> mark_lying(np.array([0, 0, 1, 1, 2, 3]), 0.5, np.random.default_rng(2)).tolist()
+    [False, False, False, False, True, True]
+    """
+    if not 0 <= share <= 1:
+        raise UsageError(f"notices: lying is {share:g}: must be a share of the hosts, from 0 to 1")
+    hosts = int(host.max(initial=-1)) + 1
+    return np.isin(host, rng.permutation(hosts)[: round(share * hosts)])
+
+
+def _draw(items: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """Draw items at random, one for each of ``count`` notices."""
+    return items[rng.integers(0, items.size, count)] if items.size else items[:0]
+
+
 def make_notices(
     change_item: Ints,
     change_time: Float64s,
@@ -154,9 +182,13 @@ def make_notices(
     *,
     recall: float,
     false: float,
+    is_lying: Bools | None = None,
 ) -> tuple[Ints, Float64s]:
     """Draw notices of changes; return a tuple (item, time) of arrays with an entry per notice, by time.
     ``recall`` is the probability that a change is announced, ``false`` the share of notices that are false.
+
+    Changes of items that are marked in ``is_lying`` are never announced; instead their host announces
+    ``LIES`` times as many changes as there are, of any of these items at any time.
 
     >>> item, time = make_notices(np.array([3, 4]), np.array([1.0, 2.0]), 9, 0.0, 5.0,
     ...                           np.random.default_rng(1), recall=1.0, false=0.0)
@@ -167,9 +199,13 @@ def make_notices(
         raise UsageError(f"notices: recall is {recall:g}: must be from 0 to 1")
     if not 0 <= false < 1:
         raise UsageError(f"notices: false is {false:g}: must be a share of the notices, from 0 to below 1")
-    announced = rng.random(change_item.size) < recall
+    lying = np.zeros(items, dtype=bool) if is_lying is None else is_lying
+    honest_items, lying_items = np.flatnonzero(~lying), np.flatnonzero(lying)
+    announced = (rng.random(change_item.size) < recall) & ~lying[change_item]
     false_count = rng.poisson(np.count_nonzero(announced) * false / (1 - false))
-    item = np.concatenate([change_item[announced], rng.integers(0, max(items, 1), false_count)])
-    time = np.concatenate([change_time[announced], rng.uniform(start, end, false_count)])
+    lies = rng.poisson(LIES * np.count_nonzero(lying[change_item]))
+    invented = np.concatenate([_draw(honest_items, false_count, rng), _draw(lying_items, lies, rng)])
+    item = np.concatenate([change_item[announced], invented])
+    time = np.concatenate([change_time[announced], rng.uniform(start, end, invented.size)])
     order = np.lexsort((item, time))
     return item[order], time[order]

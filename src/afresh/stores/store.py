@@ -218,11 +218,12 @@ class Events(Protocol):
 
 
 class StoredNotices(Protocol):
-    """Hints that items changed. An item has at most one notice; a further hint updates it. A notice is open
-    until a poll is committed whose lease began after the notice."""
+    """Hints that items changed, at most one per item and origin, open until a poll leased later is
+    committed."""
 
-    def add(self, ids: Sequence[int], time_s: float) -> None:
-        """Add a notice for each of these items; unknown ids are ignored."""
+    def add(self, ids: Sequence[int], time_s: float | Sequence[float], origin: str = "") -> None:
+        """Add a notice from ``origin`` for each of these items; unknown ids are ignored. ``time_s`` is the
+        time of the change where it is known, else of the hint: one for all items, or one for each."""
 
     def open(self, after: int = 0) -> list[Notice]:
         """Return the open notices with a number above ``after``, sorted; later hints have larger numbers."""

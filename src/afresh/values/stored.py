@@ -94,13 +94,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint that an item changed. A committed poll whose lease began after ``time_s`` removes the notice.
-    ``number`` increases with every hint; ``count`` is the number of hints that were merged into this one."""
+    """A hint that an item changed. It is removed when a poll that was leased after ``time_s`` is committed.
+    ``time_s`` is when the item changed, where the hint says so, else when the hint came. ``number`` increases
+    with every hint; ``count`` is the number of hints that were merged into this one. ``origin`` says where
+    they came from: sitemap, feed, webhook, cursor; it is empty if that is not known."""
 
     number: int
     item_id: int
     time_s: float
     count: int
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

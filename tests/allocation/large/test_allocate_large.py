@@ -22,7 +22,10 @@ from afresh.values.results import Allocation
 
 pytestmark = pytest.mark.waits(together="numba")  # one process compiles for all
 
-ENGINES = ("numba", "numpy")
+ENGINES = ("numpy", "numba")
+# Numba compiles for each combination of types, for seconds: every run tests one combination with any items
+# and the agreement with NumPy, the slow suite all others.
+engines = pytest.mark.parametrize("engine", with_slow_cases(ENGINES, kept=1))
 
 positive = st.floats(min_value=1e-10, max_value=1e10)
 columns = st.integers(1, 40).flatmap(
@@ -150,7 +153,7 @@ def population(size: int, kind: str) -> tuple[Floats, Floats]:
     return rates.astype(np.float32), weights.astype(np.float32)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("kind", ["smooth", "wide", "classes", "half", "float32"])
 @pytest.mark.parametrize("per_item", with_slow_cases([1e-4, 0.5, 0.02, 20.0], kept=2))
 def test_optimal_for_many_items(engine: str, kind: str, per_item: float) -> None:
@@ -162,7 +165,7 @@ def test_optimal_for_many_items(engine: str, kind: str, per_item: float) -> None
     check(plan, rates, weights, np.ones(len(rates)), budget)
 
 
-@pytest.mark.parametrize("with_costs", [False, True])
+@pytest.mark.parametrize("with_costs", with_slow_cases([True, False], kept=1))
 @pytest.mark.parametrize("budget", with_slow_cases([30.0, 3e4, 3e7], kept=1))
 def test_engines_and_threads_agree(budget: float, with_costs: bool) -> None:
     rates, weights = population(100_000, "smooth")
@@ -183,7 +186,7 @@ def test_engines_and_threads_agree(budget: float, with_costs: bool) -> None:
         assert other.dropped == one.dropped
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_float32_stays_float32(engine: str) -> None:
     rates, weights = population(50_000, "float32")
     single = allocate_large(rates, 1e4, weights, engine=engine)
@@ -194,14 +197,14 @@ def test_float32_stays_float32(engine: str) -> None:
     assert allocate_large(rates, 1e4, weights.astype(np.float64)).frequency.dtype == np.float64
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_denormal_float32_rates_are_rates(engine: str) -> None:
     rates = np.array([1e-44, 2e-44, 1e-40], dtype=np.float32)
     plan = allocate_large(rates, 1e-42, engine=engine, out=np.empty(3))
     check(plan, rates, np.ones(3), np.ones(3), 1e-42)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("budget", [1e-30, 1e-3, 1.0, 1e15])
 def test_all_equal_share_equally(engine: str, budget: float) -> None:
     plan = allocate_large(np.full(20_000, 0.3), budget, engine=engine)
@@ -210,7 +213,7 @@ def test_all_equal_share_equally(engine: str, budget: float) -> None:
     assert plan.freshness == pytest.approx(float(freshness_curve(0.3 * 20_000 / budget)), rel=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_equal_items_at_the_cut_off_among_better_ones(engine: str) -> None:
     """5000 items of one rate get next to nothing: r is about 100, far beyond what 1−y in doubles shows."""
     rates = np.concatenate([np.linspace(0.1, 2.0, 100), np.full(5000, 10.0)])
@@ -223,7 +226,7 @@ def test_equal_items_at_the_cut_off_among_better_ones(engine: str) -> None:
     assert 50 < 10.0 / plan.frequency[-1] < 200
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_no_budget_buys_nothing(engine: str) -> None:
     plan = allocate_large([3.0, 0.0, 2.0], 0.0, [1.0, 1.0, 2.0], engine=engine)
     assert not plan.frequency.any()

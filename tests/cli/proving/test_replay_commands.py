@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from afresh.cli.proving.replay_commands import replay, simulate
 from afresh.histories.recorded import read_recorded
+from afresh.policy.policy import PolicyInput
 from afresh.replay.scores import freshness_course, stale_spans
 from afresh.values.errors import InputError, OutputError, UsageError
 
@@ -212,6 +213,44 @@ def test_notices_help_and_may_come_from_a_file(history: Line) -> None:
     assert told["freshness"] > alone["freshness"]
 
 
+class Given(Exception):  # noqa: N818 (no error: it ends the command where the policies would run)
+    """What the policies would be run with."""
+
+
+@pytest.mark.parametrize(
+    ("names", "column", "hosts"),
+    [
+        (("https://b.test/1", "https://a.test/2", "https://b.test/3"), "", [1, 0, 1]),
+        (("x", "y", "z"), "group", [0, 0, 1]),
+        (("x", "y", "z"), "", None),
+    ],
+)
+def test_notices_have_origins_and_items_have_hosts(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], column: str, hosts: list[int] | None
+) -> None:
+    def stop(_history: object, _policies: object, start: PolicyInput, **given: Any) -> None:
+        raise Given(start.hosts, given["notices"])
+
+    monkeypatch.setattr("afresh.cli.proving.replay_run.replay", stop)
+    groups = ["g", "g", "h"] if column else [""] * 3
+    rows = [f"{name},{group}" if column else name for name, group in zip(names, groups, strict=True)]
+    Path("i.csv").write_text("\n".join([f"item,{column}" if column else "item", *rows]))
+    Path("c.csv").write_text(f"item,time\n{names[0]},5\n{names[1]},6\n")
+    Path("n.csv").write_text(f"item,time,origin\n{names[2]},8,sitemap\n{names[0]},7,feed\n")
+    line = ("replay", "c.csv", "--items", "i.csv", "--start", 0, "--end", DAY, "--budget", "1/d")
+    with pytest.raises(Given) as caught:
+        run(*line, "--notices", "n.csv")
+    known, log = caught.value.args
+    assert (None if known is None else known.tolist()) == hosts
+    assert [log.origins[one] for one in log.origin] == ["feed", "sitemap"]
+    assert log.item.tolist() == [0, 2]
+    with pytest.raises(Given) as caught:
+        run(*line, "--notices", "recall=1,false=0,hosts=3,lying=1")
+    known, log = caught.value.args
+    assert sorted(known.tolist()) == [0, 1, 2]
+    assert not set(log.time.tolist()) & {5.0, 6.0}
+
+
 def test_the_objective_decides_what_is_captured(history: Line) -> None:
     found = policies(*history, "--objective", "age", "--policy", "uniform,oracle")
     assert found["oracle"]["age"] < found["uniform"]["age"]
@@ -248,6 +287,8 @@ def test_what_is_not_said_is_remarked(history: Line) -> None:
         (("--start", "soon"), "--start 'soon' is not a time"),
         (("--notices", "recal=1"), "unknown setting of --notices 'recal': did you mean 'recall'"),
         (("--notices", "recall=2"), "recall is 2"),
+        (("--notices", "hosts=2.5"), "2.5 is not a number of hosts"),
+        (("--notices", "hosts=4,lying=2"), "lying is 2"),
         (("--windows", "25:00-26:00"), "is not a window of time"),
         (("--plot", "x.pdf"), "use .png or .svg"),
         (("--visits", "-", "--json"), "both want standard output"),

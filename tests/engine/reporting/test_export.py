@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.slow_cases import with_slow_cases
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -66,16 +67,16 @@ def test_an_export_that_fails_leaves_the_one_before(engine: Engine, tmp_path: Pa
     assert not list(folder.glob(".*"))
 
 
-def test_the_reader_of_a_pipe_may_go(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", with_slow_cases(["export", f"get {ODD[0]}"], kept=1))
+def test_the_reader_of_a_pipe_may_go(engine: Engine, tmp_path: Path, command: str) -> None:
     engine.observe([Reported(ODD[0], 1e9 + 1, content=b"x" * 1_000_000)])
     (tmp_path / "afresh.toml").touch()
-    for command in ("export", f"get {ODD[0]}"):
-        code = "import sys; from afresh.cli.app import main; main()"
-        line = f"'{sys.executable}' -c '{code}' {command} | head -c 10"
-        ran = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, check=True
-        )
-        assert (len(ran.stdout), ran.stderr) == (10, b"")
+    code = "import sys; from afresh.cli.app import main; main()"
+    line = f"'{sys.executable}' -c '{code}' {command} | head -c 10"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert (len(ran.stdout), ran.stderr) == (10, b"")
 
 
 def test_lines_are_utf8_whatever_the_locale(engine: Engine, tmp_path: Path) -> None:

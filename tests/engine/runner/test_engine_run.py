@@ -23,6 +23,8 @@ from afresh.engine.runner import store_watcher
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.scheduler import poll_recorder
+from afresh.engine.scheduler.restore import unpack_learned
+from afresh.engine.state_names import LEARNED
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.source import HttpSource
 from afresh.stores.opening import open_store
@@ -172,6 +174,23 @@ def test_a_missed_target_is_said_once(
         engine.add(site.urls())
         engine.run(for_s=3.0)
     assert sum("below the target" in words for words in said) == 1
+
+
+def test_notices_that_wait_for_a_restart_keep_their_origin(tmp_path: Path) -> None:
+    with VirtualSite([0.0] * 3) as site:
+        with site.engine(tmp_path) as first:
+            first.add(site.urls())
+            assert first.run(once=True).polls == 3
+            assert first.notice(site.urls()[:1]) == ()
+            first.store.notices.add([2, 3], site.time.now_s(), "feed")
+        with site.engine(tmp_path) as second:
+            second.run(for_s=5.0)
+            learned = unpack_learned(second.store.state.get(LEARNED))
+            assert second.store.notices.open() == []
+    assert learned is not None
+    assert learned["notices.sources"].tolist() == ["webhook", "feed"]
+    assert learned["notices.followed"].tolist() == [1.0, 2.0]
+    assert learned["notices.host_counts"].shape == (1, 5, 2)  # one host, two origins
 
 
 def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[str]) -> None:

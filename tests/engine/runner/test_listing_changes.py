@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +12,23 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import page
 from tests.servers.threaded import sitemap
+from tests.stores.backends import seen
 
+from afresh.engine.engine import Engine
 from afresh.engine.runner.listing_changes import (
     apply_listing,
     read_listings,
     save_listings,
     with_more_listings,
 )
+from afresh.engine.scheduler.restore import unpack_learned
+from afresh.engine.state_names import LEARNED
+from afresh.policy.adaptive.saved_state import Arrays
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
 from afresh.values.items import ItemChange
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing, ListingEntry, ListingKind
 from afresh.values.stored import ObservationColumns
 
 DAY_S = 86400.0
@@ -49,7 +56,8 @@ def test_births_deaths_and_notices(store: Store) -> None:
     gone = store.items.get("a")
     assert gone is not None
     assert (gone.status, gone.due_s) == ("active", 30.0)  # the source itself has the last word
-    assert [notice.item_id for notice in store.notices.open()] == [store.items.ids(["b"])["b"]]
+    (notice,) = store.notices.open()
+    assert (notice.item_id, notice.origin, notice.time_s) == (store.items.ids(["b"])["b"], "sitemap", 30.0)
 
 
 def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
@@ -144,3 +152,60 @@ def test_a_date_before_the_last_poll_announces_nothing(
     assert apply_listing(store, "web", lambda _key: "h", again, 30 * DAY_S) == (0, 0, int(announced))
     assert len(store.notices.open()) == announced
     assert apply_listing(store, "web", lambda _key: "h", again, 31 * DAY_S) == (0, 0, 0)  # it is known now
+
+
+@pytest.mark.parametrize(("kind", "origin"), [("sitemap", "sitemap"), ("feed", "feed"), ("query", "cursor")])
+def test_a_notice_has_the_origin_of_its_document_and_the_time_of_the_change(
+    store: Store, kind: ListingKind, origin: str
+) -> None:
+    def read(mark: str, modified_s: float | None, now_s: float) -> None:
+        entries = (ListingEntry("a", mark, modified_s), ListingEntry("b", mark, modified_s))
+        apply_listing(store, "web", lambda _key: "h", Listing("x", kind, entries, complete=True), now_s)
+
+    read("first", None, 10.0)
+    (under_way,) = store.leases.take([1], 20_000.0, 60.0)  # it begins before the document is read
+    read("second", 15_000.0, 20_010.0)
+    assert [(one.origin, one.time_s) for one in store.notices.open()] == [(origin, 15_300.0)] * 2
+    store.commit([seen(under_way, 20_020.0)])
+    assert [one.item_id for one in store.notices.open()] == [2]  # the poll of item 1 has seen the change
+    read("third", 20_500.0, 20_400.0)  # the clock of the site is ahead
+    assert [one.time_s for one in store.notices.open()] == [20_400.0, 20_400.0]
+
+
+def test_a_date_that_a_poll_has_seen_announces_nothing_after_a_restart(tmp_path: Path) -> None:
+    site = VirtualSite(routes={"/a": page(b"first"), "/b": page(b"first")})
+
+    def lists(changed_s: float) -> None:
+        moment = datetime.fromtimestamp(changed_s, UTC).isoformat()
+        entries = "".join(
+            f"<url><loc>{site.root}/{name}</loc><lastmod>{moment}</lastmod></url>" for name in "ab"
+        )
+        xml = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+        site.routes["/sitemap.xml"] = page(xml.encode(), Content_Type="application/xml")
+
+    def opened() -> AbstractContextManager[Engine]:
+        return site.engine(tmp_path, budget="1/s", more='[run]\nlistings_every = "10s"')
+
+    with opened() as engine:
+        lists(engine.clock.now_s() - 2 * DAY_S)
+        assert engine.add_listings(sitemaps=[f"{site.root}/sitemap.xml"]) == 2
+        assert engine.run(once=True).polls == 2
+        seen_s = engine.clock.now_s() - DAY_S
+        assert engine.store.notices.open() == []
+    lists(seen_s)  # the sitemap tells late of a change that the polls have seen
+    with opened() as engine:
+        engine.run(for_s=11.0)
+        assert learned_of(engine)["notices.sources"].tolist() == []
+    lists(seen_s + 2 * DAY_S)
+    with opened() as engine:
+        engine.run(for_s=11.0)
+        learned = learned_of(engine)
+        assert learned["notices.sources"].tolist() == ["sitemap"]
+        assert learned["notices.followed"].tolist() == [2.0]
+
+
+def learned_of(engine: Engine) -> Arrays:
+    """What the last run learned of all items together."""
+    learned = unpack_learned(engine.store.state.get(LEARNED))
+    assert learned is not None
+    return learned

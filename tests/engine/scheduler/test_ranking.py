@@ -178,6 +178,39 @@ def test_notices_that_are_true_make_an_item_urgent_and_false_ones_do_not() -> No
     assert told[3] < 1.5 * quiet[3]
 
 
+def test_hosts_whose_notices_lie_are_told_from_those_that_are_right() -> None:
+    hosts = np.array([5, 5, 5, 9, 9, 9])
+    chosen = policy(3, group=hosts[:3])
+    chosen.item_rows.load([columns(3, first_id=4, group=hosts[3:])])  # items that are added have hosts too
+    rows, now_s = np.arange(6), NOW
+    for step in range(60):
+        now_s += 10.0
+        changed = np.zeros(6, dtype=bool)
+        changed[[step % 3, 3 + step % 3]] = step % 2 == 0
+        told = np.concatenate([np.flatnonzero(changed[:3]), [3 + (step + 1) % 3]])
+        chosen.ranking.notice(told, now_s, "sitemap")
+        chosen.ranking.learn(rows, np.full(6, now_s), np.full(6, 10.0), changed)
+    quiet = chosen.ranking.values(now_s + 10.0)
+    chosen.ranking.notice(np.array([0, 3]), now_s + 10.0, "sitemap")
+    told = chosen.ranking.values(now_s + 10.0)
+    assert told[0] > 3.0 * quiet[0]
+    assert told[3] < 1.5 * quiet[3]
+    chosen.ranking.rebuild(BUDGET, None)  # what was learned of each host outlives another grid of rates
+    again = chosen.ranking.adaptive.notices.host_rates(np.array([0, 3]))
+    assert again[0][0, 0] > 0.5 > 0.2 > again[0][1, 0]
+
+
+def test_notices_that_wait_keep_their_origin_when_another_engine_is_followed() -> None:
+    mine, other = policy(4), policy(4)
+    mine.ranking.notice(np.array([0]), NOW, "feed")
+    mine.ranking.notice(np.array([1, 1]), NOW, "sitemap")
+    other.ranking.notice(np.array([3]), NOW, "sitemap")
+    mine.ranking.adopt_learned(other.ranking.shared())
+    notices = mine.ranking.adaptive.notices
+    assert notices.origins == ["sitemap", "feed"]
+    assert notices.pending.tolist() == [[0, 1], [2, 0], [0, 0], [0, 0]]
+
+
 @pytest.mark.parametrize("objective", sorted({name for name, _ in OBJECTIVES}))
 def test_every_objective_ranks_and_gives_due_times(objective: str) -> None:
     item_rows = ItemRows()

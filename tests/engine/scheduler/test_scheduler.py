@@ -13,17 +13,29 @@ from afresh.engine.scheduler.scheduler import FOLLOWED_UP, Scheduler
 NAMES = {1: "web", 2: "a.test"}
 
 
-def test_the_first_notices_of_a_source_are_followed_by_a_poll() -> None:
+def test_the_first_notices_of_an_origin_are_followed_by_a_poll() -> None:
     scheduler = Scheduler(policy(30), NAMES)
-    scheduler.notice([3], NOW)
+    scheduler.notice([3], NOW, "feed")
     assert scheduler.policy.priorities(NOW).tier[2] == Tier.REQUESTED
     scheduler.item_rows.is_requested[:] = False
     for step in range(int(FOLLOWED_UP)):
         row, now_s = np.array([step]), NOW + 1.0 + step
-        scheduler.policy.ranking.notice(row, now_s, "web")
+        scheduler.policy.ranking.notice(row, now_s, "feed")
         scheduler.policy.ranking.learn(row, np.array([now_s + 0.5]), np.ones(1), np.zeros(1, dtype=bool))
-    scheduler.notice([20], NOW + 50.0)
+    scheduler.notice([20], NOW + 50.0, "feed")
     assert not scheduler.item_rows.is_requested.any()  # by now it is known what they are worth
+    scheduler.notice([21], NOW + 50.0, "sitemap")
+    assert np.flatnonzero(scheduler.item_rows.is_requested).tolist() == [20]  # row 20 is item 21
+
+
+def test_a_listing_that_announces_everything_draws_few_polls_of_many_hosts() -> None:
+    hosts = np.repeat([2, 3, 4], 20)
+    scheduler = Scheduler(policy(60, group=hosts), NAMES)
+    scheduler.notice(list(range(1, 61)), NOW, "sitemap")
+    requested = scheduler.item_rows.is_requested
+    assert requested.sum() == FOLLOWED_UP
+    assert set(hosts[requested]) == {2, 3, 4}
+    scheduler.notice([], NOW, "sitemap")
 
 
 def test_all_items_take_the_place_of_some_with_what_was_polled_meanwhile() -> None:

@@ -64,7 +64,8 @@ def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
         "calibration.frequency", "calibration.found", "calibration.expected", "calibration.ratio",
         "calibration.all_found", "calibration.all_ratio",
         "notices.sources", "notices.heard", "notices.quiet_heard", "notices.time", "notices.quiet_time",
-        "notices.changes", "notices.frequency",
+        "notices.changes", "notices.frequency", "notices.followed",
+        "notices.hosts", "notices.host_counts", "notices.everywhere",
         "season.profile", "season.gain", "season.item", "season.now", "season.elapsed", "season.changed",
         "season.lengths",
         "shocks.width", "shocks.origin", "shocks.share", "shocks.pool", "shocks.labels", "shocks.all_found",
@@ -82,7 +83,7 @@ def test_a_restored_policy_goes_on_exactly() -> None:
     for name, value in policy.shared().items():
         np.testing.assert_array_equal(other.shared()[name], value, err_msg=name)
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
-    assert policy.notices.sources == ["feed", "map"]
+    assert policy.notices.origins == ["feed", "map"]
     assert run(other, 300, 500) == run(policy, 300, 500)
 
 
@@ -97,6 +98,42 @@ def test_rows_of_a_version_that_did_not_tell_members_apart_are_restored() -> Non
     assert np.all(other.shocks.member_share(every) == 1.0)
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
     assert run(other, 300, 320)
+
+
+def test_what_was_learned_of_the_notices_of_each_host_is_kept() -> None:
+    hosts = np.arange(ITEMS) % 5
+    policy = Adaptive(replace(a_start(), hosts=hosts))
+    run(policy, 0, 300)
+    other = restored(policy, replace(a_start(), hosts=hosts))
+    np.testing.assert_array_equal(
+        other.notices.host_rates(np.arange(5)), policy.notices.host_rates(np.arange(5))
+    )
+    assert run(other, 300, 500) == run(policy, 300, 500)
+    # Items come and go: a host that is still there is known, by its number.
+    fewer = Adaptive(replace(PolicyInput.of(3, 1 / DAY), hosts=np.array([99, 4, 2])))
+    fewer.restore({key: one for key, one in policy.shared().items() if not key.startswith("shocks.")})
+    recall, false_rate = policy.notices.host_rates(np.array([4, 2]))
+    np.testing.assert_allclose(fewer.notices.host_rates(np.arange(3))[1][1:], false_rate)
+    np.testing.assert_array_equal(fewer.notices.host_rates(np.arange(3))[0][1:], recall)
+
+
+def test_what_was_learned_of_notices_before_hosts_were_told_apart_holds_for_all() -> None:
+    shared = learned().shared()
+    new = ("notices.hosts", "notices.host_counts", "notices.everywhere", "notices.followed")
+    policy = Adaptive(replace(a_start(), hosts=np.arange(ITEMS) % 5))
+    policy.restore({key: one for key, one in shared.items() if key not in new})
+    np.testing.assert_allclose(
+        policy.notices.host_rates(np.array([0, 1]))[0], np.tile(policy.notices.recall, (2, 1))
+    )
+    assert policy.notices.followed.tolist() == shared["notices.heard"].tolist()
+    before = policy.notices.evidence(np.arange(5), policy.belief.rates).recall.max()
+    # An origin that is never heard again is soon taken to announce nothing, also after a restart.
+    for turn in range(1, 20):
+        policy.observe(np.arange(ITEMS), (400.0 + turn) * DAY, np.ones(ITEMS, dtype=bool))
+    other = Adaptive(replace(a_start(), hosts=np.arange(ITEMS) % 5))
+    other.restore(policy.shared())
+    assert before > 0.01
+    assert other.notices.evidence(np.arange(5), policy.belief.rates).recall.max() < before / 5
 
 
 def test_rows_alone_keep_the_rates_even_on_another_ladder() -> None:

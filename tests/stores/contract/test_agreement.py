@@ -143,10 +143,11 @@ class Agreement(RuleBasedStateMachine):
         elapsed = 0.0 if lease.polled_s is None else self.now_s - lease.polled_s
         return Observation(lease.item_id, self.now_s, elapsed, changed, self.now_s - 2.5, int(changed), audit)
 
-    @rule(wanted=st.lists(ids, max_size=3), back=numbers)
-    def notice(self, wanted: list[int], back: float) -> None:
-        """Hint."""
-        self.both(lambda store: store.notices.add(wanted, self.now_s - back))
+    @rule(wanted=st.lists(ids, max_size=3), back=numbers, origin=st.sampled_from(["feed", "sitemap"]))
+    def notice(self, wanted: list[int], back: float, origin: str) -> None:
+        """Hint, each with a time of its own."""
+        times = [self.now_s - back + place for place, _ in enumerate(wanted)]
+        self.both(lambda store: store.notices.add(wanted, times, origin))
 
     @rule(limit=st.integers(0, 3), finish=st.booleans())
     def deliver(self, limit: int, finish: bool) -> None:

@@ -58,6 +58,33 @@ def test_a_notice_stays_until_a_poll_leased_later_is_committed(store: Store) -> 
     assert store.notices.open() == []
 
 
+def test_notices_of_each_origin_are_kept_apart_with_their_times(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    store.notices.add([1, 99, 2], [11.0, 12.0, 13.0], "sitemap")
+    store.notices.add([2, 1], 20.0, "feed")
+    store.notices.add([1], 15.0, "sitemap")
+    assert [(n.item_id, n.origin, n.time_s, n.count) for n in store.notices.open()] == [
+        (2, "sitemap", 13.0, 1),
+        (2, "feed", 20.0, 1),
+        (1, "feed", 20.0, 1),
+        (1, "sitemap", 15.0, 2),
+    ]
+    poll(store, "k0", 18.0)  # of item 1: after the change that the sitemap dates, before the feed's
+    poll(store, "k1", 21.0)
+    assert [(n.item_id, n.origin) for n in store.notices.open()] == [(1, "feed")]
+    store.items.remove(["k0"], 22.0)
+    assert store.notices.open() == []
+
+
+def test_a_poll_that_began_after_a_dated_change_answers_its_notice(store: Store) -> None:
+    """The change is dated, so a poll that was under way when the notice came may have seen it."""
+    store.items.add(new_items(2), 0.0)
+    leases = store.leases.take([1, 2], 50.0, 60.0)
+    store.notices.add([1, 2], [40.0, 60.0], "sitemap")
+    store.commit([seen(lease, 70.0) for lease in leases])
+    assert [notice.item_id for notice in store.notices.open()] == [2]
+
+
 def test_new_notices_are_found_by_their_number(store: Store) -> None:
     store.items.add(new_items(3), 0.0)
     store.notices.add([1, 2], 1.0)

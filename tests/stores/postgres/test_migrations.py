@@ -24,6 +24,7 @@ from afresh.values.errors import (
     StoreVersionError,
     UsageError,
 )
+from afresh.values.stored import Notice
 
 PACKAGE = Path(str(files("afresh.stores.postgres")))
 MIGRATIONS = load_migrations("afresh.stores.postgres")
@@ -91,6 +92,15 @@ def test_an_older_store_is_upgraded_once_by_whoever_comes_first(url: str) -> Non
     known = len(MIGRATIONS)
     with pytest.raises(StoreVersionError, match=rf"newer afresh \(schema {known + 1}, known up to {known}\)"):
         PostgresStore(url)
+
+
+def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
+    older = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:5])
+    insert = "INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2) RETURNING number"
+    assert older.write(lambda connection: fetch_rows(connection, insert)) == [(3,)]
+    older.close()
+    with PostgresStore(url) as store:
+        assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
 
 
 def test_several_that_make_a_store_at_once_make_one(url: str) -> None:

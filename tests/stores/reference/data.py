@@ -36,7 +36,7 @@ class ReferenceData:
     edits: list[int] = field(default_factory=list)
     audits: list[Observation] = field(default_factory=list)
     events: dict[int, tuple[float, Event]] = field(default_factory=dict)
-    notices: dict[int, Notice] = field(default_factory=dict)
+    notices: dict[tuple[int, str], Notice] = field(default_factory=dict)
     ledger: dict[tuple[int, str], Spent] = field(default_factory=dict)
     values: dict[str, bytes] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)

@@ -43,14 +43,15 @@ class ReferenceEvents(ReferenceGroup, Events):
 
 
 class ReferenceNotices(ReferenceGroup, StoredNotices):
-    def add(self, ids: Sequence[int], time_s: float) -> None:
+    def add(self, ids: Sequence[int], time_s: float | Sequence[float], origin: str = "") -> None:
+        times = time_s if isinstance(time_s, Sequence) else [time_s] * len(ids)
         with self._data:
-            for item_id in ids:
+            for item_id, own_s in zip(ids, times, strict=True):
                 if item_id in self._data.records:
-                    old = self._data.notices.get(item_id) or Notice(0, item_id, time_s, 0)
-                    number = self._data.next_number("notice")
-                    time = max(old.time_s, time_s)
-                    self._data.notices[item_id] = Notice(number, item_id, time, old.count + 1)
+                    old = self._data.notices.get((item_id, origin)) or Notice(0, item_id, own_s, 0, origin)
+                    number, time = self._data.next_number("notice"), max(old.time_s, own_s)
+                    new = Notice(number, item_id, time, old.count + 1, origin)
+                    self._data.notices[item_id, origin] = new
 
     def open(self, after: int = 0) -> list[Notice]:
         with self._data:

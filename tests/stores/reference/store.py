@@ -97,9 +97,9 @@ class ReferenceStore(ClosedOnExit):
             changed_s=seen.time_s if seen is not None and seen.changed else item.changed_s,
             version=record.copies[-1].version.number if record.copies else 0,
         )
-        notice = data.notices.get(item.id)
-        if notice is not None and notice.time_s <= outcome.lease.leased_s:
-            del data.notices[item.id]
+        for key, notice in list(data.notices.items()):
+            if notice.item_id == item.id and notice.time_s <= outcome.lease.leased_s:
+                del data.notices[key]
         if outcome.event is not None:
             number, time_s = data.next_number("event"), outcome.time_s
             version = record.item.version

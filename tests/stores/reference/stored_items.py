@@ -51,7 +51,7 @@ class ReferenceItems(ReferenceGroup, StoredItems):
             for item_id in sorted({data.ids[key] for key in keys if key in data.ids}):
                 item = data.records.pop(item_id).item
                 del data.ids[item.key]
-                data.notices.pop(item_id, None)
+                data.notices = {key: one for key, one in data.notices.items() if one.item_id != item_id}
                 data.edits.append(item_id)
                 if announce:
                     number = data.next_number("event")

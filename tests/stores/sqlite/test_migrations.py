@@ -16,6 +16,7 @@ from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.migrations import APPLICATION_ID
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
+from afresh.values.stored import Notice
 
 PACKAGE = Path(str(files("afresh.stores.sqlite")))
 MIGRATIONS = load_migrations("afresh.stores.sqlite")
@@ -78,11 +79,13 @@ def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: P
             " max_interval_s, due_s) VALUES (7, 1, 1, 0, 1.0, 1.0, 0.0, 9e999, 6.0)"
         )
         connection.execute("INSERT INTO tally VALUES (1, 1, 0, 1)")
+        connection.execute("INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2)")
     database.close()
     with SqliteStore(path) as store:
         item = store.items.get("k")
         assert item is not None
         assert (item.id, item.selector, item.due_s) == (7, "", 6.0)
+        assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
         assert store.upkeep.check() == []
 
 

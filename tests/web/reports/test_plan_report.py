@@ -12,8 +12,8 @@ from tests.web.serving import TOKEN, Client, dashboard, engine_of, filled
 from afresh.cli.proving.demo.changing_site import cho_pages
 from afresh.web.schemas import BudgetPointOut
 
-LOW, HIGH = 5.0, 40.0  # requests per second: more than four times, where an engine that starts re-lays
-RATES = 3.0 * cho_pages(200, np.random.default_rng(1))
+LOW, HIGH = 3.0, 24.0  # requests per second: more than four times, where an engine that starts re-lays
+RATES = 3.0 * cho_pages(120, np.random.default_rng(1))
 
 
 def interval(point: BudgetPointOut) -> tuple[float, float, float]:

@@ -44,7 +44,9 @@ class ReplayOptions:
     caps: CapsFile = None
     notices: Annotated[
         str | None,
-        typer.Option(metavar="FILE|recall=0.8,false=0.1", help="Hints of change: item, time; or made up."),
+        typer.Option(
+            metavar="FILE|recall=0.8,false=0.1", help="Hints of change: item, time, origin; or made up."
+        ),
     ] = None
     visits: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write every visit: policy, item, time, changed.")

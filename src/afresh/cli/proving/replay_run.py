@@ -7,28 +7,37 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import typer
 
 from afresh.allocation.objectives import objective_for
-from afresh.cli.options import parse_number, parse_settings
+from afresh.cli.options import SettingReaders, parse_number, parse_settings
 from afresh.cli.planning.planned_items import read_caps
 from afresh.cli.progress import ProgressBar
 from afresh.cli.proving.replay_commands import ReplayOptions
 from afresh.cli.proving.replay_report import as_object, draw_replay, print_tables, write_visits
 from afresh.cli.summary import print_json
-from afresh.histories.recorded import RecordedHistory, item_indices, read_events
+from afresh.histories.recorded import RecordedHistory, item_indices, read_notices
 from afresh.policy.families import families_of, number_labels
 from afresh.policy.policy import OpenTime, PolicyInput
 from afresh.policy.registry import POLICIES
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import ReplayResult, replay
-from afresh.replay.policy_run import NoticeLog, make_notices
+from afresh.replay.policy_run import NoticeLog, make_notices, mark_lying
 from afresh.replay.uniform_needs import add_uniform_needs
 from afresh.sources.windows import Windows
+from afresh.values.arrays import Ints
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import unit_seconds
+
+_MADE_UP: SettingReaders = {
+    "recall": (parse_number, 0.8),
+    "false": (parse_number, 0.1),
+    "hosts": (parse_number, 1.0),
+    "lying": (parse_number, 0.0),
+}
 
 
 def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None:
@@ -70,7 +79,8 @@ def _run_all(
     recorded: RecordedHistory, history: ChangeHistory, start: PolicyInput, options: ReplayOptions
 ) -> list[ReplayResult]:
     """Run every policy at every budget, the smallest budget first."""
-    notices = _read_notices(recorded, options)
+    notices, hosts = _read_notices(recorded, options)
+    start = replace(start, hosts=hosts)
     budgets = sorted({budget.total_per_second(history.items) for budget in options.budgets})
     results: list[ReplayResult] = []
     with ProgressBar("replaying", float(len(budgets))) as progress:
@@ -165,23 +175,47 @@ def _find_open_time(texts: Sequence[str], start: float, end: float) -> OpenTime 
     return OpenTime.of(opens, closes)
 
 
-def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> NoticeLog | None:
-    """Read the notices of a file, or make them up if ``--notices`` is a text such as recall=0.8,false=0.1."""
+def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> tuple[NoticeLog | None, Ints | None]:
+    """Read the notices of a file, or generate notices if ``--notices`` is settings such as recall=0.8; return
+    them, and the host of each item if items have several."""
     if options.notices is None:
-        return None
+        return None, None
     if "=" in options.notices and not Path(options.notices).exists():
-        chosen = parse_settings(
-            "--notices", options.notices, {"recall": (parse_number, 0.8), "false": (parse_number, 0.1)}
+        return _made_up_notices(
+            recorded, parse_settings("--notices", options.notices, _MADE_UP), options.seed
         )
-        rng = np.random.default_rng(options.seed)
-        made = make_notices(
-            recorded.item, recorded.time, len(recorded.names), recorded.start, recorded.end, rng, **chosen
-        )
-        return NoticeLog(*made)
-    table = read_events(options.notices, recorded.names, recorded.start, recorded.end)
+    table = read_notices(options.notices, recorded.names, recorded.start, recorded.end)
     item, time = item_indices(table, recorded.names), table.times("time")
     order = np.argsort(time, kind="stable")
-    return NoticeLog(item[order], time[order])
+    labels = table.text("origin").to_pylist() if "origin" in table else [""] * time.size
+    origins, origin = np.unique(labels, return_inverse=True)
+    log = NoticeLog(item[order], time[order], origin[order], tuple(origins.tolist()))
+    return log, _hosts_of(recorded)
+
+
+def _made_up_notices(
+    recorded: RecordedHistory, chosen: dict[str, float], seed: int
+) -> tuple[NoticeLog, Ints | None]:
+    """Generate notices; some hosts may lie: the items' own, or so many as the settings say."""
+    items, count = len(recorded.names), chosen["hosts"]
+    if count < 1 or count != int(count):
+        raise UsageError(f"--notices, hosts: {count:g} is not a number of hosts")
+    dealing = np.random.default_rng([seed, 1])  # of its own, so that hosts leave other notices as they are
+    own = _hosts_of(recorded)
+    hosts = dealing.permutation(items) % int(count) if own is None or count > 1 else own
+    is_lying = mark_lying(hosts, chosen["lying"], dealing)
+    rng, window = np.random.default_rng(seed), (recorded.start, recorded.end)
+    quality = {name: chosen[name] for name in ("recall", "false")}
+    made = make_notices(recorded.item, recorded.time, items, *window, rng, **quality, is_lying=is_lying)
+    return NoticeLog(*made), hosts
+
+
+def _hosts_of(recorded: RecordedHistory) -> Ints | None:
+    """Return a number for the host of each item: its group, or the host of its URL; None without either."""
+    if recorded.group is not None:
+        return np.unique([group or "" for group in recorded.group], return_inverse=True)[1]
+    hosts = [urlsplit(name).netloc for name in recorded.names.to_pylist()]
+    return np.unique(hosts, return_inverse=True)[1] if any(hosts) else None
 
 
 def _summary(

@@ -69,24 +69,28 @@ def apply_listing(
         store.items.change(back, ItemChange(status="active", due_s=now_s))
     if found.deaths:
         store.items.change(found.deaths, ItemChange(due_s=now_s))
-    notices = _unseen(store, found.notices, entries)
+    notices = _unseen(store, found.notices, entries, now_s)
     if notices:
-        store.notices.add(notices, now_s)
+        origin = "cursor" if listing.kind == "query" else listing.kind
+        store.notices.add(list(notices), list(notices.values()), origin)
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
     store.state.set({name: json.dumps(marks, ensure_ascii=False).encode()})
     return born, len(found.deaths), len(notices)
 
 
-def _unseen(store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry]) -> list[int]:
-    """Return the ids of the items that may have changed since their last poll: those whose date of change in
-    the document is later or missing. A sitemap is often written hours after the changes it lists, and polls
-    may have found them meanwhile."""
-    found = []
+def _unseen(
+    store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry], now_s: float
+) -> dict[int, float]:
+    """Return the ids of the items whose date of change in the document is after their last poll, or missing;
+    and the time from which on a poll has seen the change. A sitemap is often written hours after the changes
+    it lists, which polls may have found meanwhile, or are about to find."""
+    found = {}
     for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
-        changed_s = entries[item.key].changed_by_s
-        if changed_s is None or item.polled_s is None or item.polled_s <= changed_s + _SKEW_S:
-            found.append(item.id)
+        changed_by_s = entries[item.key].changed_by_s
+        seen_s = now_s if changed_by_s is None else min(changed_by_s + _SKEW_S, now_s)
+        if changed_by_s is None or item.polled_s is None or item.polled_s <= seen_s:
+            found[item.id] = seen_s
     return found
 
 

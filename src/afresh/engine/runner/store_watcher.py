@@ -98,7 +98,9 @@ class StoreWatcher:
     async def _read_notices(self) -> None:
         notices = await self._store.run(self._store.sync.notices.open, self._notice_number)
         self._notice_number = max((notice.number for notice in notices), default=self._notice_number)
-        self._scheduler.notice([notice.item_id for notice in notices], self._clock.now_s())
+        for origin in dict.fromkeys(notice.origin for notice in notices):
+            ids = [notice.item_id for notice in notices if notice.origin == origin]
+            self._scheduler.notice(ids, self._clock.now_s(), origin)
 
     async def save_learned(self) -> None:
         """Save what was learned of all items together, if this worker is the planner."""

@@ -95,15 +95,15 @@ class Ranking:
         self.adaptive.mark_copied(rows[polled], np.minimum(polled_s[polled] + self.shift_s, self.now_s))
         return found.not_before_s
 
-    def notice(self, rows: Ids, now_s: float, source: str) -> None:
-        """Record notices, all from one source, that the items of ``rows`` changed."""
+    def notice(self, rows: Ids, now_s: float, origin: str) -> None:
+        """Record notices, all from one origin, that the items of ``rows`` changed."""
         self.grow()
-        self.adaptive.notice(rows, self._advance_time(now_s), source)
+        self.adaptive.notice(rows, self._advance_time(now_s), origin)
 
-    def followed_notices(self, source: str) -> float:
-        """Return how many notices of ``source`` were followed by a poll."""
+    def followed_notices(self, origin: str) -> float:
+        """Return how many notices of ``origin`` were followed by a poll."""
         notices = self.adaptive.notices
-        return float(notices.received[notices.sources.index(source)]) if source in notices.sources else 0.0
+        return float(notices.followed[notices.origins.index(origin)]) if origin in notices.origins else 0.0
 
     def update_weights(self, rows: Ids) -> None:
         """Pass the changed weights and costs of ``rows`` to the policy; an inactive item has the weight 0."""
@@ -133,7 +133,8 @@ class Ranking:
             return
         more = slice(known, item_rows.size)
         self.families = np.pad(self.families, ((0, item_rows.size - known), (0, 0)), constant_values=-1)
-        self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self.now_s)
+        added = self.adaptive.add(item_rows.ranked_weight(more), item_rows.ranked_cost(more), self.now_s)
+        self.adaptive.notices.set_hosts(added, item_rows.group[more])
         self._start_rows(np.arange(known, item_rows.size))
 
     # Valuing.
@@ -199,7 +200,7 @@ class Ranking:
             self.families = families_of(names)
         self.adaptive = _build_policy(self, budget_per_s)
         shared = self.adaptive.shared()
-        # What was learned of the notices of each source is kept, but not the mean frequency of polls, which
+        # What was learned of the notices of each origin is kept, but not the mean frequency of polls, which
         # depends on the budget.
         notices = {name: value for name, value in before.shared().items() if name.startswith("notices.")}
         shared |= notices | {"notices.frequency": shared["notices.frequency"]}
@@ -211,7 +212,10 @@ class Ranking:
         self.grow()
         before, rows = self.adaptive, np.arange(self.item_rows.size)
         self.adaptive = _build_policy(self, self.budget_per_s)
-        self.adaptive.restore(self._fit_to_objective(shared), rows, before.rows(rows))
+        # Pending notices by the names of their origins: the other engine may have them in another order.
+        kept = before.rows(rows) | {"notices": np.zeros((rows.size, 0))}
+        self.adaptive.restore(self._fit_to_objective(shared), rows, kept)
+        self.adaptive.notices.take_pending(rows, before.notices.pending, before.notices.origins)
 
     def needs_new_grid(self) -> bool:
         """Return whether items or budget changed so much that the grid of rates must be built again."""
@@ -276,6 +280,7 @@ def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
         ranking.now_s,
         ranking.objective,
         families if families.shape[1] else None,
+        hosts=item_rows.group,
         slowest=SLOWEST_PER_S,
     )
     return Adaptive(start)

@@ -33,7 +33,7 @@ class Tier(IntEnum):
     BARRED = 0  # may not be polled now
     RANKED = 1
     OVERDUE = 2  # polled longer ago than ``max_interval_s``
-    REQUESTED = 3  # a person or the first notices of a source asked for a poll
+    REQUESTED = 3  # a person or the first notices of an origin asked for a poll
     NEW = 4  # never polled
 
 

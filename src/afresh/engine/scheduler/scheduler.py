@@ -28,7 +28,7 @@ from afresh.values.arrays import Float64s
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
 
-FOLLOWED_UP = 10.0  # the first notices of a source lead to polls at once, to learn how reliable they are
+FOLLOWED_UP = 10  # the first notices of an origin are followed by a poll, to learn how reliable they are
 
 
 class Scheduler:
@@ -83,16 +83,17 @@ class Scheduler:
         self.policy.ranking.update_weights(self.item_rows.rows(item_ids))
         self.picker.invalidate()
 
-    def notice(self, item_ids: Sequence[int], now_s: float) -> None:
-        """Record notices that items changed. The items of the first notices of each source are marked as
-        requested, so that they are polled before others."""
+    def notice(self, item_ids: Sequence[int], now_s: float, origin: str) -> None:
+        """Record notices of one origin that items changed. The items of its first notices are requested, of
+        as many hosts as possible: a listing may announce all items of a host at once, and be wrong."""
         rows, ranking = self.item_rows.rows(item_ids), self.policy.ranking
-        for code in np.unique(self.item_rows.source[rows]).tolist():
-            theirs, source = rows[self.item_rows.source[rows] == code], self.names.get(code, "")
-            if ranking.followed_notices(source) < FOLLOWED_UP:
-                self.item_rows.is_requested[theirs] = True
-            ranking.notice(theirs, now_s, source)
-            self.picker.invalidate()
+        wanted = FOLLOWED_UP - int(ranking.followed_notices(origin))
+        if wanted > 0:
+            first = np.unique(self.item_rows.group[rows], return_index=True)[1]
+            spread = np.concatenate([rows[np.sort(first)], np.delete(rows, first)])
+            self.item_rows.is_requested[spread[:wanted]] = True
+        ranking.notice(rows, now_s, origin)
+        self.picker.invalidate()
 
     def catch_up(self, lease: Lease, row: int, now_s: float) -> bool:
         """If another engine polled the item after this one, adopt the belief in ``lease`` and return True."""

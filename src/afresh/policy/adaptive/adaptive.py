@@ -53,12 +53,12 @@ class Adaptive(ReviewSchedule):
         if self.polls_since_refit >= self.refit_gap * self.items.alive_count:
             self.refit(latest)
 
-    def notice(self, items: ArrayLike, now: ArrayLike, source: str = "") -> None:
-        """Count these notices and review their items now; polls teach how reliable each source is."""
+    def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
+        """Review these items now; how much notices tell is learned for each origin and host."""
         which = self.items.as_numbers(items)
         there = self.items.alive[which]
         when = np.broadcast_to(np.asarray(now, dtype=np.float64), which.shape)[there]
-        self.notices.add(which[there], source)
+        self.notices.add(which[there], origin)
         np.minimum.at(self.next_review, which[there], self.clock.read(when))
 
     def add(self, weights: ArrayLike, costs: ArrayLike, now: float, families: Ints | None = None) -> Ints:

@@ -39,6 +39,8 @@ class ChangeModel:
         self.belief = RateBelief(start.items, frequency, start.slowest)
         self.calibration = Calibration(start.items, frequency)
         self.notices = NoticeModel(start.items, frequency)
+        if start.hosts is not None:
+            self.notices.set_hosts(np.arange(start.items), start.hosts)
         self.clock = SeasonClock(start.hour)
         families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
         self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None

@@ -1,59 +1,75 @@
 """Notices: hints from outside that an item changed. Some changes are not announced, some notices are false.
 
-A source of notices (a sitemap, a feed, a webhook) announces each change with probability ρ, its recall. Its
-false notices come at a rate ν per item. If an item of rate λ had n notices in a time τ, its copy is fresh
-with probability e^{−E}, where E = (1−ρ)λτ + n·ln(1+ρλ/ν). Both ρ and ν of each source are learned from polls.
-If a poll finds no change, all notices since the poll before are false, which gives ν. The number of notices
-minus the false ones expected, divided by the changes expected, gives ρ. Sources are assumed to be
-independent: all of them miss a change with probability Π(1−ρ), and their terms n·ln(1+ρλ/ν) are added.
+An origin of notices (sitemaps, feeds, webhooks) announces each change of an item of rate λ with probability
+ρ, its recall; its false notices come at a rate ν. Given n notices in a time τ, P(fresh) = e^{−E} with E =
+(1−ρ)λτ + n·ln(1+ρλ/ν). Both ρ and ν are learned from the polls: in an interval without a change all notices
+are false, which gives ν; the surplus over the false ones, divided by the changes expected, gives ρ.
+
+Hosts differ: the sitemap of one is right, that of another says every day that everything changed. So ρ and ν
+are learned for each origin and host, and shrunk: with few polls a host counts as what its origin is over all
+hosts, ``CAUTION`` pseudo-changes strong, and an origin as one that announces nothing. Silence is evidence
+only where an origin was heard: a host that never announced anything has ρ = 0, not its origin's ρ. Origins
+are assumed to be independent: a change is unannounced if all leave it out, Π(1−ρ), and what they say adds up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.values.arrays import Bools, Float64s, Ints
 
-CAUTION = 3.0  # pseudo-changes that pull the recall towards 0
+CAUTION = 3.0  # pseudo-changes, and mean intervals without a change, that pull towards the level above
+PRIOR_NOTICES = (
+    1.0  # false notices that these intervals are worth at most: hosts differ by orders of magnitude
+)
+SURE_CHANGES = 2.0  # a poll that is expected to have found more changes counts less
 COUNTS = ("received", "unconfirmed", "time", "unchanged_time", "changes")
-LEAST_FALSE = 1e-6  # lowest ν as a share of the mean frequency, so that no source is trusted completely
+LEAST_FALSE = 1e-6  # of the mean frequency: notices are never beyond doubt
+MOST_RECALL = 0.99
+NO_HOST = -1  # the host of all items for which none was given
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvidence:
-    """What the notices since the last polls of some items say about these items.
-    ``announced`` is Σ n·ln(1+ρλ/ν) over the sources, with a row per item and a column per rate λ. n is the
-    number of notices, ρ the recall and ν the rate of false notices of a source. ``recall`` is the share of
-    changes that at least one source announces. Two notices of one change are still one change. So as evidence
-    about the rate, ``announced`` is multiplied by ``evidence_share``: ``recall`` divided by the sum of ρ."""
+    """What the notices since their last polls say about some items, a row per item.
+
+    ``announced`` is Σ n·ln(1+ρλ/ν) at each rate. ``recall``, a single column, is the share of changes that at
+    least one origin announces. A change announced twice is one change, so as evidence about the rate the
+    notices count only for ``evidence_share``: recall over the sum of the origins' recalls.
+    """
 
     announced: Float64s
-    recall: float
-    evidence_share: float
+    recall: Float64s
+    evidence_share: Float64s
 
 
 class NoticeModel:
-    """The notices since each item's last poll (``pending``), and counts for each source of notices.
+    """Notices since each item's last poll, and what was counted for each origin, and each of its hosts.
 
-    A source is counted from its first notice on; an item's notices are counted when the item is polled.
+    ``received``        its notices before polls
+    ``unconfirmed``     those of them before polls that found no change
+    ``time``            time between polls, summed over all polls since the host was first heard
+    ``unchanged_time``  the same of the polls that found no change
+    ``changes``         changes expected, given which polls found one
 
-    ``received``        notices
-    ``unconfirmed``     notices before polls that found no change
-    ``time``            time between polls, summed over all polls
-    ``unchanged_time``  time between polls, summed over the polls that found no change
-    ``changes``         changes expected before the polls that found a change
+    A poll may count for less than 1 in them; ``followed`` is how many notices were followed by a poll.
+    ``host_counts`` has these five for each host and origin, ``is_heard`` says which hosts an origin was heard
+    of, and ``is_everywhere`` which origins were counted before hosts were told apart, thus for all hosts.
 
-    >>> notices = NoticeModel(2, frequency=1.0)
-    >>> for _ in range(50):                        # the feed announces item 0, which changes; the map item 1
-    ...     notices.add(np.array([0]), "feed")
-    ...     notices.add(np.array([1]), "map")
-    ...     notices.learn(np.array([0, 1]), np.ones(2), np.array([True, False]), np.array([1.0, 0.01]))
-    >>> notices.sources, notices.recall.round(1).tolist(), notices.false_rate.round(1).tolist()
-    (['feed', 'map'], [0.6, 0.0], [0.0, 0.9])
+    >>> notices, both = NoticeModel(2, frequency=1.0), np.array([0, 1])
+    >>> notices.set_hosts(both, np.array([7, 8]))
+    >>> for turn in range(100):                    # the feed of host 7 is right, that of host 8 invents
+    ...     changed = np.array([turn % 2 == 0, turn % 4 == 0])
+    ...     notices.add(np.flatnonzero([changed[0], True]), "feed")
+    ...     notices.learn(both, np.ones(2), changed, np.array([0.7, 0.3]))
+    >>> recall, false_rate = notices.host_rates(both)
+    >>> recall.round(1).ravel().tolist(), false_rate.round(1).ravel().tolist()
+    ([0.7, 0.1], [0.0, 1.0])
     """
 
     received: Float64s
@@ -61,68 +77,155 @@ class NoticeModel:
     time: Float64s
     unchanged_time: Float64s
     changes: Float64s
+    followed: Float64s
 
     def __init__(self, items: int, frequency: float) -> None:
         self.frequency = frequency
         self.pending: npt.NDArray[np.float32] = np.zeros((items, 0), dtype=np.float32)
+        self.hosts: Ints = np.array([NO_HOST])
+        self.place: Ints = np.zeros(items, dtype=np.int64)  # of each item's host in ``hosts``
         self.reset([])
 
-    def reset(self, sources: Sequence[str]) -> None:
-        """Forget everything and start with these sources."""
-        self.sources = list(sources)
-        self.pending = np.zeros((len(self.pending), len(sources)), dtype=np.float32)
-        for name in COUNTS:
-            setattr(self, name, np.zeros(len(sources)))
+    def reset(self, origins: Sequence[str]) -> None:
+        """Forget everything and start with these origins; the hosts of the items stay."""
+        self.origins = list(origins)
+        self.pending = np.zeros((len(self.pending), len(origins)), dtype=np.float32)
+        self.host_counts: Float64s = np.zeros((self.hosts.size, len(COUNTS), len(origins)))
+        self.is_heard: Bools = np.zeros((self.hosts.size, len(origins)), dtype=bool)
+        self.is_everywhere: Bools = np.zeros(len(origins), dtype=bool)
+        for name in (*COUNTS, "followed"):
+            setattr(self, name, np.zeros(len(origins)))
+
+    def set_hosts(self, items: Ints, hosts: Ints) -> None:
+        """Say which host each of these items has; hosts may be any numbers."""
+        named, which = np.unique(hosts, return_inverse=True)
+        new = np.setdiff1d(named, self.hosts, assume_unique=True)
+        if new.size:
+            self.hosts = np.concatenate([self.hosts, new])
+            self.host_counts = np.pad(self.host_counts, ((0, new.size), (0, 0), (0, 0)))
+            self.is_heard = np.pad(self.is_heard, ((0, new.size), (0, 0)))
+        order = np.argsort(self.hosts)
+        self.place[items] = order[np.searchsorted(self.hosts, named, sorter=order)][which]
+
+    def grow(self, items: int) -> None:
+        """Add new items without notices and without a host."""
+        self.pending = np.pad(self.pending, ((0, items), (0, 0)))
+        self.place = np.pad(self.place, (0, items))
 
     @property
     def false_rate(self) -> Float64s:
-        """The rate ν of false notices of each source, for one item."""
-        prior = CAUTION * LEAST_FALSE * self.frequency
-        rate = (self.unconfirmed + prior) / (self.unchanged_time + CAUTION / self.frequency)
-        return np.maximum(rate, LEAST_FALSE * self.frequency)
+        """ν of each origin over all hosts, for one item."""
+        return self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)[1]
 
     @property
     def recall(self) -> Float64s:
-        """The recall ρ of each source: the share of changes that it announces; 0 before any evidence."""
-        true = self.received - self.false_rate * self.time
-        return np.clip(true / (self.changes + CAUTION), 0.0, 0.99)
+        """ρ of each origin over all hosts; 0 until one of its notices has been followed by a poll."""
+        return self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)[0]
 
-    def add(self, items: Ints, source: str = "") -> None:
-        """Add notices of one source; ``items`` contains an item once for each of its notices."""
-        if source not in self.sources:
-            self.sources = [*self.sources, source]
+    def host_rates(self, items: Ints) -> tuple[Float64s, Float64s]:
+        """ρ and ν of each origin at the host of each item, a row per item."""
+        place = self.place[items]
+        above = self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)
+        recall, false_rate = self._rates(np.moveaxis(self.host_counts.take(place, axis=0), 1, 0), *above)
+        return np.where(self._applies(place), recall, 0.0), false_rate
+
+    def _totals(self) -> Float64s:
+        return np.stack([getattr(self, name) for name in COUNTS])
+
+    def _rates(
+        self, counts: Float64s, recall: Float64s | float, false_rate: Float64s | float
+    ) -> tuple[Float64s, Float64s]:
+        """ρ and ν by these counts, shrunk towards a ``recall`` and a ``false_rate``."""
+        received, unconfirmed, time, unchanged_time, changes = counts
+        longer = np.minimum(CAUTION / self.frequency, PRIOR_NOTICES / false_rate)
+        false = (unconfirmed + longer * false_rate) / (unchanged_time + longer)
+        false = np.maximum(false, LEAST_FALSE * self.frequency)
+        true = received - false * time + CAUTION * recall
+        return np.clip(true / (changes + CAUTION), 0.0, MOST_RECALL), false
+
+    def _applies(self, place: Ints) -> Bools:
+        """Whether each origin was heard of these hosts."""
+        return np.asarray(self.is_heard.take(place, axis=0) | self.is_everywhere)
+
+    def add(self, items: Ints, origin: str = "") -> None:
+        """Take notices of one origin; an item appears once for each of its notices."""
+        column = self._column(origin)
+        np.add.at(self.pending[:, column], items, np.float32(1.0))
+        self.is_heard[self.place[items], column] = True
+
+    def _column(self, origin: str) -> int:
+        """The column of an origin, which is added if it was not heard before."""
+        if origin not in self.origins:
+            self.origins = [*self.origins, origin]
             self.pending = np.pad(self.pending, ((0, 0), (0, 1)))
-            for name in COUNTS:
+            self.host_counts = np.pad(self.host_counts, ((0, 0), (0, 0), (0, 1)))
+            self.is_heard = np.pad(self.is_heard, ((0, 0), (0, 1)))
+            self.is_everywhere = np.append(self.is_everywhere, False)
+            for name in (*COUNTS, "followed"):
                 setattr(self, name, np.append(getattr(self, name), 0.0))
-        column = self.pending[:, self.sources.index(source)]  # a view, so that ``pending`` itself changes
-        np.add.at(column, items, np.float32(1.0))
+        return self.origins.index(origin)
+
+    def take_pending(
+        self, items: Ints, pending: npt.NDArray[np.floating[Any]], origins: Sequence[str]
+    ) -> None:
+        """Set the notices that wait for the next poll of each item, a column for each of ``origins``."""
+        columns = np.array([self._column(origin) for origin in origins], dtype=np.int64)
+        self.pending[items] = 0.0
+        self.pending[np.ix_(items, columns)] = pending
+        rows, found = np.nonzero(pending)
+        self.is_heard[self.place[items[rows]], columns[found]] = True
 
     def is_relevant(self, items: Ints) -> bool:
-        """Return whether any notice was ever followed by a poll, or is pending for one of these items."""
-        return bool(self.sources) and bool(self.received.any() or self.pending[items].any())
+        """Whether any notice was ever followed by a poll, or is pending for one of these items."""
+        return bool(self.followed.any()) or bool(self.pending[items].any())
 
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:
-        """Return what the pending notices say about these items at each of the ``rates``."""
-        recall = self.recall
-        each = np.log1p(recall[:, None] * rates / self.false_rate[:, None])
-        some = float(-np.expm1(np.log1p(-recall).sum()))
-        total = float(recall.sum())
-        announced: Float64s = np.asarray(self.pending[items] @ each)
-        return NoticeEvidence(announced, some, some / total if total > 0 else 1.0)
+        """What the notices say about these items at each of the ``rates``."""
+        recall, false_rate = self.host_rates(items)
+        pending, announced = self.pending.take(items, axis=0), np.zeros((items.size, rates.size))
+        for column, of_origin in enumerate(pending.T):
+            rows = np.flatnonzero(of_origin)  # often few
+            ratio = recall[rows, column, None] / false_rate[rows, column, None]
+            announced[rows] += of_origin[rows, None] * np.log1p(ratio * rates)
+        some = 1.0 - np.prod(1.0 - recall, axis=1, keepdims=True)
+        total = recall.sum(axis=1, keepdims=True)
+        share = np.divide(some, total, out=np.ones_like(total), where=total > 0)
+        return NoticeEvidence(announced, some, share)
 
     def learn(self, items: Ints, elapsed: Float64s, changed: Bools, rate: Float64s) -> None:
-        """Learn from polls of items; a poll that found a change has λτ/(1−e^{−λτ}) expected changes.
-        λ is the item's ``rate``, τ the time ``elapsed`` since its previous poll."""
-        if not self.sources:
+        """Learn from polls of items; where a change was found, λτ/(1−e^{−λτ}) changes are expected.
+
+        A poll says only that something changed. Of an item that changes between any two polls it is not known
+        how often, so a poll that is expected to have found many changes hardly counts.
+        """
+        if not self.origins:
             return
-        pending, expected = self.pending[items], np.maximum(rate * elapsed, 1e-12)
-        self.received += pending.sum(axis=0)
-        self.unconfirmed += pending[~changed].sum(axis=0)
-        self.time += float(elapsed.sum())
-        self.unchanged_time += float(elapsed[~changed].sum())
-        self.changes += float((expected / -np.expm1(-expected))[changed].sum())
+        pending, place, unchanged = self.pending[items], self.place[items], ~changed
+        applies, likely = self._applies(place), np.maximum(rate * elapsed, 1e-12)
+        found = likely / -np.expm1(-likely)  # changes that a poll which found one is expected to have found
+        weight = np.where(changed, np.minimum(1.0, (SURE_CHANGES / found) ** 2), 1.0)
+        counted = np.empty((items.size, len(COUNTS), len(self.origins)))
+        counted[:, 0], counted[:, 1] = pending * weight[:, None], pending * unchanged[:, None]
+        counted[:, 2] = (elapsed * weight)[:, None] * applies
+        counted[:, 3] = (elapsed * unchanged)[:, None] * applies
+        counted[:, 4] = (found * weight * changed)[:, None] * applies
+        order = np.argsort(place, kind="stable")
+        hosts, first = np.unique(place[order], return_index=True)
+        if first.size:
+            self.host_counts[hosts] += np.add.reduceat(counted[order], first, axis=0)
+        for name, more in zip(COUNTS, counted.sum(axis=0), strict=True):
+            setattr(self, name, getattr(self, name) + more)
+        self.followed = self.followed + pending.sum(axis=0)
         self.pending[items] = 0.0
 
-    def grow(self, items: int) -> None:
-        """Add new items without notices."""
-        self.pending = np.pad(self.pending, ((0, items), (0, 0)))
+    def saved_hosts(self) -> tuple[Ints, Float64s]:
+        """The hosts that an origin was heard of, and their counts."""
+        heard = np.flatnonzero(self.host_counts.any(axis=(1, 2)))
+        return self.hosts[heard], self.host_counts[heard]
+
+    def restore_hosts(self, hosts: Ints, counts: Float64s, is_everywhere: Bools) -> None:
+        """Take over what ``saved_hosts`` returned; hosts that no item has any more are dropped."""
+        _, mine, theirs = np.intersect1d(self.hosts, hosts, return_indices=True)
+        self.host_counts[mine] = counts[theirs]
+        self.is_heard = self.host_counts[:, COUNTS.index("time")] > 0
+        self.is_everywhere = is_everywhere.astype(bool)

@@ -79,7 +79,7 @@ class PollValue:
         per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items."""
         gain = self.marginal(expected)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
-        return np.vecdot(posterior, gain)
+        return np.asarray(np.vecdot(posterior, gain))
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
         """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
@@ -170,7 +170,7 @@ class Exploration:
         if_unchanged = posterior * unchanged
         gain = self._best_income(if_unchanged, cost) + self._best_income(posterior - if_unchanged, cost)
         gain -= self._best_income(posterior, cost)
-        return np.maximum(gain, 0.0).astype(np.float64)
+        return np.asarray(np.maximum(gain, 0.0).astype(np.float64))
 
     def _best_income(self, posterior: Posteriors, price: Posteriors) -> Posteriors:
         """Return W(q), what the best fixed frequency earns per unit of time, for each belief q.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from afresh.policy.adaptive.notice_model import COUNTS, NoticeModel
 from afresh.policy.adaptive.rate_belief import RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import DEEPEST, Shocks
@@ -52,6 +53,7 @@ SHARED_KEYS = {
     "notices.time": "notices.time",
     "notices.quiet_time": "notices.unchanged_time",
     "notices.changes": "notices.changes",
+    "notices.followed": "notices.followed",
     "notices.frequency": "notices.frequency",
     "learned_for": "learning_time",
     "bound": "review_value",
@@ -94,13 +96,20 @@ _POLLS_BEFORE = 100
 
 
 def _with_later_keys(saved: Stored) -> Stored:
-    """Return the shared arrays, with defaults for those that version 0.1.0 did not save.
-    That version always trusted families, so their support is set to its highest value."""
+    """The shared arrays with those that version 0.1.0 did not write: families were trusted as they were, and
+    what was learned of notices held for all hosts."""
     found, ratio = (field(saved, f"calibration.{name}", (None, None)) for name in ("found", "ratio"))
     later: Arrays = {"calibration.all_found": found, "calibration.all_ratio": ratio}
     later |= {
         "shocks.support": np.array(DEEPEST),
         "shocks.rise": np.zeros(np.size(saved.get("shocks.labels", ()))),
+    }
+    origins = np.size(field(saved, "notices.sources", (None,)))
+    later |= {
+        "notices.hosts": np.zeros(0, dtype=np.int64),
+        "notices.host_counts": np.zeros((0, len(COUNTS), origins)),
+        "notices.everywhere": np.ones(origins, dtype=bool),
+        "notices.followed": field(saved, "notices.heard", (origins,)),
     }
     return {**later, **saved}
 
@@ -109,7 +118,9 @@ def save_shared(policy: Adaptive) -> Arrays:
     """Return what the policy has learned about all items together."""
     saved: Arrays = {"version": np.array(VERSION), "items": np.array(policy.items.size)}
     saved |= {key: np.array(attrgetter(path)(policy)) for key, path in SHARED_KEYS.items()}
-    saved |= {"notices.sources": np.array(policy.notices.sources, dtype=np.str_)}
+    saved |= {"notices.sources": np.array(policy.notices.origins, dtype=np.str_)}
+    saved["notices.hosts"], saved["notices.host_counts"] = policy.notices.saved_hosts()
+    saved["notices.everywhere"] = policy.notices.is_everywhere.copy()
     saved |= _season_arrays(policy.clock)
     if policy.shocks is not None:
         saved |= {key: np.array(getattr(policy.shocks, name)) for key, name in SHOCK_KEYS.items()}
@@ -128,7 +139,7 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
     same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
     rates = field(saved, "belief.rates", (None,))
     policy.belief.reset(rates, field(saved, "belief.prior", rates.shape))
-    policy.notices.reset([str(one) for one in field(saved, "notices.sources", (None,))])
+    _restore_notices(policy.notices, saved)
     for key, path in SHARED_KEYS.items():
         if key not in _LADDER:
             owner, _, name = path.rpartition(".")
@@ -154,8 +165,8 @@ def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     n = items.size
     restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
     rows = {"polls": _POLLS_BEFORE * field(rows, "polled", (n,)).astype(np.int64), **rows}
-    pending = field(rows, "notices", (n, None))[:, : len(policy.notices.sources)]
-    policy.notices.pending[items, : pending.shape[1]] = pending
+    pending = field(rows, "notices", (n, None))[:, : len(policy.notices.origins)]
+    policy.notices.take_pending(items, pending, policy.notices.origins[: pending.shape[1]])
     for key, path in ROW_KEYS.items():
         attrgetter(path)(policy)[items] = field(rows, key, (n,))
     for key, name in SHOCK_ROW_KEYS.items():
@@ -255,6 +266,15 @@ def _restore_season(clock: SeasonClock, saved: Stored, *, same_items: bool) -> N
     if lengths.size:
         clock.recent.extend(zip(*columns, strict=True))
     clock.recent_count = total
+
+
+def _restore_notices(notices: NoticeModel, saved: Stored) -> None:
+    """Take over the origins and what each host's notices were worth; ``SHARED_KEYS`` has the sums."""
+    origins = [str(one) for one in field(saved, "notices.sources", (None,))]
+    notices.reset(origins)
+    hosts = field(saved, "notices.hosts", (None,)).astype(np.int64)
+    counts = field(saved, "notices.host_counts", (hosts.size, len(COUNTS), len(origins)))
+    notices.restore_hosts(hosts, counts, field(saved, "notices.everywhere", (len(origins),)))
 
 
 def _restore_shocks(shocks: Shocks, saved: Stored) -> None:

@@ -153,10 +153,12 @@ CREATE TABLE event (
 CREATE INDEX event_due ON event (due_s);
 
 CREATE TABLE notice (
-    item_id bigint PRIMARY KEY,
+    item_id bigint NOT NULL,
     number bigint NOT NULL,
     time_s double precision NOT NULL,
-    count bigint NOT NULL
+    count bigint NOT NULL,
+    origin text NOT NULL DEFAULT '',
+    PRIMARY KEY (item_id, origin)
 );
 
 CREATE INDEX notice_number ON notice (number);

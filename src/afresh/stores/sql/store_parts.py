@@ -77,16 +77,21 @@ class SqlEvents(SqlPart[ConnectionT], contract.Events):
 class SqlNotices(SqlPart[ConnectionT], contract.StoredNotices):
     file = "notices"
 
-    def add(self, ids: Sequence[int], time_s: float) -> None:
+    def add(self, ids: Sequence[int], time_s: float | Sequence[float], origin: str = "") -> None:
         database = self._database
+        times = time_s if isinstance(time_s, Sequence) else [time_s] * len(ids)
 
         def work(connection: ConnectionT) -> None:
             known = self._rows(connection, "known", {"ids": database.as_list(ids)})
             if known:
                 last = database.take_numbers(connection, "notice", len(known))
                 numbers = range(last - len(known) + 1, last + 1)
-                table = [(number, item_id, time_s) for number, (item_id,) in zip(numbers, known, strict=True)]
-                database.run_many(connection, self._sql["add"], ("numbers", "ids", "times"), table)
+                table = [
+                    (number, item_id, times[place], origin)
+                    for number, (place, item_id) in zip(numbers, known, strict=True)
+                ]
+                columns = ("numbers", "ids", "times", "origins")
+                database.run_many(connection, self._sql["add"], columns, table)
 
         database.write(work)
 

@@ -51,7 +51,7 @@ TABLES: Mapping[str, TableLayout] = {
     "observation_run": _layout("item_id number last_us observations data", keys=2),
     "audit": _layout("id item_id time_s elapsed_s changed modified_s count"),
     "event": _layout("id item_id key source_id kind version time_s due_s attempts"),
-    "notice": _layout("item_id number time_s count"),
+    "notice": _layout("item_id origin number time_s count", keys=2),
     "ledger": _layout("minute source_id requests bytes seconds money", keys=2),
     "tally": _layout("source_id group_id status items", keys=3),
     "edit": _layout("number item_id"),

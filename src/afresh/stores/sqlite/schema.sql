@@ -115,15 +115,6 @@ CREATE TABLE event (
 
 CREATE INDEX event_due ON event (due_s);
 
-CREATE TABLE notice (
-    item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    time_s REAL NOT NULL,
-    count INTEGER NOT NULL
-);
-
-CREATE INDEX notice_number ON notice (number);
-
 CREATE TABLE ledger (
     minute INTEGER NOT NULL,
     source_id INTEGER NOT NULL,
@@ -182,3 +173,14 @@ CREATE INDEX of_source ON state (source_id);
 CREATE INDEX of_group ON state (group_id);
 
 CREATE INDEX idle ON state (status) WHERE status <> 0;
+
+CREATE TABLE notice (
+    item_id INTEGER NOT NULL REFERENCES item ON DELETE CASCADE,
+    origin TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (item_id, origin)
+) WITHOUT ROWID;
+
+CREATE INDEX notice_number ON notice (number);
