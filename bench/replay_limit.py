@@ -5,7 +5,7 @@ of its gain is hindsight. Here each history is replaced by Poisson worlds with t
 never change at 0.2 changes per window) and without names. Three policies are run in them: one that knows the
 true rates, the oracle, which knows the counts of the window, and adaptive, which has its bits. Measured is
 the gain of the true rates over that of the oracle, the ratio is that of adaptive; both are means over seeds.
-No policy that learns constant rates can do better than the true rates.
+In these worlds a policy that has to learn the rates cannot be expected to do better than the true rates.
 
 ``AFRESH_DATA`` names the folder of histories (see ``bench.replay``), ``--case docs-otel`` some of them;
 without it a made-up world is used.
