@@ -13,27 +13,49 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.objectives import OBJECTIVES
+from afresh.model.freshness import ORDERS
 
 DIGITS = 80
+
+
+def phi(r: Any) -> Any:
+    return (1 - mp.exp(-r)) / r
+
+
+def left(r: Any) -> Any:
+    """The probability that a copy lives through a whole interval of a shuffled round."""
+    return phi(r) ** 2
+
+
+def g(r: Any) -> Any:
+    return 1 - (1 + r) * mp.exp(-r)
+
 
 # What one more refresh per time buys by the table of allocation/objectives.py, written in frequencies.
 MARGINALS: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, f: (1 - (1 + a / f) * mp.exp(-a / f)) / a,
-    ("freshness", "random"): lambda a, f: a / (a + f) ** 2,
+    ("freshness", "memoryless"): lambda a, f: a / (a + f) ** 2,
     ("age", "fixed"): lambda a, f: ((a / f) ** 2 / 2 - 1 + (1 + a / f) * mp.exp(-a / f)) / a**2,
-    ("age", "random"): lambda a, f: 1 / f**2 - 1 / (f + a) ** 2,
+    ("age", "memoryless"): lambda a, f: 1 / f**2 - 1 / (f + a) ** 2,
     ("harmonic", "fixed"): lambda a, f: (a / f - 1 + mp.exp(-a / f)) / a,
-    ("harmonic", "random"): lambda a, f: a / (f * (f + a)),
+    ("harmonic", "memoryless"): lambda a, f: a / (f * (f + a)),
     ("missed", "fixed"): lambda a, f: a / (2 * f**2),
-    ("missed", "random"): lambda a, f: a / f**2,
+    ("missed", "memoryless"): lambda a, f: a / f**2,
     ("lag", "fixed"): lambda a, f: a / (3 * f**3),
-    ("lag", "random"): lambda a, f: 2 * a / f**3,
+    ("lag", "memoryless"): lambda a, f: 2 * a / f**3,
+    ("freshness", "shuffled"): lambda a, f: (1 - left(a / f) - 2 * phi(a / f) * g(a / f) * f / a) / a,
+    ("age", "shuffled"): lambda a, f: (
+        (7 * (a / f) ** 2 / 12 - 1 + left(a / f) + 2 * phi(a / f) * g(a / f) * f / a) / a**2
+    ),
+    ("harmonic", "shuffled"): lambda a, f: (a / f - 1 + left(a / f)) / a,
+    ("missed", "shuffled"): lambda a, f: 7 * a / (12 * f**2),
+    ("lag", "shuffled"): lambda a, f: a / (2 * f**3),
 }
-TOPS = {("freshness", "fixed"): lambda a: 1 / a, ("freshness", "random"): lambda a: 1 / a}
+TOPS = {("freshness", order): lambda a: 1 / a for order in ORDERS}
 # Flat near their tops, where a root finder crawls; the textbook inverses have digits to spare here.
 INVERSES: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, y: a / -(1 + mp.lambertw((y * a - 1) / mp.e, -1).real),
-    ("freshness", "random"): lambda a, y: mp.sqrt(a / y) - a,
+    ("freshness", "memoryless"): lambda a, y: mp.sqrt(a / y) - a,
 }
 
 

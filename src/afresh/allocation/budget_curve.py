@@ -35,11 +35,15 @@ def budget_for(
     """Return the least budget whose plan has a weighted mean freshness, or a mean age, of ``target``.
 
     ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The options
-    are those of ``allocate``. The plan maximises the option ``objective``. If that is not ``target_is``,
-    another plan may reach the target with a smaller budget.
+    are those of ``allocate``. The plan maximises the option ``objective``, by default ``target_is``, because
+    that plan reaches the target with the least budget. Under another objective the budget is larger.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
+    >>> round(budget_for([1, 5], 0.25, target_is="age"), 2)
+    1.88
+    >>> round(budget_for([1, 5], 0.25, target_is="age", objective="freshness"), 2)
+    2.1
     >>> from afresh.allocation.allocate import allocate
     >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
     0.8
@@ -51,7 +55,7 @@ def budget_for(
     if aim == "age" and not 0 <= target < np.inf:
         raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
-    problem = build_problem(rates, **options)
+    problem = build_problem(rates, **{"objective": aim, **options})
     if policy != "optimal":
         shape = policy_shape(problem, policy)
         # The search is over the factor 1/interval; freshness falls as the interval grows, as with prices.

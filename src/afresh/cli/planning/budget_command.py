@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile
+from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile, read_order
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
@@ -46,7 +46,7 @@ def budget(
 
     ITEMS is as for plan. The output has the columns budget, freshness, age, marginal, dropped.
     """
-    unit_s = unit_seconds(unit)
+    unit_s, order = unit_seconds(unit), read_order(order)
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)

@@ -115,7 +115,7 @@ class LambdaCrawl(IntervalPolicy):
         objective = "harmonic" if self.is_harmonic else "freshness"
         weight = np.where(self.items.alive, self.items.weight, 0.0)
         rates, costs, budget = self.rates(), self.items.cost, self.items.budget
-        plan = allocate(rates, budget, weights=weight, costs=costs, objective=objective, order="random")
+        plan = allocate(rates, budget, weights=weight, costs=costs, objective=objective, order="memoryless")
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_plan = now
