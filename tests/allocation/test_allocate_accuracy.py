@@ -13,23 +13,8 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.objectives import OBJECTIVES
-from afresh.model.freshness import ORDERS
 
 DIGITS = 80
-
-
-def phi(r: Any) -> Any:
-    return (1 - mp.exp(-r)) / r
-
-
-def left(r: Any) -> Any:
-    """The probability that a copy lives through a whole interval of a shuffled round."""
-    return phi(r) ** 2
-
-
-def g(r: Any) -> Any:
-    return 1 - (1 + r) * mp.exp(-r)
-
 
 # What one more refresh per time buys by the table of allocation/objectives.py, written in frequencies.
 MARGINALS: dict[tuple[str, str], Any] = {
@@ -43,15 +28,8 @@ MARGINALS: dict[tuple[str, str], Any] = {
     ("missed", "memoryless"): lambda a, f: a / f**2,
     ("lag", "fixed"): lambda a, f: a / (3 * f**3),
     ("lag", "memoryless"): lambda a, f: 2 * a / f**3,
-    ("freshness", "shuffled"): lambda a, f: (1 - left(a / f) - 2 * phi(a / f) * g(a / f) * f / a) / a,
-    ("age", "shuffled"): lambda a, f: (
-        (7 * (a / f) ** 2 / 12 - 1 + left(a / f) + 2 * phi(a / f) * g(a / f) * f / a) / a**2
-    ),
-    ("harmonic", "shuffled"): lambda a, f: (a / f - 1 + left(a / f)) / a,
-    ("missed", "shuffled"): lambda a, f: 7 * a / (12 * f**2),
-    ("lag", "shuffled"): lambda a, f: a / (2 * f**3),
 }
-TOPS = {("freshness", order): lambda a: 1 / a for order in ORDERS}
+TOPS = {("freshness", "fixed"): lambda a: 1 / a, ("freshness", "memoryless"): lambda a: 1 / a}
 # Flat near their tops, where a root finder crawls; the textbook inverses have digits to spare here.
 INVERSES: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, y: a / -(1 + mp.lambertw((y * a - 1) / mp.e, -1).real),
@@ -124,7 +102,7 @@ def at_the_edge(plan: Any, miss: Any, low: Any, high: Any) -> list[Any]:
     return [b + share * (a - b) for a, b in zip(more, less, strict=True)]
 
 
-@pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
+@pytest.mark.parametrize("key", sorted(MARGINALS), ids="-".join)
 @given(instance=instances())
 @example(instance=Instance([1, 0.1, 0.1], [1, 0.1, 10**0.25], [1, 0.1, 10**0.1875], 0.34253128117314563))
 @settings(deadline=None, max_examples=settings().max_examples // 2)
@@ -145,5 +123,7 @@ def test_l1_distance_to_the_exact_plan(key: tuple[str, str], instance: Instance)
 
 
 def test_every_objective_is_known_to_the_oracle() -> None:
-    assert set(MARGINALS) == set(OBJECTIVES)
-    assert set(TOPS) == {key for key, objective in OBJECTIVES.items() if np.isfinite(objective.top)}
+    # Shuffled order has the same solver and other curves, which test_objectives.py compares with formulas.
+    known = {key: objective for key, objective in OBJECTIVES.items() if key[1] != "shuffled"}
+    assert set(MARGINALS) == set(known)
+    assert set(TOPS) == {key for key, objective in known.items() if np.isfinite(objective.top)}

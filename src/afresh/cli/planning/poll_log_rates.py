@@ -22,7 +22,7 @@ from afresh.rates.estimator import (
     find_regime,
     with_planning_rates,
 )
-from afresh.rates.poisson_check import changes_to_judge, check_items, gap_histogram, gaps_near
+from afresh.rates.poisson_check import ObservedGaps, check_gaps, gap_histogram, gap_width, observed_gaps
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.season import HOURS
@@ -30,7 +30,7 @@ from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
-from afresh.values.arrays import Float64s, Ints
+from afresh.values.arrays import Float64s
 from afresh.values.clock import SystemClock
 from afresh.values.errors import InputError, one_of
 from afresh.values.results import RateEstimates
@@ -75,17 +75,17 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
         names, found = _with_views(names, found, options.views, options.level)
     if options.plan_interval_s is not None:
         found = with_planning_rates(found, options.plan_interval_s / unit_s, options.level)
-    judged = changes_to_judge(polls) if options.check_poisson else None
+    judged = observed_gaps(polls) if options.check_poisson else None
     # The picture is drawn before any file is written, so that a failure leaves no partial output.
     picture = None
     if options.plot is not None:
-        figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(*judged, options.unit)
+        figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(judged, options.unit)
         picture = render_picture(options.plot, figure)
     if options.target is not None:
         _write(options.target, names, found, _plan_columns(options, unit_s))
     if picture is not None:
         write_bytes(str(options.plot), picture)
-    _print_results(items, found, regime, None if judged is None else check_items(*judged).sentence, options)
+    _print_results(items, found, regime, None if judged is None else check_gaps(judged).sentence, options)
 
 
 def _find_estimator(name: str) -> Estimator[Any]:
@@ -219,13 +219,14 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
     return line_figure([Panel("How often items change", "share of items", label, series, log_y=True)])
 
 
-def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
+def _gaps_figure(gaps: ObservedGaps, unit: str) -> Figure:
     """Draw the distribution of the gaps between changes, with the exponential distribution for comparison
     (Cho & Garcia-Molina 2000, Fig. 11). Only items whose mean gap is near the median are drawn."""
     from afresh.plots.estimate_plots import poisson_figure
 
-    checks = check_items(item, times)
+    checks = check_gaps(gaps)
     if not checks.item.size:
         raise InputError(checks.sentence)
-    gaps = gaps_near(item, times, float(np.median(checks.mean_gap)), tolerance=_NEAR)
-    return poisson_figure(gap_histogram(gaps), checks.sentence, unit)
+    near = checks.item[np.abs(checks.mean_gap / np.median(checks.mean_gap) - 1) <= _NEAR]
+    drawn = gaps.middle()[np.isin(gaps.item, near)]
+    return poisson_figure(gap_histogram(drawn, width=gap_width(gaps, drawn)), checks.sentence, unit)
