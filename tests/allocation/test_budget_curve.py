@@ -129,6 +129,15 @@ def test_curve_at_given_budgets_is_the_plan() -> None:
         assert curve.dropped[row] == plan.dropped
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_curve_of_every_policy_is_its_plan(policy: str) -> None:
+    curve = budget_curve([1.0, 2.0, 0.0], [0.0, 1.0, 30.0], policy=policy)
+    for row, budget in enumerate([0.0, 1.0, 30.0]):
+        plan = allocate([1.0, 2.0, 0.0], budget, policy=policy)
+        found = (curve.freshness[row], curve.age[row], curve.marginal[row], curve.dropped[row])
+        assert found == pytest.approx((plan.freshness, plan.age, plan.multiplier, plan.dropped))
+
+
 def test_curve_of_nothing() -> None:
     for rates in ([], [0.0, 0.0]):
         curve = budget_curve(rates)

@@ -34,6 +34,9 @@ Order: TypeAlias = Annotated[
         help="How refreshes follow each other: fixed (even intervals), shuffled (each round), memoryless.",
     ),
 ]
+Policy: TypeAlias = Annotated[
+    str, Option("--policy", metavar="NAME", help="optimal, or to compare: uniform, proportional.")
+]
 CapsFile: TypeAlias = Annotated[
     str | None,
     Option("--caps", metavar="FILE", help="The most that each group may spend: columns group, cap."),

@@ -15,6 +15,7 @@ from afresh.cli.options import (
     Order,
     Output,
     Plot,
+    Policy,
     Unit,
     ViewsFile,
     read_order,
@@ -38,9 +39,7 @@ def plan(
     unit: Unit = "d",
     objective: Objective = "freshness",
     order: Order = "fixed",
-    policy: Annotated[
-        str, Option(metavar="NAME", help="optimal, or to compare: uniform, proportional.")
-    ] = "optimal",
+    policy: Policy = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
     output: Output = None,
