@@ -112,6 +112,20 @@ def test_drift_is_found_and_said_and_rates_are_of_now(afresh: Afresh, tmp_path: 
     assert asked["drift"] == 2.0
 
 
+def test_saa_adapts_a_or_takes_the_one_given(afresh: Afresh, tmp_path: Path) -> None:
+    bits = {"all": "1111111", "four": "1010101", "one": "0001000"}
+    polls = [(name, day, int(bit)) for name, seen in bits.items() for day, bit in enumerate("0" + seen)]
+    log = write_polls(tmp_path / "polls.csv", polls)
+    found = {row["item"]: float(row["rate"]) for row in rows(afresh("estimate", log, "--method", "saa").out)}
+    wanted = {"all": math.log(7.25 / 0.25), "four": math.log(7.7 / 3.7), "one": math.log(7.5119 / 6.5119)}
+    assert found == pytest.approx(wanted, rel=1e-4)
+    given = rows(afresh("estimate", log, "--method", "saa", "--a", "0.4").out)
+    zhang = rows(afresh("estimate", log, "--method", "zhang").out)
+    assert [row["rate"] for row in given] == [row["rate"] for row in zhang]
+    for wrong in (("--a", "0.4"), ("--method", "saa", "--a", "0"), ("--method", "cho", "--a", "0.3")):
+        assert afresh("estimate", log, *wrong).code == 2
+
+
 def test_sharp_changes_are_found_said_and_written(afresh: Afresh, tmp_path: Path) -> None:
     log = drifting_polls(tmp_path / "polls.csv")
     ran = afresh("estimate", log, "-o", "rates.csv", "--marks", "marks.csv")

@@ -42,6 +42,7 @@ class EstimateOptions:
         str | None, Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input.")
     ] = None
     method: Annotated[str | None, Option(metavar="NAME", help="Which estimator; by default grid.")] = None
+    a: Annotated[float | None, Option("--a", help="The constant of the log family, for --method saa.")] = None
     level: Annotated[float, Option(help="Probability that low and high hold the rate.")] = 0.9
     interval: Annotated[
         str | None, Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
@@ -120,11 +121,13 @@ class EstimateOptions:
             raise UsageError(f"--level is {self.level:g}: must be between 0 and 1, such as 0.9")
         inputs = [self.polls, self.cohorts, self.lifetimes, self.views]
         check_files(inputs, self.output, self.plot, as_json=self.as_json)
+        if self.a is not None and not (self.method == "saa" and 0 < self.a <= 1):
+            raise UsageError(f"--a is {self.a:g}: give a number above 0, at most 1, with --method saa")
         if self.polls is not None:
             _ = self.plan_interval_s, self.fading_s, self.has_season, self.seeks_change_points
             return
         of_polls = ("method", "interval", "group", "views", "drift", "season", "check_poisson")
-        of_polls += ("change_points", "marks")
+        of_polls += ("change_points", "marks", "a")
         wrong = [name for name in of_polls if getattr(self, name) not in (None, False, "auto")]
         if wrong:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)

@@ -23,6 +23,7 @@ from afresh.rates.estimator import (
     find_regime,
     with_planning_rates,
 )
+from afresh.rates.estimators.tally_estimators import LogFamily
 from afresh.rates.poisson_check import ObservedGaps, check_gaps, gap_histogram, gap_width, observed_gaps
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
@@ -57,6 +58,8 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
     estimator = _find_estimator(options.method or DEFAULT_METHOD)
+    if options.a is not None:
+        estimator = LogFamily(estimator.name, options.a)
     names, groups = log.names, log.groups
     polls, start_s = _poll_table(log, unit_s)
     del log  # to free its memory, which is as large as that of ``polls``

@@ -82,8 +82,8 @@ def step_3() -> Section:
         note=f"{_PAGES} steady pages and {_PAGES} that change {_FACTOR:g} times as often from the sixth of "
         "ten estimates on. The paper states no share; a steady page should have no mark. If a difference "
         f"must also exceed twice its standard error (45 % of an estimate), {_wrong(errors):.0f} % of the "
-        f"steady pages have a mark and {_right(errors):.0f} % of the jumps are marked. The rule on polls looks at "
-        "the 70 polls themselves (rates/sharp_changes.py).",
+        f"steady pages have a mark and {_right(errors):.0f} % of the jumps are marked. The rule on polls "
+        "looks at the 70 polls themselves (rates/sharp_changes.py).",
     )
 
 
