@@ -162,9 +162,11 @@ class Hands:
         self.now += 1e-5
         return self.now
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
+    async def reserve(
+        self, count: int, spacing_s: float, slack_s: float, late_s: float
+    ) -> tuple[RequestWindow, float]:
         self.writes += 1
-        window, self.pace = self.pace.reserve(count, spacing_s, slack_s, self.now_s())
+        window, self.pace = self.pace.reserve(count, spacing_s, slack_s, self.now_s(), late_s)
         return window, -1e9
 
     async def owe(self, owed_s: float) -> None:
