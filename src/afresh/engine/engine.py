@@ -38,6 +38,7 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -292,8 +293,8 @@ class Engine(ItemOperations, ClosedOnExit):
         names = {count.source for count in self.store.items.counts()} - settings.closed_sources(now_s).keys()
         if source is not None:
             names &= {self._source_name(source)}
-        most = min(k, external.allowance(settings, now_s)) if within_budget else k
-        ids = external.pick(settings, int(most), names, now_s) if most >= 1 else []
+        allowed = count_allowed(self.store, budget_limits(settings.budget), now_s)
+        ids = external.pick(settings, min(k, allowed) if within_budget else k, names, now_s)
         if lease_s is None:
             return list(self.store.items.by_id(ids))
         ids = ids[: external.reserve(settings, len(ids), now_s)]

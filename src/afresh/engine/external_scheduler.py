@@ -88,18 +88,12 @@ class ExternalScheduler:
 
     # Picking.
 
-    def pick(self, settings: Settings, most: int, sources: Collection[str], now_s: float) -> list[int]:
+    def pick(self, settings: Settings, most: float, sources: Collection[str], now_s: float) -> list[int]:
         """Return the ids of at most ``most`` items of ``sources`` to poll now, the best first."""
+        if most < 1:
+            return []
         scheduler = self.refresh(settings, now_s)
-        return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, most, sources)]
-
-    def allowance(self, settings: Settings, now_s: float) -> float:
-        """Return how many requests the budget allows now. It may be infinite."""
-        limits = budget_limits(settings.budget)
-        if limits.requests >= UNCOUNTED_PER_S:
-            return math.inf
-        first_s = self._store.fleet.next_slot_s(limits.spacing_s, now_s, limits.covered_s)
-        return slots_until(first_s, now_s, limits.spacing_s)
+        return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, int(most), sources)]
 
     def reserve(self, settings: Settings, count: int, now_s: float) -> int:
         """Reserve ``count`` requests of the budget; return how many of them may start now."""

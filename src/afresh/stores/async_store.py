@@ -173,6 +173,7 @@ class AsyncFleet:
         self.release = _awaited(run, fleet.release)
         self.claims = _awaited(run, fleet.claims)
         self.reserve = _awaited(run, fleet.reserve)
+        self.give_back = _awaited(run, fleet.give_back)
         self.next_slot_s = _awaited(run, fleet.next_slot_s)
         self.owe = _awaited(run, fleet.owe)
         self.ahead_s = _awaited(run, fleet.ahead_s)

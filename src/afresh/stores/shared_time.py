@@ -64,6 +64,10 @@ class ReservationState:
         # The sum of two floats is rounded, but the rounded times must not be closer than ``spacing_s``.
         return first_s if first_s - before.last_s >= spacing_s else math.nextafter(first_s, math.inf)
 
+    def give_back(self, until_s: float, last_s: float) -> ReservationState:
+        """Return the state after unused slots were given back. See ``Fleet.give_back``."""
+        return replace(self, last_s=last_s) if last_s < until_s == self.last_s else self
+
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
         """Return the state with one more debt. It is paid ``owed_s`` seconds after all earlier debts."""
         if not 0 <= owed_s < math.inf:

@@ -304,6 +304,10 @@ class Fleet(Protocol):
         With ``late_s``, a window may begin up to ``late_s`` seconds before ``now_s``. Its slots are
         ``spacing_s`` apart, each for one request, which may start up to ``late_s`` after its slot."""
 
+    def give_back(self, until_s: float, last_s: float) -> None:
+        """Give back the slots after ``last_s`` of a window that ends at ``until_s``, because its worker stops.
+        Nothing happens if another window was reserved since."""
+
     def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
         """Return the beginning of the window that ``reserve`` would return; nothing is reserved."""
 

@@ -23,6 +23,7 @@ class World:
     def __init__(self, workers: int) -> None:
         self.is_alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), ReservationState()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
+        self.given_back = list[tuple[RequestWindow, float]]()
 
     async def reserve(
         self, count: int, spacing_s: float, slack_s: float, late_s: float
@@ -32,6 +33,9 @@ class World:
         return window, self.time.elapsed_s() - self.time.now_s()
 
     async def owe(self, owed_s: float) -> None: ...
+
+    async def give_back(self, window: RequestWindow, last_s: float) -> None:
+        self.given_back.append((window, last_s))
 
     async def last_start_s(self, group: str) -> float:
         del group

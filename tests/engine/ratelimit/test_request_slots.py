@@ -153,6 +153,7 @@ class Hands:
     def __init__(self) -> None:
         self.now, self.pace, self.writes, self.owed, self.is_alone = 100.0, ReservationState(), 0, 0.0, True
         self.capped: dict[str, float] = {}
+        self.given_back = list[tuple[RequestWindow, float]]()
         self.lost = 0
 
     def now_s(self) -> float:
@@ -171,6 +172,9 @@ class Hands:
 
     async def owe(self, owed_s: float) -> None:
         self.owed += owed_s
+
+    async def give_back(self, window: RequestWindow, last_s: float) -> None:
+        self.given_back.append((window, last_s))
 
     async def last_start_s(self, group: str) -> float:
         return self.capped.get(group, -math.inf)

@@ -156,6 +156,10 @@ class ReferenceFleet(ReferenceGroup, Fleet):
             )
         return window
 
+    def give_back(self, until_s: float, last_s: float) -> None:
+        with self._data:
+            self._data.reservations = self._data.reservations.give_back(until_s, last_s)
+
     def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
         with self._data:
             return self._data.reservations.next_slot_s(spacing_s, now_s, late_s)

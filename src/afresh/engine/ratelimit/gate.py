@@ -37,6 +37,7 @@ class RequestReservations(Protocol):
     async def reserve(
         self, count: int, spacing_s: float, slack_s: float, late_s: float
     ) -> tuple[RequestWindow, float]: ...
+    async def give_back(self, window: RequestWindow, last_s: float) -> None: ...
     async def owe(self, owed_s: float) -> None: ...
     async def last_start_s(self, group: str) -> float: ...
     async def save_start(self, group: str, began_s: float) -> None: ...
@@ -66,6 +67,10 @@ class SharedReservations:
             return fleet.reserve(count, spacing_s, slack_s, now_s, late_s), elapsed_s - now_s
 
         return await self._store.call_with_retry(work)
+
+    async def give_back(self, window: RequestWindow, last_s: float) -> None:
+        """Give back the slots of ``window`` after ``last_s``, both in Unix seconds."""
+        await self._store.fleet.give_back(window.until_s, last_s)
 
     async def owe(self, owed_s: float) -> None:
         """Record a debt of ``owed_s`` seconds: no window of any worker begins before it is paid off."""
@@ -103,7 +108,9 @@ class Gate:
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
+        # The last window that was reserved, and what is added to its Unix times to get elapsed seconds.
+        self._last, self._offset_s = RequestWindow(-math.inf, -math.inf), 0.0
+        self._slots = Slots(limits)
         # Requests reserved and used in the last window; the slack as a share of the usual one.
         self._count, self._used, self._slack = 0, 0, 1.0
         # Debts that are not in the store yet, how long the last reservation took, the mean debt of a poll.
@@ -210,7 +217,7 @@ class Gate:
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
         follows = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
         joined = follows and not limits.late_s
-        self._last = window
+        self._last, self._offset_s = window, offset_s
         here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
         self._slots = self._slots.with_window(here, joined=joined)
 
@@ -259,9 +266,13 @@ class Gate:
         self._slots, self._caps = replace(self._slots, limits=limits), dict(caps or {})
 
     async def close(self) -> None:
-        """Save the debts in the store; no request may be under way."""
+        """Save the debts in the store, and give unused slots back; no request may be under way."""
         if self._reserving is not None:
             self._reserving.cancel()
             await asyncio.gather(self._reserving, return_exceptions=True)
+        unused_s = self._slots.first_unused_s(self._clock.elapsed_s())
+        if unused_s is not None:
+            last_s = unused_s - self._slots.limits.spacing_s - self._offset_s
+            await self._reservations.give_back(self._last, last_s)
         if self._paying is not None:
             await self._paying

@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass, replace
 
 from afresh.engine.settings.tables import BudgetTable
+from afresh.stores.store import Store
 from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
 
@@ -104,6 +105,14 @@ def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
     return max(1, int(length_s / spacing_s)), slack_s
 
 
+def count_allowed(store: Store, limits: Limits, now_s: float) -> float:
+    """Return how many requests may start now: the slots since the last request, at most the burst."""
+    if limits.requests >= UNCOUNTED_PER_S:
+        return math.inf
+    first_s = store.fleet.next_slot_s(limits.spacing_s, now_s, limits.covered_s)
+    return slots_until(first_s, now_s, limits.spacing_s)
+
+
 def slots_until(first_s: float, until_s: float, spacing_s: float) -> int:
     """Return the number of slots from ``first_s`` to ``until_s``, which are ``spacing_s`` apart.
 
@@ -180,6 +189,13 @@ class Slots:
         windows = (RequestWindow(first_s, self.windows[place].until_s), *self.windows[place + 1 :])
         ends = [(window.first_s, min(window.until_s, until_s)) for window in windows]
         return sum(slots_until(*each, self.limits.spacing_s) for each in ends)
+
+    def first_unused_s(self, now_s: float) -> float | None:
+        """Return the first slot of the last window that can still be used; None if there is none."""
+        slot = self._next_slot(now_s) if self.limits.late_s else None
+        if slot is None:
+            return None
+        return slot[1] if slot[0] == len(self.windows) - 1 else self.windows[-1].first_s
 
     def until_s(self) -> float:
         """Return the end of the last window; −∞ without one."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.request_slots import budget_limits
+from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.runner import background_load
 from afresh.engine.runner.dispatcher import Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
@@ -32,6 +32,7 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import LAST_LEFT
 from afresh.values.items import ItemChange
 
 
@@ -98,7 +99,7 @@ class Run:
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
-            self.context.recorder.begin_single_round(clock.now_s(), self._rng)
+            await self._begin_single_round()
         serving = self._serve()
         helpers = {
             asyncio.create_task(self._follow_others()),
@@ -111,6 +112,21 @@ class Run:
         finally:
             await self._finish(serving, *helpers)
         return self.progress()
+
+    async def _begin_single_round(self) -> None:
+        """Begin a single round with the requests that the budget allows now. Warn if the last run was so long
+        ago that the burst does not cover the time since then."""
+        context, limits = self.context, budget_limits(self.settings.budget)
+        store, now_s = context.store, context.member.time.now_s()
+        allowed = await store.call_with_retry(lambda: count_allowed(store.sync, limits, now_s))
+        left_out = context.recorder.begin_single_round(context.clock.now_s(), allowed)
+        ended = await store.state.get(LAST_LEFT)
+        idle_s = now_s - float(ended) if ended else 0.0
+        if left_out and idle_s * limits.requests > limits.burst + 1.0:
+            words = "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
+            log_event(
+                logging.WARNING, words, seconds=idle_s, burst=limits.burst, needed=idle_s * limits.requests
+            )
 
     async def refresh(self, item_id: int) -> bool:
         """Poll an item now, whatever its status; return False if another engine does or if it was removed."""

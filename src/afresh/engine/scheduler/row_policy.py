@@ -177,9 +177,11 @@ class RowPolicy:
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
         shadow price does not change. The next poll of a dropped row is its review."""
-        interval_s, least_s = self.intervals_s(rows), self.item_rows.min_interval_s[rows]
-        review_s = np.maximum(self.ranking.review_waits_s(rows), least_s)
-        interval_s = np.where(np.isinf(interval_s), review_s, interval_s)
+        interval_s, item_rows = self.intervals_s(rows), self.item_rows
+        if self.money.break_even_value <= 0:
+            is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
+            review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
+            interval_s = np.where(is_dropped, review_s, interval_s)
         return np.asarray(np.maximum(polled_s + interval_s, self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
