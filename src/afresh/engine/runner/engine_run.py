@@ -32,7 +32,7 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import LAST_LEFT
+from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
 from afresh.values.items import ItemChange
 
 
@@ -92,6 +92,18 @@ class Run:
             trouble=self.context.store.trouble,
         )
 
+    def count_unspent(self, lasted_s: float) -> dict[str, int]:
+        """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
+        were at their limit, ``windows`` were closed, ``nothing`` was worth a poll, other ``limits`` of the
+        budget were reached, or else the ``machine`` was too slow."""
+        limits = budget_limits(self.settings.budget)
+        lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
+        idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
+        scale = min(lost / max(sum(idle.values()), 1e-9), 1.0)
+        found = {reason: round(scale * requests) for reason, requests in idle.items()}
+        found["machine" if limits.counts_only else "limits"] = round(lost) - sum(found.values())
+        return {reason: requests for reason, requests in found.items() if requests > 0}
+
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
@@ -114,19 +126,20 @@ class Run:
         return self.progress()
 
     async def _begin_single_round(self) -> None:
-        """Begin a single round with the requests that the budget allows now. Warn if the last run was so long
-        ago that the burst does not cover the time since then."""
+        """Begin a single round with the requests of the time since the last round or, if that is less, those
+        that the budget allows now. Warn if the burst does not cover this time."""
         context, limits = self.context, budget_limits(self.settings.budget)
         store, now_s = context.store, context.member.time.now_s()
-        allowed = await store.call_with_retry(lambda: count_allowed(store.sync, limits, now_s))
-        left_out = context.recorder.begin_single_round(context.clock.now_s(), allowed)
-        ended = await store.state.get(LAST_LEFT)
-        idle_s = now_s - float(ended) if ended else 0.0
-        if left_out and idle_s * limits.requests > limits.burst + 1.0:
+        # The last request may wait for half a slot, so that a round that starts a little early loses none.
+        soon_s = now_s + limits.spacing_s / 2
+        allowed = await store.call_with_retry(lambda: count_allowed(store.sync, limits, soon_s))
+        before = await store.state.get(ROUND_BEGAN) or await store.state.get(LAST_LEFT)
+        await store.state.set({ROUND_BEGAN: repr(now_s).encode()})
+        earned = (soon_s - float(before)) * limits.requests if before else 0.0
+        left_out = context.recorder.begin_single_round(context.clock.now_s(), min(allowed, earned))
+        if left_out and earned > limits.burst + 1.0:
             words = "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
-            log_event(
-                logging.WARNING, words, seconds=idle_s, burst=limits.burst, needed=idle_s * limits.requests
-            )
+            log_event(logging.WARNING, words, burst=limits.burst, needed=math.ceil(earned))
 
     async def refresh(self, item_id: int) -> bool:
         """Poll an item now, whatever its status; return False if another engine does or if it was removed."""

@@ -112,6 +112,10 @@ class Picker:
             self._full.discard(group_key)
             self._add_head(group_key)
 
+    def waiting_sources(self) -> set[int]:
+        """Return the numbers of the sources that have rows in groups to which no request may start now."""
+        return {group_key[0] for group_key in (*self._full, *(key for _, key in self._waiting))}
+
     def next_ready_s(self) -> float:
         """Return the earliest time at which a group that must wait is ready; infinite if no group waits."""
         return self._waiting[0][0] if self._waiting else math.inf
