@@ -12,39 +12,35 @@ from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.values.arrays import Float64s
 from afresh.values.lease import Lease
 
-PAGES, BUDGET_PER_S = 100, 10.0
+EVERY_S = 10.0  # the budget is one poll of each page in so many seconds, on average
 JUMP, JUMPING = 10.0, 5  # the rates of every fifth page rise tenfold
 
 
-def steady_rates(seed: int = 1) -> Float64s:
-    """Changes per second of each page; their mean is a bit below that of the polls."""
-    return np.random.default_rng(seed).lognormal(np.log(0.03), 1.5, PAGES)
-
-
 class SteadyWorld:
-    """The pages, and one way to poll them for ``lasts_s`` seconds. If ``jumps``, rates rise in the middle."""
+    """Pages and one way to poll them for ``lasts_s`` seconds. If ``jumps``, some rates rise in the middle."""
 
-    def __init__(self, folder: Path, lasts_s: float, *, jumps: bool = False, burst: float | None = None) -> None:
-        self.rates, self.lasts_s = steady_rates(), lasts_s
+    def __init__(
+        self, folder: Path, pages: int, lasts_s: float, *, jumps: bool = False, burst: float | None = None
+    ) -> None:
+        self.rates = np.random.default_rng(1).lognormal(np.log(0.03), 1.5, pages)
+        self.lasts_s, self.budget_per_s = lasts_s, pages / EVERY_S
         self.site = VirtualSite(self.rates.tolist(), seed=3, lasts_s=lasts_s + 5.0)
+        self.begin_s = self.site.started_s
+        self.middle_s, self.end_s = self.begin_s + lasts_s / 2, self.begin_s + lasts_s
         if jumps:
             self._jump()
         more = "" if burst is None else f"burst = {burst}"
-        source = "respect_robots = false\nconcurrency = 64" if False else "respect_robots = false"
-        self._folder, self._given = folder, {"budget": f"{BUDGET_PER_S}/s", "more": more, "source": source}
-        self.end_s = self.site.time.now_s() + lasts_s
-        self.begin_s = self.site.time.now_s()
+        source = "respect_robots = false"
+        self._folder, self._given = folder, {"budget": f"{self.budget_per_s}/s", "more": more, "source": source}
 
     def _jump(self) -> None:
-        middle_s, rng = self.site.started_s + self.lasts_s / 2, np.random.default_rng(4)
-        for page in range(0, PAGES, JUMPING):
-            changes = self.site._changes[page]
-            count = rng.poisson(JUMP * self.rates[page] * self.lasts_s / 2)
-            later = middle_s + np.sort(rng.uniform(0.0, self.lasts_s / 2, count))
-            self.site._changes[page] = np.concatenate([changes[changes < middle_s], later])
+        rng = np.random.default_rng(4)
+        for page in range(0, self.rates.size, JUMPING):
+            changes, count = self.site.changes[page], rng.poisson(JUMP * self.rates[page] * self.lasts_s / 2)
+            later = self.middle_s + np.sort(rng.uniform(0.0, self.lasts_s / 2, count))
+            self.site.changes[page] = np.concatenate([changes[changes < self.middle_s], later])
 
     def engine(self) -> Engine:
         """An engine with all pages; another one on the same folder continues."""
@@ -59,19 +55,19 @@ class SteadyWorld:
 
     def run_once(self, every_s: float) -> None:
         """A single round every ``every_s`` seconds, each by another engine, as from cron."""
-        rounds = 0
+        rounds, began_s = 0, self.site.time.passed_s
         while self.site.time.now_s() < self.end_s:
             with self.engine() as engine:
                 engine.run(once=True)
             rounds += 1
-            self.site.time.passed_s = max(self.site.time.passed_s, 1000.0 + rounds * every_s)
+            self.site.time.passed_s = max(self.site.time.passed_s, began_s + rounds * every_s)
 
     def fetch(self, every_s: float, *, leased: bool, bits: bool = False) -> None:
         """Polls by the caller: ``due``, then ``observe``, every ``every_s`` seconds."""
         with self.engine() as engine:
             held: dict[str, bytes] = {}
             while self.site.time.now_s() < self.end_s:
-                found = engine.due(PAGES, lease_s=60.0 if leased else None)
+                found = engine.due(self.rates.size, lease_s=60.0 if leased else None)
                 engine.observe([self._poll(entry.key, entry, held, bits=bits) for entry in found])
                 self.site.time.passed_s += every_s
 
@@ -87,14 +83,13 @@ class SteadyWorld:
 
     def freshness(self) -> float:
         """The mean share of fresh copies in the second half."""
-        return self.site.freshness(self.end_s - self.lasts_s / 2, self.end_s)
+        return self.site.freshness(self.middle_s, self.end_s)
 
     def spent(self) -> float:
         """The polls of the second half, as a share of the budget."""
-        begin_s = self.end_s - self.lasts_s / 2
-        polls = sum(begin_s <= time_s < self.end_s for time_s, _ in self.site.requests)
-        return polls / (BUDGET_PER_S * self.lasts_s / 2)
+        polls = sum(self.middle_s <= time_s < self.end_s for time_s, _ in self.site.requests)
+        return polls / (self.budget_per_s * self.lasts_s / 2)
 
-    def excess(self) -> float:
-        """The largest excess of requests over rate·T, in any period T."""
-        return self.site.most_over_budget(BUDGET_PER_S, 0.0) + 1.0
+    def most_at_once(self) -> float:
+        """The largest number of requests beyond rate·T, over all periods T: at most the burst."""
+        return self.site.most_over_budget(self.budget_per_s, jitter_s=0.003) + 1.0

@@ -39,7 +39,7 @@ def clock() -> FixedClock:
 
 @pytest.fixture(params=["memory:", "sqlite:afresh.db"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> Iterator[Engine]:
-    settings = parse_settings("[budget]\nrequests = '1/s'", {"store.url": request.param})
+    settings = parse_settings("[budget]\nrequests = '1/s'\nburst = 3", {"store.url": request.param})
     made = make_engine(settings, tmp_path, clock=clock, seed=1)
     made.add([f"https://h/{name}" for name in "abc"])
     yield made

@@ -47,7 +47,7 @@ class PollRecorder:
         most = int(min(allowed, item_rows.size))
         best = scheduler.best_rows(now_s, most, set(scheduler.names.values()))
         item_rows.due_s[best] = np.minimum(item_rows.due_s[best], now_s)
-        waiting = ~np.isinf(item_rows.not_before_s) & item_rows.is_active & (item_rows.weight > 0)
+        waiting = ~np.isposinf(item_rows.not_before_s) & item_rows.is_active & (item_rows.weight > 0)
         self.restrict()
         return int(np.count_nonzero(waiting & np.isposinf(item_rows.not_before_s)))
 
