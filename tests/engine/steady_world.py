@@ -33,7 +33,10 @@ class SteadyWorld:
             self._jump()
         more = "" if burst is None else f"burst = {burst}"
         source = "respect_robots = false"
-        self._folder, self._given = folder, {"budget": f"{self.budget_per_s}/s", "more": more, "source": source}
+        self._folder, self._given = (
+            folder,
+            {"budget": f"{self.budget_per_s}/s", "more": more, "source": source},
+        )
 
     def _jump(self) -> None:
         rng = np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""Every way in learns the same: a run, single rounds, and polls by the caller reach about the same freshness."""
+"""Every way in learns the same: a run, single rounds and polls by the caller are about equally fresh."""
 
 from __future__ import annotations
 

@@ -186,9 +186,7 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
         ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
 
 
-def _split(
-    store: Store, new: list[Reported], ids: dict[str, int]
-) -> tuple[list[Reported], list[Reported]]:
+def _split(store: Store, new: list[Reported], ids: dict[str, int]) -> tuple[list[Reported], list[Reported]]:
     """Return a tuple (past, live). Live polls are learned one by one, like those of a run: polls with a lease
     or content, and single polls that are later than the last known poll of their item. All others are logs
     of the past: the beliefs of their items are learned again from all observations."""

@@ -12,8 +12,6 @@ import math
 from collections.abc import Collection, Sequence
 from uuid import uuid4
 
-import numpy as np
-
 from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, budget_limits, slots_until
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder

@@ -305,8 +305,8 @@ class Fleet(Protocol):
         ``spacing_s`` apart, each for one request, which may start up to ``late_s`` after its slot."""
 
     def give_back(self, until_s: float, last_s: float) -> None:
-        """Give back the slots after ``last_s`` of a window that ends at ``until_s``, because its worker stops.
-        Nothing happens if another window was reserved since."""
+        """Give back the slots after ``last_s`` of the window that ends at ``until_s``, because its worker
+        stops. Nothing happens if another window was reserved since."""
 
     def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
         """Return the beginning of the window that ``reserve`` would return; nothing is reserved."""

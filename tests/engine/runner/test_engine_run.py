@@ -192,9 +192,7 @@ def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[s
 
 
 @pytest.mark.parametrize("burst", [1, 10])
-def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(
-    tmp_path: Path, burst: int
-) -> None:
+def test_two_engines_on_one_store_keep_the_budget_and_the_delays_together(tmp_path: Path, burst: int) -> None:
     more = f'burst = {burst}\n[run]\nclaim = "0.5s"'
     manners: dict[str, Any] = {"budget": "40/s", "source": 'delay = "0.08s"', "more": more}
 

@@ -37,7 +37,9 @@ def due(
         found = engine.due(k, lease_s=lease_s, source=source)
         burst = engine.current().budget.burst_requests
     if len(found) < k and len(found) >= int(burst):
-        words = f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
+        words = (
+            f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
+        )
         typer.echo(words, err=True)
     for entry in found:
         if not as_json:

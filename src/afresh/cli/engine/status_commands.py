@@ -145,7 +145,7 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
 
 
 def _describe_unspent(run: Pulse, requests: float) -> str:
-    """Describe why parts of the budget of ``requests`` requests were not spent; parts below 1 % are left out."""
+    """Describe why parts of the ``requests`` of the budget were not spent; parts below 1 % are left out."""
     shares = {reason: count / requests for reason, count in run.unspent.items() if count >= requests / 100}
     parts = [f"{share:.0%} {_UNSPENT.get(reason, reason)}" for reason, share in shares.items()]
     return f" (not used: {', '.join(parts)})" if parts else ""

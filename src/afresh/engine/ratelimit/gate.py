@@ -229,7 +229,10 @@ class Gate:
 
     def starts_within(self, seconds: float) -> float:
         """Return how many requests may start within ``seconds``, given the budget and their recent cost."""
-        usual, now_s = seconds / max(self._slots.limits.spacing_s, self._usual_debt_s), self._clock.elapsed_s()
+        usual, now_s = (
+            seconds / max(self._slots.limits.spacing_s, self._usual_debt_s),
+            self._clock.elapsed_s(),
+        )
         # More may start at once if slots were missed.
         return max(usual, self._slots.count_slots(now_s, now_s + seconds) if self._slots.limits.late_s else 0)
 

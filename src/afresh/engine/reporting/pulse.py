@@ -30,8 +30,8 @@ class Pulse:
     """The last report of a running engine. ``stopped`` is True if the run ended regularly; ``trouble`` states
     why the store cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays``
     the seconds between requests to a host, by source. Both may differ from the settings that others read.
-    ``unspent`` has the requests of the budget that this run did not spend, by reason: ``hosts`` at their
-    limit, ``windows`` closed, ``nothing`` worth a poll, other ``limits`` of the budget, ``machine`` too slow."""
+    ``unspent`` has the requests of the budget that this run did not spend, by reason
+    (``Run.count_unspent``)."""
 
     time_s: float
     started_s: float

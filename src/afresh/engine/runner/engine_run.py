@@ -138,7 +138,9 @@ class Run:
         earned = (soon_s - float(before)) * limits.requests if before else 0.0
         left_out = context.recorder.begin_single_round(context.clock.now_s(), min(allowed, earned))
         if left_out and earned > limits.burst + 1.0:
-            words = "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
+            words = (
+                "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
+            )
             log_event(logging.WARNING, words, burst=limits.burst, needed=math.ceil(earned))
 
     async def refresh(self, item_id: int) -> bool:

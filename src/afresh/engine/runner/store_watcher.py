@@ -111,7 +111,9 @@ class StoreWatcher:
         is_needed = polls != self._saved_polls and self._member.is_planner
         learned = self._scheduler.learned_state() if is_needed else None
         if learned is not None:
-            await self._store.state.set({LEARNED: pack_learned(learned), **pack_price(self._scheduler.policy)})
+            await self._store.state.set(
+                {LEARNED: pack_learned(learned), **pack_price(self._scheduler.policy)}
+            )
             self._saved_polls = polls
             self._save_later(began_s)
 

@@ -194,7 +194,7 @@ class Picker:
 
 
 def first_rows(rows: Ints, found: Priorities, few: int) -> Ints:
-    """Return the ``few`` best of ``rows``: those of higher tiers, then ranked rows with the highest values."""
+    """Return the ``few`` best of ``rows``: those of higher tiers, then those with the highest values."""
     higher, ranked = rows[found.tier[rows] > Tier.RANKED], rows[found.tier[rows] == Tier.RANKED]
     if higher.size >= few:
         order = np.lexsort((-found.value[higher], -found.tier[higher]))

@@ -26,8 +26,8 @@ from afresh.values.outcome import Outcome, Spent
 class PollRecorder:
     """Turns polls into outcomes, and lets the scheduler learn from them. In a single round (``run --once``),
     only items that are due at its start are polled, and the best others that the budget allows then;
-    ``only_due_s`` is the time of the start, and None if there is no such round. While further items are being loaded, ``is_loading`` is True, and an item that was polled is not
-    polled again before it is due."""
+    ``only_due_s`` is the time of the start, and None if there is no such round. While further items are being
+    loaded, ``is_loading`` is True, and an item that was polled is not polled again before it is due."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs

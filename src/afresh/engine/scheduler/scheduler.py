@@ -8,7 +8,7 @@
     learned_state, adopt, replace_items …  exchange what was learned with the store and other engines
 
 Every way in uses such a scheduler of all items. ``run`` and ``run --once`` use one for as long as they run;
-``due`` and ``observe`` restore one from the store and keep it for later calls (``engine.external_scheduler``).
+``due`` and ``observe`` restore one from the store and keep it for later calls (``external_scheduler``), while
 ``status`` and ``why`` restore one (``restore``) for a single answer.
 """
 
