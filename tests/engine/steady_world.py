@@ -6,6 +6,7 @@ All ways see the same changes, so that differences between them are not chance.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tests.engine.virtual_site import VirtualSite
@@ -32,11 +33,12 @@ class SteadyWorld:
         if jumps:
             self._jump()
         more = "" if burst is None else f"burst = {burst}"
-        source = "respect_robots = false"
-        self._folder, self._given = (
-            folder,
-            {"budget": f"{self.budget_per_s}/s", "more": more, "source": source},
-        )
+        self._folder = folder
+        self._given: dict[str, Any] = {
+            "budget": f"{self.budget_per_s}/s",
+            "more": more,
+            "source": "respect_robots = false",
+        }
 
     def _jump(self) -> None:
         rng = np.random.default_rng(4)

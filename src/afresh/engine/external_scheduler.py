@@ -26,6 +26,10 @@ from afresh.values.clock import Clock
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal
 
+MANY = 200_000
+"""With more items than this, a new process picks among those that are due first."""
+
+_FIRST, _PER_PICK, _MORE = 20_000, 20, 4  # how many of these it loads, at least and for each picked item
 _COSTLY = 20.0  # saving what was learned may use at most 1/20 of the time of a process
 
 
@@ -48,6 +52,11 @@ class ExternalScheduler:
         if scheduler is None or not self._follow(scheduler, now_s):
             scheduler = self._restore(settings)
         self._scheduler, self._settings, self._mark = scheduler, settings, mark
+        self._follow_notices(scheduler, now_s)
+        return scheduler
+
+    def _follow_notices(self, scheduler: Scheduler, now_s: float) -> None:
+        """Apply the notices since the last call, and mark the rows that are leased now as busy."""
         notices = self._store.notices.open(self._notice_number)
         if notices:
             self._notice_number = notices[-1].number
@@ -55,7 +64,6 @@ class ExternalScheduler:
         item_rows = scheduler.item_rows
         item_rows.is_busy[:] = False
         item_rows.is_busy[item_rows.rows([item_id for item_id, _ in self._store.leases.open(now_s)])] = True
-        return scheduler
 
     def forget(self) -> None:
         """Restore the scheduler at the next call, because the store was changed behind it."""
@@ -90,8 +98,34 @@ class ExternalScheduler:
         """Return the ids of at most ``most`` items of ``sources`` to poll now, the best first."""
         if most < 1:
             return []
+        items = sum(count.items for count in self._store.items.counts())
+        wanted = max(_FIRST, _PER_PICK * most)
+        if items <= MANY or self._is_current(settings, now_s):
+            wanted = items
+        while wanted < items:
+            ids = self._pick_of_first(settings, int(wanted), int(most), sources, now_s)
+            if len(ids) == int(most):
+                return ids
+            wanted *= _MORE
         scheduler = self.refresh(settings, now_s)
         return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, int(most), sources)]
+
+    def _is_current(self, settings: Settings, now_s: float) -> bool:
+        """Return whether the scheduler of all items is at hand and need not be restored."""
+        mark = self._store_mark(now_s - settings.run.claim)
+        return self._scheduler is not None and (mark, settings) == (self._mark, self._settings)
+
+    def _pick_of_first(
+        self, settings: Settings, first: int, most: int, sources: Collection[str], now_s: float
+    ) -> list[int]:
+        """Pick among the ``first`` items in the order of stored due times, because to restore all items would
+        take too long. They are the items whose poll values reach the shadow price first."""
+        columns = self._store.plan.columns_of(self._store.items.due(math.inf, first))
+        self._notice_number = 0
+        scheduler = start_scheduler(self._store, settings, [columns], self._clock)
+        self._follow_notices(scheduler, now_s)
+        self._notice_number = 0
+        return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, most, sources)]
 
     def reserve(self, settings: Settings, count: int, now_s: float) -> int:
         """Reserve ``count`` requests of the budget; return how many of them may start now."""

@@ -87,7 +87,7 @@ def budget_limits(budget: BudgetTable) -> Limits:
     return Limits(
         budget.requests,
         *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
-        budget.burst_requests,
+        burst=budget.burst_requests,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Dispatcher:
         self._scheduler = context.scheduler
         self._audits: list[int] = []
         self._idle_work: Callable[[], Awaitable[None]] | None = None
-        self.idle_s: Counter[str] = Counter()
+        self.idle_s: defaultdict[str, float] = defaultdict(float)
         """The seconds in which the budget allowed a poll, but none was started, by reason."""
 
     def run_when_idle(self, work: Callable[[], Awaitable[None]]) -> None:
