@@ -168,7 +168,7 @@ def _change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> d
     found, period = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
     found[: polls.items] = np.bincount(sharp.item, minlength=polls.items)
     period[: polls.items] = sharp.periods(polls)
-    return {"change_points": found, "period": period}
+    return {"change_points": found, "period": pa.array(period, mask=np.isnan(period))}
 
 
 def _write_marks(
