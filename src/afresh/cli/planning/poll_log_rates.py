@@ -33,7 +33,7 @@ from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import Float64s, Floats
 from afresh.values.clock import SystemClock
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimates
@@ -274,7 +274,7 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
     return line_figure([rates, many] if names else [rates])
 
 
-def rate_histogram(rates: Float64s) -> tuple[Series, tuple[str, ...]]:
+def rate_histogram(rates: Floats) -> tuple[Series, tuple[str, ...]]:
     """Return a histogram of the positive, finite rates: bars with the number of items, and the least rate of
     each bar as text. A bar spans a factor of 2, or a power of 2 that makes them ``_MOST_BARS`` at most.
 
