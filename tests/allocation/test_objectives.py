@@ -22,8 +22,7 @@ def phi(r: Any) -> Any:
 
 def shuffled(loss: Any, r: Any) -> Any:
     """E[τ·loss(rτ)], where τ has a triangular density from 0 to 2: the time between refreshes in rounds."""
-    density = lambda t: t if t < 1 else 2 - t  # noqa: E731
-    return mp.quad(lambda t: density(t) * t * loss(r * t), [0, 1 / (1 + r), 1, 2])
+    return mp.quad(lambda t: min(t, 2 - t) * t * loss(r * t), [0, 1 / (1 + r), 1, 2])
 
 
 # The loss of one item by its formula (the table of allocation/objectives.py), in units of λ^(1−p), r = λ/f.

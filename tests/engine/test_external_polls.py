@@ -189,6 +189,14 @@ def test_status_counts(engine: Engine, clock: FixedClock) -> None:
     assert found.groups[0].group == "h"
 
 
+def test_items_known_only_from_logs_have_no_copy(engine: Engine, clock: FixedClock) -> None:
+    engine.observe([Reported("https://h/a", clock.time_s, content=b"x")])
+    engine.observe([Reported("https://h/b", clock.time_s - age_s, changed=True) for age_s in (90.0, 30.0)])
+    found = engine.status()
+    assert found.copies == 1
+    assert not math.isnan(found.age_s)
+
+
 def test_status_of_very_many_items_looks_at_some(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.add([f"https://h/{number}" for number in range(997)])
     whole = engine.status()

@@ -126,11 +126,11 @@ def test_an_adapted_a_is_less_biased_than_one_for_all() -> None:
 
     x, n = np.arange(8.0), np.full(8, 7.0)
     choose = np.array([math.comb(7, int(k)) for k in x])
-    errors = {name: [] for name in ("adapted", 0.4, 0.5)}
+    ways = {"adapted": adapted_a(x, n), "0.4": np.full(8, 0.4), "0.5": np.full(8, 0.5)}
+    errors: dict[str, list[float]] = {name: [] for name in ways}
     for r in np.linspace(2.0, 3.5, 7):
         chance = choose * (-np.expm1(-r)) ** x * np.exp(-r * (7 - x))
-        for name, found in errors.items():
-            a = adapted_a(x, n) if name == "adapted" else name
-            found.append(abs(float(chance @ log_ratio(x, n, a)) / r - 1))
-    assert np.mean(errors["adapted"]) < 0.6 * np.mean(errors[0.4]) < 0.6 * np.mean(errors[0.5])
+        for name, a in ways.items():
+            errors[name].append(abs(float(chance @ log_ratio(x, n, a)) / r - 1))
+    assert np.mean(errors["adapted"]) < 0.6 * np.mean(errors["0.4"]) < 0.6 * np.mean(errors["0.5"])
     assert np.all(np.diff(log_ratio(x, n, adapted_a(x, n))) > 0)

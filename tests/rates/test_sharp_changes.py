@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ def coverage(found: RateEstimates, rates: Array) -> float:
     return float(np.mean((found.low <= rates) & (rates <= found.high)))
 
 
-POPULATIONS = {
+POPULATIONS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "gamma": lambda rng, n: rng.gamma(0.3, 0.5, n),
     "lognormal": lambda rng, n: np.exp(rng.normal(-1, 1.5, n)),
     "fast": lambda rng, n: rng.gamma(4, 0.5, n),

@@ -55,7 +55,8 @@ def budget_for(
     if aim == "age" and not 0 <= target < np.inf:
         raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
-    problem = build_problem(rates, **{"objective": aim, **options})
+    options.setdefault("objective", aim)
+    problem = build_problem(rates, **options)
     if policy != "optimal":
         shape = policy_shape(problem, policy)
         # The search is over the factor 1/interval; freshness falls as the interval grows, as with prices.

@@ -70,7 +70,7 @@ def shuffled_harmonic(r: ArrayLike) -> Float64s:
         part, rest = np.exp(-x), -np.expm1(-x)  # u = (1−e^{−x})² and its derivatives u' and u''
         first, second = 2 * part * rest, 2 * part * (2 * part - 1)
         tail = (1 - ((rest / x) * (rest / x) / 3 + first / x / 6 + second / 6)) / x
-        return ein(x) + 4 / 3 * np.nan_to_num(ein(2 * x) - ein(x)) + tail - 11 / 6
+        return np.asarray(ein(x) + 4 / 3 * np.nan_to_num(ein(2 * x) - ein(x)) + tail - 11 / 6)
 
     return _split(r, 1, _HARMONIC_VALUE, above)
 

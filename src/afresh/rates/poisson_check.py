@@ -146,7 +146,8 @@ def check_gaps(gaps: ObservedGaps, *, least: int = 10) -> PoissonChecks:
     first = np.searchsorted(gaps.item[kept], names[enough])
     counts, few = counts[enough], gaps.changed - int(enough.sum()) - gaps.coarse
     if not counts.size:
-        return PoissonChecks(names[:0], counts, *(np.zeros(0) for _ in range(4)), few, least, gaps.coarse)
+        none = np.zeros(0)
+        return PoissonChecks(names[:0], counts, none, none, none, none, few, least, gaps.coarse)
     mean = np.add.reduceat(middle, first) / counts
     dispersion = np.add.reduceat((middle / np.repeat(mean, counts) - 1) ** 2, first) / (counts - 1)
     statistic = _distance(low, high, np.repeat(_rates(low, high, mean, counts), counts), first, counts)

@@ -258,7 +258,7 @@ class _Chains:
         with np.errstate(divide="ignore", invalid="ignore"):
             jumped = np.log1p(-self.never(number)) - np.log(-np.expm1(self.stayed[last]))
             factor = self.log_scale[last] + jumped - self._steady(last)
-        return np.nan_to_num(factor, nan=-np.inf) - CAUTION
+        return np.asarray(np.nan_to_num(factor, nan=-np.inf) - CAUTION)
 
     def same_period(self, number: Ints) -> Float64s:
         """Return for each poll among the first ``number`` of its item the probability that it belongs to the

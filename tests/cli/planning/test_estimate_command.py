@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -437,6 +438,9 @@ def test_poisson_in_a_sentence_and_a_picture(afresh: Afresh, tmp_path: Path) -> 
 
 def test_a_picture_of_the_rates(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
     assert afresh("estimate", polls, "--plot", "rates.svg").code == 0
+    assert "How many items change how often" in "".join(
+        re.findall("<!-- (.*?) -->", (tmp_path / "rates.svg").read_text())
+    )
     assert (tmp_path / "rates.svg").stat().st_size > 5000
 
 

@@ -63,7 +63,8 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     """Return a tuple (name, text) per line of ``afresh status``; ``set_per_s`` is the settings' budget."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
-    copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
+    # The copies may be kept by whoever polls; without any poll the age is unknown.
+    copied, none, limit_per_s = not math.isnan(found.age_s), "no copies yet", found.absorbed_per_s
     rows = [
         ("engine", _describe_run(found)),
         ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),

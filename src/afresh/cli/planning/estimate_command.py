@@ -126,8 +126,8 @@ class EstimateOptions:
         if self.polls is not None:
             _ = self.plan_interval_s, self.fading_s, self.has_season, self.seeks_change_points
             return
-        of_polls = ("method", "interval", "group", "views", "drift", "season", "check_poisson")
-        of_polls += ("change_points", "marks", "a")
+        of_polls = ["method", "interval", "group", "views", "drift", "season", "check_poisson"]
+        of_polls += ["change_points", "marks", "a"]
         wrong = [name for name in of_polls if getattr(self, name) not in (None, False, "auto")]
         if wrong:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)

@@ -33,7 +33,7 @@ from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import Float64s, Floats
 from afresh.values.clock import SystemClock
 from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimates
@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from afresh.cli.planning.estimate_command import EstimateOptions
+    from afresh.plots.panels import Series
 
 _HOUR_S = 3600.0
 _DAY_S = 86400.0  # if no item was polled twice, one change a day is assumed
 _WEEK_S = HOURS * _HOUR_S
+_MOST_BARS = 12
 _MOST_DRAWN = 2000  # items; more dots would merge into one line
 _NEAR = 0.3  # items are drawn together if their mean gap differs by less than this share from the median
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # Unix time began on a Thursday
@@ -166,7 +168,7 @@ def _change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> d
     found, period = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
     found[: polls.items] = np.bincount(sharp.item, minlength=polls.items)
     period[: polls.items] = sharp.periods(polls)
-    return {"change_points": found, "period": period}
+    return {"change_points": found, "period": pa.array(period, mask=np.isnan(period))}
 
 
 def _write_marks(
@@ -254,7 +256,8 @@ def _hour_name(profile: Float64s, hour: int) -> str:
 
 
 def _rates_figure(found: RateEstimates, unit: str) -> Figure:
-    """Draw the rates from the slowest to the fastest item, with the ends of their confidence intervals."""
+    """Draw the rates from the slowest to the fastest item, with the ends of their intervals, and how many
+    items have which rate."""
     from afresh.plots.line_plot import line_figure
     from afresh.plots.panels import Panel, Series
 
@@ -265,7 +268,34 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
     ends = [Series(name, share, getattr(found, name)[order], "dots") for name in ("low", "high")]
     series = (Series("estimated rate", share, found.rate[order]), *ends)
     label = f"changes per {UNIT_NAMES[unit]}"
-    return line_figure([Panel("How often items change", "share of items", label, series, log_y=True)])
+    rates = Panel("How often items change", "share of items", label, series, log_y=True)
+    bars, names = rate_histogram(found.rate)
+    many = Panel("How many items change how often", f"{label}, from", "items", (bars,), x_names=names)
+    return line_figure([rates, many] if names else [rates])
+
+
+def rate_histogram(rates: Floats) -> tuple[Series, tuple[str, ...]]:
+    """Return a histogram of the positive, finite rates: bars with the number of items, and the least rate of
+    each bar as text. A bar spans a factor of 2, or a power of 2 that makes them ``_MOST_BARS`` at most.
+
+    >>> bars, names = rate_histogram(np.array([0.0, 0.3, 0.4, 1.0, 1.5, np.inf]))
+    >>> bars.y.tolist(), names
+    ([2.0, 0.0, 2.0], ('0.25', '0.5', '1'))
+    """
+    from afresh.plots.panels import Series
+
+    octave = np.floor(np.log2(rates[(rates > 0) & np.isfinite(rates)]) + 1e-9)
+    if not octave.size:
+        return Series("items", np.zeros(0), np.zeros(0), "bars"), ()
+    width = 1
+    while (octave.max() // width - octave.min() // width) >= _MOST_BARS:
+        width *= 2
+    bar = (octave // width - octave.min() // width).astype(np.int64)
+    count = np.bincount(bar).astype(np.float64)
+    least = np.exp2((np.arange(count.size) + octave.min() // width) * width)
+    return Series("items", np.arange(count.size, dtype=float), count, "bars"), tuple(
+        f"{value:.2g}" for value in least
+    )
 
 
 def _gaps_figure(gaps: ObservedGaps, unit: str) -> Figure:

@@ -245,6 +245,6 @@ def figure_4(made: Mapping[str, EstimatorTrial]) -> Section:
         note=f"{made['SAA'].ratio.size} simulated pages: {shares}. Estimated over true rate of the middle "
         f"80 %: {middles}. SAA, which starts with a poll every five days, makes {made['SAA'].polls:.1f} "
         f"polls per page, the others {_POLLS + 1}; that makes it better by a factor of "
-        f"{adaptive / zhang:.2f}. With {more.polls:.0f} polls at that interval, which suits these pages, a = 0.4 is nearly as "
-        "near.",
+        f"{adaptive / zhang:.2f}. With {more.polls:.0f} polls at that interval, which suits these pages, a = "
+        "0.4 is nearly as near.",
     )
