@@ -35,6 +35,8 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
 from afresh.values.items import ItemChange
 
+_MUCH = 1.1  # single rounds do not start at exactly even times
+
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
@@ -138,7 +140,7 @@ class Run:
         await store.run(state.set, {ROUND_BEGAN: repr(now_s).encode()})
         earned = (soon_s - float(before)) * limits.requests if before else 0.0
         left_out = context.recorder.begin_single_round(context.clock.now_s(), min(allowed, earned))
-        if left_out and earned > limits.burst + 1.0:
+        if left_out and earned > _MUCH * limits.burst + 1.0:
             words = (
                 "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
             )
