@@ -15,6 +15,7 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
 from afresh.engine.scheduler import restore
+from afresh.engine.scheduler.restore import start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import InputError, UsageError
@@ -250,7 +251,7 @@ def test_of_very_many_items_the_best_of_those_due_first_are_picked(
     whole = engine.due(3)
     for name, value in (("MANY", 10), ("_FIRST", 5), ("_PER_PICK", 5)):
         monkeypatch.setattr(external_scheduler, name, value)
-    loaded, start = list[int](), external_scheduler.start_scheduler
+    loaded, start = list[int](), start_scheduler
 
     def load(*given: Any) -> Scheduler:
         found = start(*given)
