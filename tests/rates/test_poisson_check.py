@@ -108,7 +108,7 @@ def test_bursts_are_told_of_many_items() -> None:
 def test_false_alarms_of_a_true_model_are_not_explained() -> None:
     times = np.cumsum(np.random.default_rng(4).standard_exponential((300, 30)), axis=1)
     words = check_items(np.repeat(np.arange(300), 30), times.ravel()).sentence
-    assert words.endswith("look Poisson (at least 95% would if all were).")
+    assert words.endswith("look Poisson (95% would if all were).")
     assert "300 (100%)" not in words
 
 

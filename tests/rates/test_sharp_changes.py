@@ -119,10 +119,10 @@ def test_one_item_of_many_is_found_and_the_others_stay_as_they_are() -> None:
 
 def test_a_jump_at_a_common_time_is_easier_to_see() -> None:
     rng = np.random.default_rng(7)
-    before = rng.gamma(2, 0.05, 300)
-    table = polled(rng, jumping(before, 5 * before, 200, 180))
+    before = rng.gamma(2, 0.05, 150)
+    table = polled(rng, jumping(before, 5 * before, 120, 100))
     common, any_time = (find_sharp_changes(one).item.size for one in (table, replace(table, end=None)))
-    assert common > 1.2 * any_time > 30
+    assert common > 1.2 * any_time > 15
 
 
 def test_polls_without_enough_to_say_are_left_alone() -> None:

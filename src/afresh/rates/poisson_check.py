@@ -42,7 +42,7 @@ COARSE = 3  # polls per change; with fewer, not even changes at regular times ar
 class PoissonChecks:
     """The results of the test for each item with at least ``least`` gaps: D (``statistic``), p value and
     dispersion. ``few`` is the number of items with fewer gaps, ``coarse`` that of items with too few polls.
-    """
+    ``is_exact`` says whether the times of all changes are known; otherwise the test rejects a little less."""
 
     item: Ints
     gaps: Ints
@@ -53,6 +53,7 @@ class PoissonChecks:
     few: int
     least: int
     coarse: int = 0
+    is_exact: bool = True
 
     @property
     def sentence(self) -> str:
@@ -64,7 +65,7 @@ class PoissonChecks:
             return f"No item has {self.least} gaps between changes, too few to judge the Poisson model."
         fit = int(np.sum(self.p_value >= 0.05))
         words = f"Of {judged} items with at least {self.least} gaps, {fit} ({fit / judged:.0%}) look Poisson"
-        words += " (at least 95% would if all were)"
+        words += f" ({'' if self.is_exact else 'at least '}95% would if all were)"
         if fit >= 0.9 * judged:  # so few rejections are nearly what chance gives if the model is true
             return f"{words}."
         wrong = self.dispersion[self.p_value < 0.05]
@@ -80,7 +81,7 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
 
     >>> times = np.cumsum(np.random.default_rng(0).standard_exponential(200))
     >>> check_items(np.zeros(200), times).sentence
-    'Of 1 items with at least 10 gaps, 1 (100%) look Poisson (at least 95% would if all were).'
+    'Of 1 items with at least 10 gaps, 1 (100%) look Poisson (95% would if all were).'
     """
     owner, gaps = gaps_of(item, times)
     changed = np.unique(np.asarray(as_floats("item", item))).size
@@ -154,7 +155,8 @@ def check_gaps(gaps: ObservedGaps, *, least: int = 10) -> PoissonChecks:
     root = np.sqrt(counts)
     scaled = (statistic - 0.2 / counts) * (root + 0.26 + 0.5 / root)
     p_value = np.exp(np.interp(scaled, (0.0, *_D), np.log((1.0, *_P))))
-    return PoissonChecks(names[enough], counts, mean, statistic, p_value, dispersion, few, least, gaps.coarse)
+    ends = few, least, gaps.coarse, not bool((high > low).any())
+    return PoissonChecks(names[enough], counts, mean, statistic, p_value, dispersion, *ends)
 
 
 def gap_width(gaps: ObservedGaps, chosen: Float64s) -> float:
