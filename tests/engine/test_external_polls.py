@@ -242,7 +242,7 @@ def test_of_very_many_items_the_best_of_those_due_first_are_picked(
     whole = engine.due(3)
     for name, value in (("MANY", 10), ("_FIRST", 5), ("_PER_PICK", 5)):
         monkeypatch.setattr(external_scheduler, name, value)
-    loaded, start = list[int](), external_scheduler.start_scheduler
+    loaded, start = list[int](), restore.start_scheduler
 
     def load(*given: Any) -> Scheduler:
         found = start(*given)

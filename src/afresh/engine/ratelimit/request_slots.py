@@ -84,11 +84,9 @@ class Limits:
 
 
 def budget_limits(budget: BudgetTable) -> Limits:
-    return Limits(
-        budget.requests,
-        *(math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money)),
-        burst=budget.burst_requests,
-    )
+    others = (math.inf if limit is None else limit for limit in (budget.bytes, budget.seconds, budget.money))
+    received, seconds, money = others
+    return Limits(budget.requests, received, seconds, money, budget.burst_requests)
 
 
 def window_size(limits: Limits, length_s: float) -> tuple[int, float]:
