@@ -5,7 +5,7 @@ BIN := .venv/bin
 AFRESH := .venv/.afresh
 READY := .venv/.ready
 # More than two cores need: some tests wait for a server or a program.
-WORKERS ?= 3
+WORKERS ?= 4
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 # Compiled modules are kept, whatever the shell says: the tests start many processes, and each would compile

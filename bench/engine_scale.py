@@ -127,11 +127,18 @@ def measure_run(folder: Path, port: int, size: int, after_s: float, *, judged: b
         Row(f"{name}: processor time", 1e6 * seen.cpu_s / max(seen.polls, 1), "µs/poll"),
         Row(f"{name}: memory", took.peak_bytes / 1e9, "GB", at_most=1.5 if judged and size <= MANY else None),
         Row(f"{name}: status", seen.status_s, "s", at_most=2.0 if judged else None),
+        measure_due(folder, name, judged=judged and size <= MANY),
     ]
     if size > MANY:
         beside = Row(f"{name}: polls while they are read", seen.beside_per_s, "/s")
         found[1:1] = [Row(f"{name}: all read after", seen.read_s, "s"), beside]
     return found
+
+
+def measure_due(folder: Path, name: str, *, judged: bool) -> Row:
+    """Measure ``afresh due`` without a running engine."""
+    took = run([sys.executable, "-m", "afresh", "-C", str(folder), "due", "--k", "100", "--lease", "1m"])
+    return Row(f"{name}: due", took.seconds, "s", at_most=5.0 if judged else None)
 
 
 def fill(path: Path, port: int, size: int) -> None:

@@ -43,6 +43,7 @@ EXPORTED = {
 STORED_NAMES = {
     "engine.capped:", "engine.left", "engine.threshold", "engine.hooks", "engine.listing:", "engine.listed:",
     "engine.listed_at:", "engine.pulse", "engine.course", "engine.asked", "engine.began", "engine.learned",
+    "engine.picked", "engine.external", "engine.round",
     "engine.reach:", "engine.rests:", "engine.notes:", "engine.evidence:", "engine.witness:",
     "engine.trouble:", "engine.uses",
 }  # fmt: skip

@@ -19,21 +19,21 @@ DIGITS = 80
 # What one more refresh per time buys by the table of allocation/objectives.py, written in frequencies.
 MARGINALS: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, f: (1 - (1 + a / f) * mp.exp(-a / f)) / a,
-    ("freshness", "random"): lambda a, f: a / (a + f) ** 2,
+    ("freshness", "memoryless"): lambda a, f: a / (a + f) ** 2,
     ("age", "fixed"): lambda a, f: ((a / f) ** 2 / 2 - 1 + (1 + a / f) * mp.exp(-a / f)) / a**2,
-    ("age", "random"): lambda a, f: 1 / f**2 - 1 / (f + a) ** 2,
+    ("age", "memoryless"): lambda a, f: 1 / f**2 - 1 / (f + a) ** 2,
     ("harmonic", "fixed"): lambda a, f: (a / f - 1 + mp.exp(-a / f)) / a,
-    ("harmonic", "random"): lambda a, f: a / (f * (f + a)),
+    ("harmonic", "memoryless"): lambda a, f: a / (f * (f + a)),
     ("missed", "fixed"): lambda a, f: a / (2 * f**2),
-    ("missed", "random"): lambda a, f: a / f**2,
+    ("missed", "memoryless"): lambda a, f: a / f**2,
     ("lag", "fixed"): lambda a, f: a / (3 * f**3),
-    ("lag", "random"): lambda a, f: 2 * a / f**3,
+    ("lag", "memoryless"): lambda a, f: 2 * a / f**3,
 }
-TOPS = {("freshness", "fixed"): lambda a: 1 / a, ("freshness", "random"): lambda a: 1 / a}
+TOPS = {("freshness", "fixed"): lambda a: 1 / a, ("freshness", "memoryless"): lambda a: 1 / a}
 # Flat near their tops, where a root finder crawls; the textbook inverses have digits to spare here.
 INVERSES: dict[tuple[str, str], Any] = {
     ("freshness", "fixed"): lambda a, y: a / -(1 + mp.lambertw((y * a - 1) / mp.e, -1).real),
-    ("freshness", "random"): lambda a, y: mp.sqrt(a / y) - a,
+    ("freshness", "memoryless"): lambda a, y: mp.sqrt(a / y) - a,
 }
 
 
@@ -102,7 +102,7 @@ def at_the_edge(plan: Any, miss: Any, low: Any, high: Any) -> list[Any]:
     return [b + share * (a - b) for a, b in zip(more, less, strict=True)]
 
 
-@pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
+@pytest.mark.parametrize("key", sorted(MARGINALS), ids="-".join)
 @given(instance=instances())
 @example(instance=Instance([1, 0.1, 0.1], [1, 0.1, 10**0.25], [1, 0.1, 10**0.1875], 0.34253128117314563))
 @settings(deadline=None, max_examples=settings().max_examples // 2)
@@ -123,5 +123,7 @@ def test_l1_distance_to_the_exact_plan(key: tuple[str, str], instance: Instance)
 
 
 def test_every_objective_is_known_to_the_oracle() -> None:
-    assert set(MARGINALS) == set(OBJECTIVES)
-    assert set(TOPS) == {key for key, objective in OBJECTIVES.items() if np.isfinite(objective.top)}
+    # Shuffled order has the same solver and other curves, which test_objectives.py compares with formulas.
+    known = {key: objective for key, objective in OBJECTIVES.items() if key[1] != "shuffled"}
+    assert set(MARGINALS) == set(known)
+    assert set(TOPS) == {key for key, objective in known.items() if np.isfinite(objective.top)}

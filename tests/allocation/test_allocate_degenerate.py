@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from afresh.allocation.allocate import POLICIES, allocate
+from afresh.allocation.budget_curve import budget_for
 from afresh.allocation.objectives import OBJECTIVES
+from afresh.model.freshness import ORDERS, age, freshness
 from afresh.values.errors import InputError, UsageError
 
 every = pytest.mark.parametrize("key", sorted(OBJECTIVES), ids="-".join)
@@ -98,9 +100,21 @@ def test_uniform_serves_static_items_too() -> None:
     np.testing.assert_allclose(plan.frequency, [0.0, 0.6, 5.4])
 
 
-def test_memoryless_is_random() -> None:
-    one, other = (allocate([1.0, 2.0], 2.0, order=order) for order in ("random", "memoryless"))
-    np.testing.assert_array_equal(one.frequency, other.frequency)
+def test_the_deprecated_name_is_the_memoryless_order_in_plans() -> None:
+    with pytest.warns(DeprecationWarning, match="two meanings: here it is 'memoryless'") as warned:
+        old = allocate([1.0, 2.0], 2.0, order="random")
+    assert warned[0].filename == __file__
+    np.testing.assert_array_equal(old.frequency, allocate([1.0, 2.0], 2.0, order="memoryless").frequency)
+    with pytest.warns(DeprecationWarning, match="memoryless"):
+        budget = budget_for([1.0, 2.0], 0.5, order="random")
+    assert budget == budget_for([1.0, 2.0], 0.5, order="memoryless")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_order_means_the_same_in_plans_and_in_the_formulas(order: str) -> None:
+    plan = allocate([1.0, 3.0], 4.0, order=order, policy="uniform")
+    assert plan.freshness == pytest.approx(freshness([1.0, 3.0], 2.0, order).mean(), rel=1e-14)
+    assert plan.age == pytest.approx(age([1.0, 3.0], 2.0, order).mean(), rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +134,9 @@ def test_memoryless_is_random() -> None:
         ([1.0, 1.0], 1.0, {"costs": [1.0, 0.0]}, InputError, r"cost\[1\] is 0"),
         ([1.0], 1.0, {"policy": "best"}, UsageError, "unknown policy 'best'"),
         ([1.0], 1.0, {"objective": "freshnes"}, UsageError, "did you mean 'freshness'"),
-        ([1.0], 1.0, {"order": "randm"}, UsageError, "did you mean 'random'"),
+        ([1.0], 1.0, {"order": "shufled"}, UsageError, "did you mean 'shuffled'"),
         ([1.0], 1.0, {"update_costs": 1.0, "objective": "age"}, UsageError, "update costs need objective"),
-        ([1.0], 1.0, {"update_costs": 1.0, "order": "random"}, UsageError, "update costs need objective"),
+        ([1.0], 1.0, {"update_costs": 1.0, "order": "shuffled"}, UsageError, "update costs need objective"),
     ],
 )
 def test_wrong_input(

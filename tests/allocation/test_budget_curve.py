@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import POLICIES, allocate
 from afresh.allocation.budget_curve import budget_curve, budget_for
+from afresh.model.freshness import ORDERS
 from afresh.values.errors import InfeasibleError, InputError, UsageError
 
 rate_lists = st.lists(st.floats(-3, 3).map(lambda x: 10.0**x), min_size=1, max_size=10)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("order", ["fixed", "random"])
+@pytest.mark.parametrize("order", ORDERS)
 @given(rates=rate_lists, target=st.floats(0.01, 0.999))
 @settings(deadline=None)
 def test_the_plan_of_that_budget_has_the_freshness(
@@ -35,6 +36,14 @@ def test_the_plan_of_that_budget_has_the_freshness(
 def test_the_plan_of_that_budget_has_the_age(rates: list[float], target: float) -> None:
     budget = budget_for(rates, target, objective="age")
     assert allocate(rates, budget, objective="age").age == pytest.approx(target, rel=1e-7)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_age_is_reached_with_the_least_budget_unless_another_objective_is_named(order: str) -> None:
+    rates = [1.0, 2.0, 3.0, 4.0, 5.0]
+    least = budget_for(rates, 0.5, target_is="age", order=order)
+    assert least == pytest.approx(budget_for(rates, 0.5, objective="age", order=order), rel=1e-12)
+    assert least < 0.95 * budget_for(rates, 0.5, target_is="age", objective="freshness", order=order)
 
 
 def test_age_under_another_objective() -> None:
@@ -118,6 +127,15 @@ def test_curve_at_given_budgets_is_the_plan() -> None:
         assert curve.age[row] == pytest.approx(plan.age)
         assert curve.marginal[row] == pytest.approx(plan.multiplier)
         assert curve.dropped[row] == plan.dropped
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_curve_of_every_policy_is_its_plan(policy: str) -> None:
+    curve = budget_curve([1.0, 2.0, 0.0], [0.0, 1.0, 30.0], policy=policy)
+    for row, budget in enumerate([0.0, 1.0, 30.0]):
+        plan = allocate([1.0, 2.0, 0.0], budget, policy=policy)
+        found = (curve.freshness[row], curve.age[row], curve.marginal[row], curve.dropped[row])
+        assert found == pytest.approx((plan.freshness, plan.age, plan.multiplier, plan.dropped))
 
 
 def test_curve_of_nothing() -> None:

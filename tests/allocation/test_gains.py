@@ -147,7 +147,7 @@ def test_bounds_and_caps_go_with_any_decay() -> None:
             UsageError,
             "objective 'missed' needs exponential decay",
         ),
-        ({"decay": "linear", "order": "random"}, UsageError, "need order 'fixed'"),
+        ({"decay": "linear", "order": "shuffled"}, UsageError, "need order 'fixed'"),
         ({"decay": "linear", "update_costs": 1.0}, UsageError, "update costs need exponential decay"),
         ({"decay": "liner"}, UsageError, "unknown decay 'liner': did you mean 'linear'"),
         ({"decay": ["linear"]}, InputError, "decay has 1 names for 2 items"),

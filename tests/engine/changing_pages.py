@@ -23,7 +23,7 @@ class ChangingPages:
         rng, self._hosts, self._clock, self.port = np.random.default_rng(seed), hosts, clock, 8000
         self.rates = np.asarray(rates, dtype=np.float64)
         self.started_s = clock.now_s()
-        self._changes = [
+        self.changes = [
             self.started_s + np.sort(rng.uniform(0, lasts_s, rng.poisson(rate * lasts_s))) for rate in rates
         ]
         self.requests: list[tuple[float, str]] = []
@@ -57,7 +57,7 @@ class ChangingPages:
 
     def version(self, page: int, now_s: float) -> int:
         """How often a page had changed by then."""
-        return int(np.searchsorted(self._changes[page], now_s))
+        return int(np.searchsorted(self.changes[page], now_s))
 
     def content(self, page: int, version: int) -> bytes:
         """What a version says."""
@@ -71,7 +71,7 @@ class ChangingPages:
     def _fresh(self, page: int, begin_s: float, end_s: float) -> float:
         """Share of the time in which this page's copy was right."""
         served = [time_s for time_s, path in self.requests if path == f"/p/{page}" and time_s < end_s]
-        changes = self._changes[page]
+        changes = self.changes[page]
         total = 0.0
         for place, time_s in enumerate(served):
             until_s = served[place + 1] if place + 1 < len(served) else end_s

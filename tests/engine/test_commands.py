@@ -104,14 +104,19 @@ def test_items_are_set_paused_and_resumed(shell: Shell, site: LivingSite) -> Non
 
 def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
     shell("add", *site.urls())
-    leased = [json.loads(line) for line in shell("due", "--k", "2", "--lease", "10m", "--json").splitlines()]
+    sparing = ("--set", "budget.requests=1/h", "--set", "budget.burst=4")
+    lines = shell("due", "--k", "2", "--lease", "10m", "--json", *sparing).splitlines()
+    leased = [json.loads(line) for line in lines]
     assert len(leased) == 2
     rows = [{"item": row["item"], "content": "hello", "lease": row["lease"]} for row in leased]
     rows.append({"item": site.url(3), "time": "2020-01-01T00:00:00Z", "changed": False})
     (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert json.loads(shell("observe", "seen.jsonl", "--json")) == {"taken": 3, "known": 0, "refused": []}
     assert shell("get", leased[0]["item"]) == "hello"
-    assert set(shell("due").splitlines()) == {site.url(2), site.url(3)}
+    assert set(shell("due", *sparing).splitlines()) == {site.url(2), site.url(3)}  # half of the burst is left
+    assert "the budget allows" not in shell.err
+    shell("due", "--lease", "10m", *sparing)
+    assert shell("due", *sparing) == ""
 
 
 def test_rows_that_are_all_refused_are_an_error(shell: Shell, tmp_path: Path) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from afresh.cli.engine.status_commands import why_rows
+from afresh.engine import external_scheduler
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
 from afresh.engine.scheduler import restore
+from afresh.engine.scheduler.restore import start_scheduler
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import InputError, UsageError
 from afresh.values.items import ItemChange
@@ -39,7 +43,7 @@ def clock() -> FixedClock:
 
 @pytest.fixture(params=["memory:", "sqlite:afresh.db"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, clock: FixedClock) -> Iterator[Engine]:
-    settings = parse_settings("[budget]\nrequests = '1/s'", {"store.url": request.param})
+    settings = parse_settings("[budget]\nrequests = '1/s'\nburst = 3", {"store.url": request.param})
     made = make_engine(settings, tmp_path, clock=clock, seed=1)
     made.add([f"https://h/{name}" for name in "abc"])
     yield made
@@ -186,6 +190,14 @@ def test_status_counts(engine: Engine, clock: FixedClock) -> None:
     assert found.groups[0].group == "h"
 
 
+def test_items_known_only_from_logs_have_no_copy(engine: Engine, clock: FixedClock) -> None:
+    engine.observe([Reported("https://h/a", clock.time_s, content=b"x")])
+    engine.observe([Reported("https://h/b", clock.time_s - age_s, changed=True) for age_s in (90.0, 30.0)])
+    found = engine.status()
+    assert found.copies == 1
+    assert not math.isnan(found.age_s)
+
+
 def test_status_of_very_many_items_looks_at_some(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.add([f"https://h/{number}" for number in range(997)])
     whole = engine.status()
@@ -225,6 +237,34 @@ def test_a_least_interval_holds_for_those_who_fetch_themselves(engine: Engine, c
     assert engine.due(9) == []
     engine.set([key], ItemChange(min_interval_s=0.0))
     assert [item.key for item in engine.due(9)] == [key]
+
+
+def test_of_very_many_items_the_best_of_those_due_first_are_picked(
+    engine: Engine, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.add([f"https://h/{number}" for number in range(40)])
+    for step in range(1, 44):
+        clock.time_s += 1.0
+        (item,) = engine.due(1)
+        engine.observe([Reported(item.key, clock.time_s, changed=step % 3 == 0)])
+    clock.time_s += 100.0
+    whole = engine.due(3)
+    for name, value in (("MANY", 10), ("_FIRST", 5), ("_PER_PICK", 5)):
+        monkeypatch.setattr(external_scheduler, name, value)
+    loaded, start = list[int](), start_scheduler
+
+    def load(*given: Any) -> Scheduler:
+        found = start(*given)
+        loaded.append(found.item_rows.size)
+        return found
+
+    monkeypatch.setattr(external_scheduler, "start_scheduler", load)
+    other = make_engine(engine.settings, store=engine.store, clock=clock)
+    assert {item.key for item in other.due(3)} <= {item.key for item in engine.due(15, within_budget=False)}
+    assert len(whole) == 3
+    assert loaded == [15]
+    other.due(20, within_budget=False)
+    assert loaded == [15, 43]  # a hundred would be more than there are
 
 
 def test_a_longest_interval_makes_due(engine: Engine, clock: FixedClock) -> None:

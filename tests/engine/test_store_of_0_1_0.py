@@ -67,7 +67,8 @@ class MomentClock:
 
 def answers(engine: Engine) -> dict[str, Any]:
     """What an engine says about every item of its store, and about all together."""
-    due = [entry.key for entry in engine.due(100)]
+    store = engine.store
+    due = [item.key for item in store.items.by_id(store.items.due(engine.clock.now_s(), 100))]
     keys = sorted(engine.store.items.ids([*due, *all_keys(engine)]))
     explained = {}
     for key in keys:
@@ -106,6 +107,11 @@ def test_a_store_of_0_1_0_is_ranked_as_0_1_0_ranked_it(engine: Engine, recorded:
     assert found["why"].keys() == recorded["why"].keys()
     for key, expected in recorded["why"].items():
         for name in WHY_FIELDS:
+            if math.isinf(expected["interval_s"]) and name in ("next_s", "marginal"):
+                # 0.1.0 never polled a dropped item again; today it is polled for a review.
+                assert math.isfinite(found["why"][key]["next_s"])
+                assert found["why"][key]["marginal"] >= expected["marginal"] * (1 - 1e-6)
+                continue
             assert math.isclose(found["why"][key][name], expected[name], rel_tol=1e-6), (key, name)
     status, expected = found["status"], recorded["status"]
     assert status.pop("freshness") == pytest.approx(expected.pop("freshness"), rel=1e-6)

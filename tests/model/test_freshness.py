@@ -26,7 +26,7 @@ def exact(order: str, rate: float, frequency: float) -> tuple[Any, Any]:
     r, f = mp.mpf(rate) / frequency, mp.mpf(frequency)
     half_square, left = {
         "fixed": (mp.mpf(1) / 2, mp.exp(-r)),
-        "random": (mp.mpf(7) / 12, (mp.expm1(-r) / r) ** 2),
+        "shuffled": (mp.mpf(7) / 12, (mp.expm1(-r) / r) ** 2),
         "memoryless": (mp.mpf(1), 1 / (1 + r)),
     }[order]
     return (1 - left) / r, (half_square - 1 / r + (1 - left) / r**2) / f
@@ -70,8 +70,8 @@ def test_only_the_unit_of_time_changes(order: str, rate: float, frequency: float
 @settings(deadline=None)
 @given(rate=decades, frequency=decades)
 def test_fixed_order_beats_random_beats_memoryless(rate: float, frequency: float) -> None:
-    fresh = [freshness(rate, frequency, order) for order in ("memoryless", "random", "fixed")]
-    old = [age(rate, frequency, order) for order in ("fixed", "random", "memoryless")]
+    fresh = [freshness(rate, frequency, order) for order in ("memoryless", "shuffled", "fixed")]
+    old = [age(rate, frequency, order) for order in ("fixed", "shuffled", "memoryless")]
     assert fresh[0] <= fresh[1] * (1 + 1e-15) <= fresh[2] * (1 + 2e-15)
     assert old[0] <= old[1] * (1 + 1e-15) <= old[2] * (1 + 2e-15)
 
@@ -98,12 +98,12 @@ def test_what_cho_reads_off_figure_6() -> None:
     assert freshness(0.46, 1.0) > 0.8 > freshness(0.47, 1.0)
     assert freshness(1.0, 1.0) / freshness(1.0, 1.0, "memoryless") == pytest.approx(1.26, abs=5e-3)
     assert age(1.0, 1.0) / age(1.0, 1.0, "memoryless") == pytest.approx(0.264, abs=5e-4)
-    assert age(1.0, 1.0) / age(1.0, 1.0, "random") == pytest.approx(0.72, abs=5e-3)
+    assert age(1.0, 1.0) / age(1.0, 1.0, "shuffled") == pytest.approx(0.72, abs=5e-3)
 
 
 def test_few_changes_per_refresh() -> None:
     assert age(1e-5, 1.0) == pytest.approx(1e-5 / 6, rel=1e-5)
-    assert age(1e-5, 1.0, "random") == pytest.approx(1e-5 / 4, rel=1e-5)
+    assert age(1e-5, 1.0, "shuffled") == pytest.approx(1e-5 / 4, rel=1e-5)
 
 
 def test_a_simulated_shuffle_agrees() -> None:
@@ -113,7 +113,7 @@ def test_a_simulated_shuffle_agrees() -> None:
     times = np.arange(rounds)[:, None] + slots / items
     gaps = np.diff(times, axis=0)
     fresh = (-np.expm1(-rate * gaps) / rate).sum() / gaps.sum()
-    assert fresh == pytest.approx(freshness(rate, 1.0, "random"), abs=3e-3)
+    assert fresh == pytest.approx(freshness(rate, 1.0, "shuffled"), abs=3e-3)
 
 
 @pytest.mark.parametrize("function", [freshness, age])
@@ -129,6 +129,13 @@ def test_storage_types(function: Any) -> None:
     np.testing.assert_array_equal(
         function(single, 2.0), function(single.astype(float), 2.0).astype(np.float32)
     )
+
+
+@pytest.mark.parametrize("function", [freshness, age])
+def test_the_deprecated_name_is_the_shuffled_order(function: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="two meanings: here it is 'shuffled'") as warned:
+        assert function(1.0, 2.0, "random") == function(1.0, 2.0, "shuffled") != function(1.0, 2.0)
+    assert warned[0].filename == __file__
 
 
 @pytest.mark.parametrize("function", [freshness, age])

@@ -118,3 +118,19 @@ def test_wrong_cohorts_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=says):
         cohort_rates(["g"], elapsed, n, changed)
+
+
+def test_an_adapted_a_is_less_biased_than_one_for_all() -> None:
+    """Seven polls, exactly: |E[r̂] − r| with Table 2's a for the r̂ that is seen, and with a = 0.4 and 0.5."""
+    from afresh.rates.log_ratio import adapted_a, log_ratio
+
+    x, n = np.arange(8.0), np.full(8, 7.0)
+    choose = np.array([math.comb(7, int(k)) for k in x])
+    ways = {"adapted": adapted_a(x, n), "0.4": np.full(8, 0.4), "0.5": np.full(8, 0.5)}
+    errors: dict[str, list[float]] = {name: [] for name in ways}
+    for r in np.linspace(2.0, 3.5, 7):
+        chance = choose * (-np.expm1(-r)) ** x * np.exp(-r * (7 - x))
+        for name, a in ways.items():
+            errors[name].append(abs(float(chance @ log_ratio(x, n, a)) / r - 1))
+    assert np.mean(errors["adapted"]) < 0.6 * np.mean(errors["0.4"]) < 0.6 * np.mean(errors["0.5"])
+    assert np.all(np.diff(log_ratio(x, n, adapted_a(x, n))) > 0)

@@ -91,7 +91,7 @@ def allocate(
     ``costs``        cost of one refresh (default 1).
     ``update_costs`` cost added when a refresh finds a change (freshness in fixed order only).
     ``objective``    freshness, age, harmonic, missed or lag.
-    ``order``        fixed (refreshes at equal intervals), or random (at the times of a Poisson process).
+    ``order``        how an item's refreshes follow each other: fixed, shuffled or memoryless (``ORDERS``).
     ``policy``       optimal, uniform or proportional; the last two take no bounds and no caps.
     ``decay``        name of a decay function, a name for each item, or a decay object (freshness and age).
     ``lower``, ``upper``  bounds on the frequency of each item.

@@ -13,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
-from afresh.allocation.allocate import POLICIES, policy_shape
+from afresh.allocation.allocate import POLICIES, marginal_of_shape, policy_shape, scale_to_budget
 from afresh.allocation.explain import DROPPED, statuses
 from afresh.allocation.multiplier import apply_caps, find_optimal_plan
 from afresh.allocation.problem import AllocationProblem, ProblemOptions, build_problem
@@ -35,11 +35,15 @@ def budget_for(
     """Return the least budget whose plan has a weighted mean freshness, or a mean age, of ``target``.
 
     ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The options
-    are those of ``allocate``. The plan maximises the option ``objective``. If that is not ``target_is``,
-    another plan may reach the target with a smaller budget.
+    are those of ``allocate``. The plan maximises the option ``objective``, by default ``target_is``, because
+    that plan reaches the target with the least budget. Under another objective the budget is larger.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
+    >>> round(budget_for([1, 5], 0.25, target_is="age"), 2)
+    1.88
+    >>> round(budget_for([1, 5], 0.25, target_is="age", objective="freshness"), 2)
+    2.1
     >>> from afresh.allocation.allocate import allocate
     >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
     0.8
@@ -51,6 +55,7 @@ def budget_for(
     if aim == "age" and not 0 <= target < np.inf:
         raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
+    options.setdefault("objective", aim)
     problem = build_problem(rates, **options)
     if policy != "optimal":
         shape = policy_shape(problem, policy)
@@ -74,7 +79,11 @@ class _Goal:
     target: float
 
     def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
-        return problem.mean_freshness(frequency) if self.aim == "freshness" else problem.mean_age(frequency)
+        if self.aim == "freshness":
+            return problem.mean_freshness(frequency)
+        age = problem.mean_age(frequency)
+        # Where changes come in steps, an age of 0 can be reached, but rounding leaves some 1e−32 intervals.
+        return 0.0 if age * float(frequency.max(initial=0.0)) < 1e-24 else age
 
     def met(self, reached: float) -> bool:
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
@@ -131,7 +140,7 @@ _POINTS = 41
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurve:
-    """The optimal plans at many budgets. Every array has one number per budget.
+    """The plans at many budgets. Every array has one number per budget.
     ``freshness`` and ``age`` are weighted means over the items, ``marginal`` is the multiplier (the gain from
     one more unit of budget), and ``dropped`` is the number of dropped items."""
 
@@ -146,27 +155,35 @@ def budget_curve(
     rates: ArrayLike,
     budgets: ArrayLike | None = None,
     *,
+    policy: str = "optimal",
     on_point: Callable[[float], None] | None = None,
     **options: Unpack[ProblemOptions],
 ) -> BudgetCurve:
-    """Return the freshness, age and multiplier of the optimal plan at each of ``budgets``.
-    By default there are 41 budgets, in geometric progression, which gain 1 % to 99 % of the reachable
-    freshness. ``on_point`` is called with the share of budgets done. The options are those of ``allocate``.
+    """Return the freshness, age and multiplier of the plan at each of ``budgets``.
+    By default there are 41 budgets, in geometric progression, with which optimal plans gain 1 % to 99 % of
+    the reachable freshness. ``on_point`` is called with the share of budgets done. ``policy`` and the options
+    are those of ``allocate``.
 
     >>> curve = budget_curve([1, 2, 3, 4, 5], [0, 5, 50])
     >>> curve.freshness.round(3), curve.dropped
     (array([0.   , 0.374, 0.873]), array([5, 1, 0]))
     """
+    one_of("policy", policy, POLICIES)
     problem = build_problem(rates, **options)
+    shape = None if policy == "optimal" else policy_shape(problem, policy)
     limited, _ = apply_caps(problem, problem.max_plan())
     budget = default_budgets(limited) if budgets is None else nonnegative("budget", budgets)
     budget = np.atleast_1d(np.asarray(budget, dtype=np.float64))
     points: list[tuple[float, ...]] = []
     for one in budget:
-        optimum = find_optimal_plan(replace(limited, caps=None), float(one))
-        plan = optimum.frequency
-        dropped = int((statuses(problem, plan, optimum.multiplier) == DROPPED).sum())
-        points.append((problem.mean_freshness(plan), problem.mean_age(plan), optimum.multiplier, dropped))
+        if shape is None:
+            optimum = find_optimal_plan(replace(limited, caps=None), float(one))
+            plan, multiplier = optimum.frequency, optimum.multiplier
+        else:
+            plan = scale_to_budget(problem, shape, float(one))
+            multiplier = marginal_of_shape(problem, shape, plan)
+        dropped = int((statuses(problem, plan, multiplier) == DROPPED).sum())
+        points.append((problem.mean_freshness(plan), problem.mean_age(plan), multiplier, dropped))
         if on_point:
             on_point(len(points) / budget.size)
     columns = np.array(points, dtype=np.float64).reshape(-1, 4).T

@@ -1,4 +1,4 @@
-"""The five objectives that a plan can maximise, each for two orders of refreshing (fixed and memoryless).
+"""The five objectives that a plan can maximise, each for three orders of refreshing.
 
 An item changes at the rate λ and is refreshed at the frequency f. Every objective is a function without units
 of r = λ/f, the changes per refresh. The average over time for one item is λ^(1−p)·value(r), where p is the
@@ -12,8 +12,9 @@ a given price of a refresh the best frequency is f = λ/r with marginal(r) = pri
     missed       1   r/2                          r²/2              r                    r²
     lag          2   r²/6                         r³/3              r²                   2r³
 
-In fixed order an item is refreshed at equal intervals. In random (memoryless) order it is refreshed at the
-times of a Poisson process, so that the time since the last refresh is exponential.
+In fixed order an item is refreshed at equal intervals. In memoryless order it is refreshed at the times of a
+Poisson process, so that the time since the last refresh is exponential. In shuffled order it is refreshed
+once in each round, at a random place; its formulas are in ``model/shuffled_curves.py``.
 
 freshness   the share of time during which the copy equals the source. Equal intervals: Cho & Garcia-Molina
             2000, §4; an item with y = μcλ/w ≥ 1 (weight w, cost c, multiplier μ) is dropped, because it
@@ -30,14 +31,14 @@ lag         the sum over missed changes of the time since each, Σ(t − tᵢ) (
 
 >>> objective_for("freshness", "fixed").inverse([0.5351623, 1.0]).round(4)
 array([1.7933,    inf])
->>> objective_for("freshness", "random").inverse([0.25, 1.0])
+>>> objective_for("freshness", "memoryless").inverse([0.25, 1.0])
 array([ 1., inf])
 >>> objective_for("age", "fixed").value(1.0)
 array(-0.13212056)
->>> old = objective_for("age", "random")
+>>> old = objective_for("age", "memoryless")
 >>> old.inverse(old.marginal([1e-6, 1.0, 1e6]))
 array([1.e-06, 1.e+00, 1.e+06])
->>> objective_for("harmonic", "random").inverse([0.0, 0.5])
+>>> objective_for("harmonic", "memoryless").inverse([0.0, 0.5])
 array([0., 1.])
 >>> objective_for("missed", "fixed").inverse([2.0]), objective_for("lag", "fixed").inverse([9.0])
 (array([2.]), array([3.]))
@@ -51,6 +52,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.model import shuffled_curves as shuffled
 from afresh.model.curves import age_curve, freshness_curve, g, h, h_inverse, harmonic_curve, k, k_inverse, phi
 from afresh.model.freshness import ORDERS
 from afresh.values.arrays import ArrayLike, Float64s
@@ -151,18 +153,40 @@ _MEMORYLESS = {
     "missed": _objective(1, np.inf, np.negative, np.square, np.sqrt),
     "lag": _objective(2, np.inf, lambda r: -np.square(r), lambda r: 2 * r * r * r, lambda y: np.cbrt(y / 2)),
 }
-OBJECTIVES: dict[tuple[str, str], Objective] = {(name, "fixed"): _FIXED[name] for name in OBJECTIVE_NAMES} | {
-    (name, "random"): _MEMORYLESS[name] for name in OBJECTIVE_NAMES
+_SHUFFLED = {
+    "freshness": _objective(
+        1,
+        1.0,
+        shuffled.shuffled_freshness,
+        shuffled.shuffled_freshness_marginal,
+        shuffled.shuffled_freshness_inverse,
+    ),
+    "age": _objective(
+        2,
+        np.inf,
+        lambda r: -r * shuffled.shuffled_age(r),
+        shuffled.shuffled_age_marginal,
+        shuffled.shuffled_age_inverse,
+    ),
+    "harmonic": _objective(
+        1,
+        np.inf,
+        lambda r: -shuffled.shuffled_harmonic(r),
+        shuffled.shuffled_harmonic_marginal,
+        shuffled.shuffled_harmonic_inverse,
+    ),
+    "missed": _objective(
+        1, np.inf, lambda r: -7 / 12 * r, lambda r: 7 / 12 * np.square(r), lambda y: np.sqrt(12 / 7 * y)
+    ),
+    "lag": _objective(
+        2, np.inf, lambda r: np.square(r) / -4, lambda r: r * r * r / 2, lambda y: np.cbrt(2 * y)
+    ),
 }
-
-
-def objective_order(order: str) -> str:
-    """Return the refresh order as "fixed" or "random"; here "memoryless" is another name of "random".
-
-    >>> objective_order("memoryless")
-    'random'
-    """
-    return "random" if one_of("order", order, ORDERS) == "memoryless" else order
+OBJECTIVES: dict[tuple[str, str], Objective] = {
+    (name, order): formulas[name]
+    for order, formulas in (("fixed", _FIXED), ("shuffled", _SHUFFLED), ("memoryless", _MEMORYLESS))
+    for name in OBJECTIVE_NAMES
+}
 
 
 def objective_for(name: str, order: str) -> Objective:
@@ -171,4 +195,4 @@ def objective_for(name: str, order: str) -> Objective:
     >>> objective_for("freshness", "fixed").top
     1.0
     """
-    return OBJECTIVES[one_of("objective", name, OBJECTIVE_NAMES), objective_order(order)]
+    return OBJECTIVES[one_of("objective", name, OBJECTIVE_NAMES), one_of("order", order, ORDERS)]

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.gains import Gains, RateGains, decay_gains
-from afresh.allocation.objectives import objective_for, objective_order
+from afresh.allocation.objectives import objective_for
 from afresh.model.decay import Decay
+from afresh.model.freshness import check_order
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InfeasibleError, InputError, UsageError, did_you_mean
 
@@ -248,6 +249,7 @@ def build_problem(
     if rate.ndim != 1:
         raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
     _check_range("rate", rate)
+    order = check_order(order, random_means="memoryless")
     if isinstance(decay, str) or (isinstance(decay, Sequence) and len(decay)):
         names = [decay.strip()] if isinstance(decay, str) else decay
         if all(name == "exponential" for name in names):
@@ -295,7 +297,7 @@ def check_budget(budget: float) -> float:
 
 def _check_combination(objective: str, order: str, decay: object, update_costs: object) -> None:
     objective_for(objective, order)
-    fixed = objective_order(order) == "fixed"
+    fixed = order == "fixed"
     if decay is not None:
         if objective not in ("freshness", "age"):
             raise UsageError(f"objective {objective!r} needs exponential decay: use freshness or age")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 from typer import Argument, Option
 
+from afresh.cli.summary import print_error
 from afresh.values.errors import UsageError, one_of
 from afresh.values.objective_names import OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_duration
@@ -27,7 +28,14 @@ Objective: TypeAlias = Annotated[
 ]
 Order: TypeAlias = Annotated[
     str,
-    Option("--order", metavar="NAME", help="fixed: even intervals. random: at random moments (memoryless)."),
+    Option(
+        "--order",
+        metavar="NAME",
+        help="How refreshes follow each other: fixed (even intervals), shuffled (each round), memoryless.",
+    ),
+]
+Policy: TypeAlias = Annotated[
+    str, Option("--policy", metavar="NAME", help="optimal, or to compare: uniform, proportional.")
 ]
 CapsFile: TypeAlias = Annotated[
     str | None,
@@ -158,6 +166,21 @@ def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str,
         except UsageError as error:
             raise UsageError(f"{option}, {name}: {error}") from None
     return found
+
+
+def read_order(order: str) -> str:
+    """Return the order of refreshes that ``--order`` names: fixed, shuffled or memoryless.
+    The deprecated name ``random`` means memoryless here; a line on standard error says so.
+
+    >>> read_order("shuffled")
+    'shuffled'
+    """
+    if order != "random":
+        from afresh.model.freshness import check_order
+
+        return check_order(order)
+    print_error("--order random is deprecated: say memoryless (what it means here) or shuffled")
+    return "memoryless"
 
 
 def parse_number(text: str) -> float:

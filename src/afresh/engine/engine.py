@@ -27,7 +27,8 @@ from afresh.engine.event_loop import (
     new_fast_loop,
     run_coroutine,
 )
-from afresh.engine.external_polls import ExternalPollsResult, Reported, due_items, record_external
+from afresh.engine.external_polls import ExternalPollsResult, Reported, record_external
+from afresh.engine.external_scheduler import ExternalScheduler, order_leases
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
@@ -37,6 +38,7 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -80,7 +82,7 @@ class Engine(ItemOperations, ClosedOnExit):
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
-        self._given = given
+        self._given, self._external = given, ExternalScheduler(store, clock)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
 
@@ -274,27 +276,34 @@ class Engine(ItemOperations, ClosedOnExit):
 
     # For programs that fetch items themselves.
 
-    def due(self, k: int, *, lease_s: float | None = None, source: str | None = None) -> list[Lease | Item]:
-        """Return at most ``k`` items that are due now; items that have been due longer come first. With
-        ``lease_s``, lease them to the caller for that many seconds, and return the leases. Items of a source
-        are not due at hours in which the source may not be polled."""
-        now_s = self.clock.now_s()
-        closed = self.settings.closed_sources(now_s)
-        if lease_s is not None and not closed:
-            name = None if source is None else self._source_name(source)
-            return list(self.store.leases.take_due(now_s, k, lease_s, source=name))
-        names = {count.source for count in self.store.items.counts()} - closed.keys()
+    def due(
+        self,
+        k: int,
+        *,
+        lease_s: float | None = None,
+        source: str | None = None,
+        within_budget: bool = True,
+    ) -> list[Lease | Item]:
+        """Return at most ``k`` items to poll now, those whose polls gain most first. They are as many as the
+        budget allows now: one request for each item, with the bursts that ``[budget] burst`` allows. With
+        ``lease_s``, lease them to the caller for that many seconds, and return the leases; their requests are
+        then reserved, so that a lease that is never returned counts as spent. Items of a source are not due
+        at hours in which the source may not be polled."""
+        now_s, settings, external = self.clock.now_s(), self.current(), self._external
+        names = {count.source for count in self.store.items.counts()} - settings.closed_sources(now_s).keys()
         if source is not None:
             names &= {self._source_name(source)}
-        found = due_items(self.store, now_s, k, names)
+        allowed = count_allowed(self.store, budget_limits(settings.budget), now_s)
+        ids = external.pick(settings, min(k, allowed) if within_budget else k, names, now_s)
         if lease_s is None:
-            return list(found)
-        return list(self.store.leases.take([item.id for item in found], now_s, lease_s))
+            return list(self.store.items.by_id(ids))
+        ids = ids[: external.reserve(settings, len(ids), now_s)]
+        return list(order_leases(self.store.leases.take(ids, now_s, lease_s), ids))
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,
         were known already, or were refused."""
-        return record_external(self.store, self.settings, reported, self.clock.now_s())
+        return record_external(self.store, self.current(), self._external, reported, self.clock.now_s())
 
 
 def _get_item(store: Store, key: str) -> Item:

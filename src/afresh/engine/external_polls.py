@@ -1,25 +1,29 @@
-"""Records polls that other programs made, and lists the items that are due for them.
+"""Records polls that other programs made.
 
 A reported poll has an ``item``, a ``time`` and either ``changed`` (true or false) or ``content``. If it has a
 ``lease`` (the token of a lease that ``due`` returned), the report ends that lease. Content is compared with
-the copy in the same way as in the engine's own polls. A poll with neither lease nor content only teaches the
-engine the rate. Each poll is recorded once: a second report of the same item and time is ignored.
+the copy in the same way as in the engine's own polls. The scheduler of all items (``external_scheduler``)
+learns from these polls as it does in a run. Several polls of an item with neither lease nor content are a log
+of the past. Each poll is recorded once: a second report of the same item and time is ignored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
-from afresh.engine.scheduler.poll_costs import PollCosts
-from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.ratelimit.request_slots import budget_limits
+from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
-from afresh.engine.scheduler.reschedule import reschedule
-from afresh.engine.scheduler.restore import load_items, restore_scheduler, save_planned_price
-from afresh.engine.settings.tables import LiveSettings, Settings
+from afresh.engine.scheduler.restore import load_items, plan_shadow_price
+from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
@@ -31,7 +35,6 @@ from afresh.values.outcome import Observation, Outcome
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
-_MORE = 4  # the search for due items of some sources is repeated with a limit that is this much higher
 _AHEAD_S = 86400.0  # the clocks of other programs may be ahead by this much
 
 
@@ -59,19 +62,8 @@ class ExternalPollsResult:
     known: int = 0
 
 
-def due_items(store: Store, now_s: float, k: int, sources: Collection[str]) -> list[Item]:
-    """Return at most ``k`` due items of ``sources``; items that have been due longer come first."""
-    limit = k
-    while True:
-        ids = store.items.due(now_s, limit)
-        found = [item for item in store.items.by_id(ids) if item.source in sources]
-        if len(found) >= k or len(ids) < limit:
-            return found[:k]
-        limit *= _MORE
-
-
 def record_external(
-    store: Store, settings: Settings, reported: Iterable[Reported], now_s: float
+    store: Store, settings: Settings, external: ExternalScheduler, reported: Iterable[Reported], now_s: float
 ) -> ExternalPollsResult:
     """Record polls that other programs made, and set when their items are due. If one poll is invalid, raise
     ``InputError`` and record none."""
@@ -82,20 +74,26 @@ def record_external(
             raise InputError(problem, row=row.row or None, line=0)
     seen = _known_polls(store, sorted(ids.values()))
     new = _new_polls(rows, ids, seen)
-    past = [row for row in new if row.content is None and row.lease is None]
-    live = [row for row in new if row.content is not None or row.lease is not None]
-    _add_observations(store, past, ids)
-    relearn(store, settings, sorted({ids[row.item] for row in past}), now_s)
-    save_planned_price(store, settings, now_s)
-    reschedule(store, settings, sorted({ids[row.item] for row in past}), now_s)
+    past, live = _split(store, new, ids)
     refused: list[str] = []
     known = len(rows) - len(new)
-    for row in live:
-        words = _commit(store, settings, row, ids[row.item], now_s)
-        if words and _poll_mark(row, ids) in seen:
-            known += 1  # the lease ended with the same report before: the caller repeated its call
-        else:
-            refused += words
+    for batch in _batches(live):
+        leases = _take_leases(store, batch, ids, now_s, settings.run.lease)
+        polls = [(row, leases[row.item]) for row in batch if row.item in leases]
+        words = _commit(settings, external, polls, now_s)
+        for row in batch:
+            if row.item in leases:
+                problem = words.get(row.item, "")
+            elif row.content is None:
+                past.append(row)  # another program polls the item now, but what was seen of its rate counts
+                continue
+            else:
+                problem = f"{row.item}: another engine is polling it"
+            if problem and _poll_mark(row, ids) in seen:
+                known += 1  # the lease ended with the same report before: the caller repeated its call
+            elif problem:
+                refused.append(problem)
+    _import_log(store, settings, external, past, ids, now_s)
     return ExternalPollsResult(len(rows) - known - len(refused), tuple(refused), known)
 
 
@@ -186,43 +184,115 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
         ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
 
 
-def _commit(store: Store, settings: Settings, row: Reported, item_id: int, now_s: float) -> list[str]:
-    item = store.items.by_id([item_id])[0]
-    lease = _lease(store, item, row, now_s, settings.run.lease)
-    if lease is None:
-        return [f"{row.item}: another engine is polling it"]
-    scheduler = restore_scheduler(store, settings, [store.plan.columns_of([item_id])], now_s)
-    recorder = PollRecorder(LiveSettings(settings), scheduler, PollCosts())
-    if row.content is None:
-        # The program stores the copies itself, and reports only whether the item changed.
-        elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
-        seen = Observation(item_id, row.time_s, elapsed_s, bool(row.changed))
-        poll = Outcome(lease, row.time_s, due_s=-math.inf, observation=seen)
-    else:
-        fetched = _fetched(settings, row.content, row.media_type, lease)
-        poll = recorder.decide(lease, fetched, row.time_s, audit=False)
-    refusals = store.commit(recorder.complete([poll]))
-    reason = "was never issued, has ended, or expired and went to another worker"
-    lost = f"lease {row.lease} is not valid: it {reason}"
-    return [
-        f"{row.item}: {refusal if refusal.reason == 'removed' or row.lease is None else lost}"
-        for refusal in refusals
-    ]
+def _split(store: Store, new: list[Reported], ids: dict[str, int]) -> tuple[list[Reported], list[Reported]]:
+    """Return a tuple (past, live). Live polls are learned one by one, like those of a run: polls with a lease
+    or content, and single polls that are later than the last known poll of their item. All others are logs
+    of the past: the beliefs of their items are learned again from all observations."""
+    alone = {item for item, count in Counter(row.item for row in new).items() if count == 1}
+    polled_s = {item.key: item.polled_s for item in store.items.by_id([ids[key] for key in alone])}
+
+    def is_live(row: Reported) -> bool:
+        if row.content is not None or row.lease is not None:
+            return True
+        last_s = polled_s.get(row.item, math.inf)
+        return row.item in alone and (last_s is None or row.time_s > last_s)
+
+    live = [is_live(row) for row in new]
+    return list(compress(new, [not one for one in live])), list(compress(new, live))
 
 
-def _lease(store: Store, item: Item, row: Reported, now_s: float, lease_s: float) -> Lease | None:
-    """Return the lease whose token the report contains. If it contains none, take a new lease; return None if
-    another worker has leased the item."""
-    if row.lease is None:
-        taken = store.leases.take([item.id], now_s, lease_s, any_status=True)
-        return taken[0] if taken else None
+def _batches(live: list[Reported]) -> Iterator[list[Reported]]:
+    """Yield batches of polls of distinct items; the polls of each item keep their order."""
+    waiting = live
+    while waiting:
+        batch: dict[str, Reported] = {}
+        later = []
+        for row in waiting:
+            if row.item in batch or len(batch) == _BATCH:
+                later.append(row)
+            else:
+                batch[row.item] = row
+        yield list(batch.values())
+        waiting = later
+
+
+def _import_log(
+    store: Store,
+    settings: Settings,
+    external: ExternalScheduler,
+    past: list[Reported],
+    ids: dict[str, int],
+    now_s: float,
+) -> None:
+    """Add polls of the past, learn the beliefs of their items again, and set when these are due."""
+    if not past:
+        return
+    changed = sorted({ids[row.item] for row in past})
+    _add_observations(store, past, ids)
+    relearn(store, settings, changed, now_s)
+    external.forget()
+    scheduler = external.refresh(settings, now_s)
+    # The price is planned, because without polls at this budget no shadow price is measured.
+    price = plan_shadow_price(scheduler.policy, settings.budget.requests)
+    if price > 0:
+        scheduler.policy.restore_price(price, ())
+    store.state.set({SHADOW_PRICE: repr(price).encode(), PICKED_VALUES: None})
+    rows = scheduler.item_rows.rows(changed)
+    due_s = scheduler.policy.next_polls_s(rows, scheduler.item_rows.polled_s[rows])
+    store.plan.save(scheduler.item_rows.ids[rows], due_s)
+    external.forget()
+
+
+def _take_leases(
+    store: Store, batch: list[Reported], ids: dict[str, int], now_s: float, lease_s: float
+) -> dict[str, Lease]:
+    """Return the leases of the items of ``batch``, by key: the one whose token the report contains, or a new
+    one if it contains none and no other worker has leased the item."""
+    without = [ids[row.item] for row in batch if row.lease is None]
+    taken = {lease.key: lease for lease in store.leases.take(without, now_s, lease_s, any_status=True)}
+    items = {item.key: item for item in store.items.by_id([ids[row.item] for row in batch])}
+    given = {row.item: _lease(store, items[row.item], row.lease, now_s) for row in batch if row.lease}
+    return taken | given
+
+
+def _commit(
+    settings: Settings, external: ExternalScheduler, polls: list[tuple[Reported, Lease]], now_s: float
+) -> dict[str, str]:
+    """Learn from polls of distinct items and commit them. Return by key why polls were refused."""
+    recorder = external.recorder(settings, now_s)
+    spent = compute_spent(settings.budget, 1, 0, 0.0)
+    outcomes, unpaid = [], 0
+    for row, lease in polls:
+        if row.content is None:
+            # The program stores the copies itself, and reports only whether the item changed.
+            elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
+            seen = Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
+            outcomes.append(Outcome(lease, row.time_s, due_s=-math.inf, observation=seen, spent=spent))
+        else:
+            fetched = _fetched(settings, row.content, row.media_type, lease)
+            outcomes.append(recorder.decide(lease, fetched, row.time_s, audit=False))
+        # The request of a lease from ``due`` was reserved when it was given. Slots of the past are over.
+        unpaid += row.lease is None and row.time_s >= now_s - budget_limits(settings.budget).covered_s
+    external.reserve(settings, unpaid, now_s)
+    tokens = {lease.item_id: (row.item, row.lease) for row, lease in polls}
+    words = {}
+    for refusal in external.commit(recorder, outcomes, now_s):
+        key, token = tokens[refusal.item_id]
+        reason = "was never issued, has ended, or expired and went to another worker"
+        lost = f"lease {token} is not valid: it {reason}"
+        words[key] = f"{key}: {refusal if refusal.reason == 'removed' or token is None else lost}"
+    return words
+
+
+def _lease(store: Store, item: Item, token: int, now_s: float) -> Lease:
+    """Return the lease of an item whose token a report contains."""
     copy = store.copies.versions(item.id)
     return Lease(
         item.id,
         item.key,
         item.source,
         item.group,
-        token=row.lease,
+        token=token,
         until_s=now_s,
         leased_s=now_s,
         content_hash=copy[0].normal_hash if copy else None,
@@ -251,4 +321,4 @@ def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) 
     )
     # The other program paid for the poll, so that ``bytes`` is 0. A lease that was rebuilt from its token has
     # no validators, which would contain the rules of the last comparison: content counts as ``comparable``.
-    return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0)
+    return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0, requests=1)

@@ -2,7 +2,7 @@
 
     order     freshness                      age: the time since the first change that a copy has missed
     fixed        (1−e^{−r})/r                   T·(1/2 − 1/r + (1−e^{−r})/r²)
-    random       (1/r)·(1 − ((1−e^{−r})/r)²)    T·(1/3 + (1/2 − 1/r)² − ((1−e^{−r})/r²)²)
+    shuffled     (1/r)·(1 − ((1−e^{−r})/r)²)    T·(1/3 + (1/2 − 1/r)² − ((1−e^{−r})/r²)²)
     memoryless   1/(1+r)                        T·r/(1+r)
 
 with r = λ/f and T = 1/f (Cho & Garcia-Molina 2000, §4 and Table 2).
@@ -10,26 +10,34 @@ with r = λ/f and T = 1/f (Cho & Garcia-Molina 2000, §4 and Table 2).
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Any
 
 import numpy as np
 
-from afresh.model.curves import age_curve, freshness_curve, h, horner
+from afresh.model.curves import age_curve, freshness_curve
+from afresh.model.shuffled_curves import shuffled_age, shuffled_freshness
 from afresh.values.arrays import ArrayLike, Float64s, Floats, like_inputs, nonnegative
 from afresh.values.errors import InputError, one_of
 
-ORDERS = ("fixed", "random", "memoryless")
-"""How the refreshes of an item follow each other. fixed: at equal intervals · random: once in each round,
+ORDERS = ("fixed", "shuffled", "memoryless")
+"""How the refreshes of an item follow each other. fixed: at equal intervals · shuffled: once in each round,
 whose sequence of items is shuffled · memoryless: at the times of a Poisson process."""
 
 
-def check_order(order: str) -> str:
+def check_order(order: str, *, random_means: str = "shuffled") -> str:
     """Return a refresh order of ``ORDERS``; Cho & Garcia-Molina's "purely random" becomes "memoryless".
+    The deprecated name "random" becomes ``random_means``, with a warning: it is Cho & Garcia-Molina's
+    "random order" (shuffled) in ``freshness`` and ``age``, and memoryless in plans.
 
     >>> check_order("purely random")
     'memoryless'
     """
+    if order == "random":
+        message = f"order 'random' is deprecated, because it has two meanings: here it is {random_means!r}"
+        # Plans check the order one call deeper than ``freshness`` and ``age`` do.
+        warnings.warn(message, DeprecationWarning, stacklevel=3 if random_means == "shuffled" else 4)
+        return random_means
     return "memoryless" if order == "purely random" else one_of("order", order, ORDERS)
 
 
@@ -83,7 +91,7 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
     rate and frequency are equal, a copy is correct 63 % of the time in fixed order, 30 % more than in purely
     random order (Cho & Garcia-Molina 2000, §4).
 
-    >>> [round(freshness(1.0, 1.0, order), 4) for order in ("fixed", "random", "memoryless")]
+    >>> [round(freshness(1.0, 1.0, order), 4) for order in ORDERS]
     [0.6321, 0.6004, 0.5]
     >>> freshness([0.0, 3.0, 3.0], [0.0, 0.0, np.inf])
     array([1., 0., 1.])
@@ -93,19 +101,9 @@ def freshness(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> An
     r = changes_per_refresh(rates, frequencies)
     if order == "memoryless":
         return cast_like_inputs(np.asarray(1 / (1 + r)), rates, frequencies)
-    return cast_like_inputs(freshness_curve(r) if order == "fixed" else _random_order(r), rates, frequencies)
-
-
-def _random_order(r: Float64s) -> Float64s:
-    """Return the freshness in random order, (1−φ²)/r with φ = (1−e^{−r})/r, for r changes per refresh.
-    It is computed as h(r)/r²·(1+φ), because 1−φ = h(r)/r avoids cancellation."""
-    middle = np.clip(r, 1e-30, 1e100)
-    value = h(middle) / middle / middle * (1 + freshness_curve(middle))
-    return np.where(r < 1e-30, 1.0, np.where(r > 1e100, 1 / np.maximum(r, 1.0), value))
-
-
-# The age in random order is Σ_{j≥5} (−1)^{j+1}(2ʲ−2)·r^{j−4}/j!; the closed form is 24 % wrong at r = 1e−5.
-_RANDOM_AGE = [(-1) ** (j + 1) * (2**j - 2) / math.factorial(j) for j in range(5, 33)]
+    return cast_like_inputs(
+        freshness_curve(r) if order == "fixed" else shuffled_freshness(r), rates, frequencies
+    )
 
 
 def age(rate: ArrayLike, frequency: ArrayLike, order: str = "fixed") -> Any:
@@ -134,7 +132,4 @@ def _age_in_intervals(r: Float64s, order: str) -> Float64s:
         return age_curve(r)
     if order == "memoryless":
         return np.where(np.isinf(r), 1.0, r / (1 + r))
-    near, far = np.minimum(r, 1.0), np.maximum(r, 1.0)
-    # The difference of squares is factored: (½−1/r)² − (φ/r)² = A·(A − 2φ/r) with A = age_curve(r).
-    late = 1 / 3 + age_curve(far) * (age_curve(far) - 2 * freshness_curve(far) / far)
-    return np.where(r < 1, near * horner(_RANDOM_AGE, near), late)
+    return shuffled_age(r)

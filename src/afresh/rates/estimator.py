@@ -78,6 +78,7 @@ ESTIMATORS: Mapping[str, Estimator[Any]] = {
         Naive(),
         LogFamily("cho", 0.5),
         LogFamily("zhang", 0.4),
+        LogFamily("saa", None),
         MaximumLikelihood(),
         MomentMatching(),
         LawOfLargeNumbers(),

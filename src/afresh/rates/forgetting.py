@@ -81,13 +81,14 @@ def poll_ages(polls: PollTable) -> Float64s:
 
 
 def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
-    """Return the polls with the weights e^{−age/H}, where H is the horizon.
+    """Return the polls with their weights (1 if they have none) times e^{−age/H}, where H is the horizon.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
     [0.368, 1.0]
     """
-    return replace(polls, weight=np.exp(-poll_ages(polls) / horizon))
+    weight = np.exp(-poll_ages(polls) / horizon)
+    return replace(polls, weight=weight if polls.weight is None else weight * polls.weight)
 
 
 def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -> Float64s:

@@ -33,7 +33,7 @@ from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints, as_fl
 from afresh.values.errors import InputError
 
 
-def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float) -> Float64s:
+def log_ratio(changes: Float64s | Ints, polls: Float64s | Ints, a: float | Float64s) -> Float64s:
     """Return r̂ = −ln((n−X+a)/(n+a)), the changes per polling interval, if X of n polls found a change.
 
     >>> log_ratio(np.array([0.0, 7.0]), np.array([7.0, 7.0]), 0.4).round(4).tolist()
@@ -55,6 +55,23 @@ def ratio_estimate(polls: ArrayLike, changes: ArrayLike, a: float = 0.5) -> Any:
         raise InputError(f"a is {a}: must be 0 or more, and finite")
     with np.errstate(divide="ignore"):
         return like_inputs(log_ratio(x.astype(np.float64), n.astype(np.float64), a), n, x)
+
+
+ADAPTED = ((0.5, 0.7), (0.9, 0.4), (2.0, 0.3), (2.7, 0.25), (3.0, 0.2), (3.3, 0.15))
+"""Zhang et al. 2007, Table 2: the a of the log family (second) from this r̂ (first) on, for seven polls."""
+
+
+def adapted_a(changes: Float64s, polls: Float64s) -> Float64s:
+    """Return the a that suits each item best: that of Table 2 for its r̂ with a = 0.4. Below r̂ = 0.5 it is
+    1/(e^{1/n}−1) − (n−1), for which r̂ has no bias at small r (§2.2). It needs one poll at least.
+
+    >>> adapted_a(np.array([1.0, 4.0, 5.0, 7.0]), np.full(4, 7.0)).round(3).tolist()
+    [0.512, 0.7, 0.4, 0.25]
+    """
+    ratio = log_ratio(changes, polls, 0.4)
+    least, n = np.searchsorted([low for low, _ in ADAPTED], ratio, side="right"), polls
+    few = 1 / np.expm1(1 / np.minimum(n, 1e5)) - (np.minimum(n, 1e5) - 1)
+    return np.where(least == 0, few, np.array([0.0, *(a for _, a in ADAPTED)])[least])
 
 
 def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:

@@ -106,6 +106,10 @@ class PollTable:
         keep = chosen[self.item]
         return self._take(keep, rows[self.item[keep]], int(np.count_nonzero(chosen)))
 
+    def of_polls(self, chosen: Bools) -> PollTable:
+        """Return only the polls marked in ``chosen``; the items keep their numbers."""
+        return self._take(chosen, self.item[chosen], self.items)
+
     def between(self, first: int, end: int) -> PollTable:
         """Return the polls of the items ``first`` to ``end`` − 1, renumbered from 0. Most arrays are views.
 

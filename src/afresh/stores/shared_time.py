@@ -5,11 +5,16 @@ Request windows never overlap, and a new window begins only after all debts are 
 A window is for one worker. In its window a worker starts requests at least ``spacing_s`` seconds apart, and
 the next window begins ``spacing_s`` after the end of this window. So the requests of all workers start at
 least ``spacing_s`` apart: at most T/spacing_s + 1 requests start in any T seconds, even if a worker is late.
+If the budget has a burst, a window may begin ``late_s`` seconds ago: its slots, which are ``spacing_s``
+apart, may be used up to ``late_s`` seconds late. The requests of T seconds then use slots of T + late_s
+seconds, so that they are at most T/spacing_s + late_s/spacing_s + 1.
 If the clock is set back, windows and debts are moved back by the same number of seconds.
 
 >>> first, pace = ReservationState().reserve(3, 1.0, 0.25, now_s=100.0)
 >>> first, pace.reserve(1, 1.0, 0.0, now_s=100.1)[0]
 (RequestWindow(first_s=100.0, until_s=102.25), RequestWindow(first_s=103.25, until_s=103.25))
+>>> pace.reserve(2, 1.0, 0.0, now_s=200.0, late_s=4.0)[0]
+RequestWindow(first_s=196.0, until_s=197.0)
 """
 
 from __future__ import annotations
@@ -39,21 +44,29 @@ class ReservationState:
     asked_s: float = -math.inf
 
     def reserve(
-        self, count: int, spacing_s: float, slack_s: float, now_s: float
+        self, count: int, spacing_s: float, slack_s: float, now_s: float, late_s: float = 0.0
     ) -> tuple[RequestWindow, ReservationState]:
         """Return a tuple (next window, state after this reservation). See ``Fleet.reserve``."""
         if count < 1:
             raise InputError(f"a window for {count} requests: must be 1 or more")
-        for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s)):
+        for name, value in (("spacing_s", spacing_s), ("slack_s", slack_s), ("late_s", late_s)):
             if not 0 <= value < math.inf:
                 raise InputError(f"{name} is {value}: must be 0 or more, and finite")
         before = self._at(now_s)
-        first_s = max(now_s, before.last_s + spacing_s, before.debt_s)
-        # The sum of two floats is rounded, but the rounded times must not be closer than ``spacing_s``.
-        if first_s - before.last_s < spacing_s:
-            first_s = math.nextafter(first_s, math.inf)
+        first_s = before.next_slot_s(spacing_s, now_s, late_s)
         window = RequestWindow(first_s, first_s + (count - 1) * spacing_s + slack_s)
         return window, replace(before, last_s=window.until_s)
+
+    def next_slot_s(self, spacing_s: float, now_s: float, late_s: float = 0.0) -> float:
+        """Return the beginning of the window that ``reserve`` would return. See ``Fleet.next_slot_s``."""
+        before = self._at(now_s)
+        first_s = max(now_s - late_s, before.last_s + spacing_s, before.debt_s)
+        # The sum of two floats is rounded, but the rounded times must not be closer than ``spacing_s``.
+        return first_s if first_s - before.last_s >= spacing_s else math.nextafter(first_s, math.inf)
+
+    def give_back(self, until_s: float, last_s: float) -> ReservationState:
+        """Return the state after unused slots were given back. See ``Fleet.give_back``."""
+        return replace(self, last_s=last_s) if last_s < until_s == self.last_s else self
 
     def owe(self, owed_s: float, now_s: float) -> ReservationState:
         """Return the state with one more debt. It is paid ``owed_s`` seconds after all earlier debts."""

@@ -290,7 +290,9 @@ class Fleet(Protocol):
     def claims(self, now_s: float) -> list[Claim]:
         """Return the claims that have not expired, sorted by name."""
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
+    def reserve(
+        self, count: int, spacing_s: float, slack_s: float, now_s: float, late_s: float = 0.0
+    ) -> RequestWindow:
         """Return the next request window, for one worker to start ``count`` requests, ``spacing_s`` s apart.
 
         The windows of all workers follow each other: a window begins at least ``spacing_s`` after the end of
@@ -298,7 +300,17 @@ class Fleet(Protocol):
         starts requests only in its windows and ``spacing_s`` apart, all workers together keep the budget. A
         worker must reserve again for requests that it could not start before the end of its window.
         ``slack_s`` makes the window longer than its requests need, so that requests may start late. Time that
-        no worker reserved cannot be used later; the same holds for the window of a worker that died."""
+        no worker reserved cannot be used later; the same holds for the window of a worker that died.
+
+        With ``late_s``, a window may begin up to ``late_s`` seconds before ``now_s``. Its slots are
+        ``spacing_s`` apart, each for one request, which may start up to ``late_s`` after its slot."""
+
+    def give_back(self, until_s: float, last_s: float) -> None:
+        """Give back the slots after ``last_s`` of the window that ends at ``until_s``, because its worker
+        stops. Nothing happens if another window was reserved since."""
+
+    def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
+        """Return the beginning of the window that ``reserve`` would return; nothing is reserved."""
 
     def owe(self, owed_s: float, now_s: float) -> float:
         """Add a debt: the seconds for which no window begins, because requests cost more than the budget

@@ -27,3 +27,13 @@ def test_a_folder_of_copies_says_what_each_file_is(mirror: Afresh, site: Site, t
     assert list(row) == ["item", "file", "polled", "changed", "media_type", "version"]
     assert (tmp_path / "copies" / row["file"]).read_bytes() == b"a"
     assert (row["media_type"], row["version"], row["changed"]) == ("text/html", 1, None)
+
+
+def test_polls_are_exported_as_estimate_reads_them(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    mirror("run", "--once", *QUICK)
+    ran = mirror("export", "--format", "polls", "-o", "polls.csv")
+    assert (ran.code, ran.err) == (0, "1 poll\n")
+    assert mirror("export", "--format", "polls").out.startswith("item,time,changed,modified,count,source\n")
+    found = mirror("estimate", "polls.csv", "--json")
+    assert (found.code, json.loads(found.out)["items"]) == (0, 1)

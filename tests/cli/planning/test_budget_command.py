@@ -26,6 +26,19 @@ def test_least_budget_for_an_age_is_found_by_the_age_plan(afresh: Afresh, table_
     assert by_age["budget"] < json.loads(by_freshness)["budget"]
 
 
+def test_simple_policies_need_more_for_the_same(afresh: Afresh, table_5: Path) -> None:
+    needed = {}
+    for policy in ("optimal", "uniform", "proportional"):
+        found = json.loads(afresh("budget", table_5, "--target", "0.8", "--policy", policy, "--json").out)
+        assert found["freshness"] == pytest.approx(0.8, abs=1e-9)
+        needed[policy] = found["budget"]
+        curve = afresh("budget", table_5, "--curve", "--policy", policy)
+        assert len(curve.out.splitlines()) == 42
+    assert needed["optimal"] < needed["uniform"] < needed["proportional"]
+    ran = afresh("budget", table_5, "--target", "0.8", "--policy", "best")
+    assert (ran.code, "'best'" in ran.err) == (2, True)
+
+
 def test_equal_items_need_their_rate_over_0_464_for_0_8(afresh: Afresh, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item,rate\na,1\n")
     found = json.loads(afresh("budget", "items.csv", "--target", "0.8", "--json").out)

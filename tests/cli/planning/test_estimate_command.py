@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -109,6 +111,42 @@ def test_drift_is_found_and_said_and_rates_are_of_now(afresh: Afresh, tmp_path: 
     assert steady["mean_rate"] > 0.3
     asked = json.loads(afresh("estimate", log, "--json", "--drift", "2w", "--unit", "w").out)
     assert asked["drift"] == 2.0
+
+
+def test_saa_adapts_a_or_takes_the_one_given(afresh: Afresh, tmp_path: Path) -> None:
+    bits = {"all": "1111111", "four": "1010101", "one": "0001000"}
+    polls = [(name, day, int(bit)) for name, seen in bits.items() for day, bit in enumerate("0" + seen)]
+    log = write_polls(tmp_path / "polls.csv", polls)
+    found = {row["item"]: float(row["rate"]) for row in rows(afresh("estimate", log, "--method", "saa").out)}
+    wanted = {"all": math.log(7.25 / 0.25), "four": math.log(7.7 / 3.7), "one": math.log(7.5119 / 6.5119)}
+    assert found == pytest.approx(wanted, rel=1e-4)
+    given = rows(afresh("estimate", log, "--method", "saa", "--a", "0.4").out)
+    zhang = rows(afresh("estimate", log, "--method", "zhang").out)
+    assert [row["rate"] for row in given] == [row["rate"] for row in zhang]
+    for wrong in (("--a", "0.4"), ("--method", "saa", "--a", "0"), ("--method", "cho", "--a", "0.3")):
+        assert afresh("estimate", log, *wrong).code == 2
+
+
+def test_sharp_changes_are_found_said_and_written(afresh: Afresh, tmp_path: Path) -> None:
+    log = drifting_polls(tmp_path / "polls.csv")
+    ran = afresh("estimate", log, "-o", "rates.csv", "--marks", "marks.csv")
+    assert "of the rates of 30 items, 3" in ran.err
+    found = rows((tmp_path / "rates.csv").read_text())
+    assert found[0]["change_points"] == "1"
+    assert 45 < np.median([float(row["period"]) for row in found]) < 58
+    covered = [float(row["low"]) <= -math.log(0.98) <= float(row["high"]) for row in found]
+    assert sum(covered) >= 25
+    marks = rows((tmp_path / "marks.csv").read_text())
+    assert {row["item"] for row in marks} == {f"i{number}" for number in range(30)}
+    summary = json.loads(afresh("estimate", log, "--json").out)
+    assert (summary["change_points"], summary["changed_sharply"]) == (len(marks), 30)
+    assert len(marks) <= 33
+    plain = afresh("estimate", log, "--change-points", "off")
+    assert "change_points" not in plain.out.splitlines()[0]
+    assert afresh("estimate", log, "--change-points", "off", "--marks", "m.csv").code == 2
+    assert afresh("plan", "rates.csv", "--budget", "5/d").code == 0
+    by_cho = afresh("estimate", log, "--method", "cho", "--json")
+    assert json.loads(by_cho.out)["mean_rate"] < 0.1
 
 
 def test_a_season_is_found_and_said(afresh: Afresh, tmp_path: Path) -> None:
@@ -244,9 +282,9 @@ def polled_daily(path: Path, rate: float, days: int, shape: float = 1.0) -> None
 
 
 def test_changes_seen_through_coarse_polls_are_not_judged(afresh: Afresh, tmp_path: Path) -> None:
-    polled_daily(tmp_path / "polls.csv", 0.4, 200)
+    polled_daily(tmp_path / "polls.csv", 2.0, 200)
     ran = afresh("estimate", "polls.csv", "--check-poisson", "--json")
-    assert "too few to judge" in json.loads(ran.out)["poisson"]
+    assert "20 items have fewer than 3 polls for each change found" in json.loads(ran.out)["poisson"]
 
 
 def test_bursts_are_told_from_poisson(afresh: Afresh, tmp_path: Path) -> None:
@@ -400,6 +438,9 @@ def test_poisson_in_a_sentence_and_a_picture(afresh: Afresh, tmp_path: Path) -> 
 
 def test_a_picture_of_the_rates(afresh: Afresh, polls: Path, tmp_path: Path) -> None:
     assert afresh("estimate", polls, "--plot", "rates.svg").code == 0
+    assert "How many items change how often" in "".join(
+        re.findall("<!-- (.*?) -->", (tmp_path / "rates.svg").read_text())
+    )
     assert (tmp_path / "rates.svg").stat().st_size > 5000
 
 

@@ -154,12 +154,22 @@ def test_statuses_by_the_first_that_fits(afresh: Afresh, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age", "harmonic", "missed", "lag"])
-@pytest.mark.parametrize("order", ["fixed", "random"])
+@pytest.mark.parametrize("order", ["fixed", "shuffled", "memoryless"])
 def test_every_objective_and_order(afresh: Afresh, table_5: Path, objective: str, order: str) -> None:
     ran = afresh("plan", table_5, "--budget", "5/d", "--objective", objective, "--order", order, "--json")
     summary = json.loads(ran.out)
     assert summary["spend"] == pytest.approx(5, rel=1e-9)
     assert abs(summary["gap"]) < 1e-9
+
+
+@pytest.mark.parametrize("command", [("plan", "--budget", "5/d"), ("budget", "--target", "0.5")])
+def test_the_deprecated_order_is_memoryless_and_says_so(
+    afresh: Afresh, table_5: Path, command: tuple[str, ...]
+) -> None:
+    old, new = (afresh(*command, table_5, "--json", "--order", name) for name in ("random", "memoryless"))
+    assert (old.out, old.code) == (new.out, 0)
+    assert "--order random is deprecated: say memoryless (what it means here)" in old.err
+    assert "deprecated" not in new.err
 
 
 def test_policies_to_compare(afresh: Afresh, table_5: Path) -> None:
@@ -282,7 +292,7 @@ BAD_USAGE = {
     "a wrong --unit": (("items.csv", "--budget", "5/d", "--unit", "day"), 2, "unknown unit of time 'day'"),
     "an unknown objective": (("items.csv", "--budget", "5/d", "--objective", "freshnes"), 2, "'freshness'?"),
     "an unknown policy": (("items.csv", "--budget", "5/d", "--policy", "optimum"), 2, "'optimal'?"),
-    "an unknown order": (("items.csv", "--budget", "5/d", "--order", "rand"), 2, "'random'?"),
+    "an unknown order": (("items.csv", "--budget", "5/d", "--order", "shuffle"), 2, "'shuffled'?"),
     "no folder for the output": (("items.csv", "--budget", "5/d", "-o", "no/plan.csv"), 1, "no folder no"),
     "no folder for the picture": (("items.csv", "--budget", "5/d", "--plot", "no/p.png"), 1, "no folder no"),
     "an unknown output ending": (("items.csv", "--budget", "5/d", "-o", "plan.cvs"), 2, "csv"),

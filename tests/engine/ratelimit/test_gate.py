@@ -23,13 +23,19 @@ class World:
     def __init__(self, workers: int) -> None:
         self.is_alone, self.time, self._pace = workers == 1, VirtualTime(round_s=5e-5), ReservationState()
         self._rng, self.starts = np.random.default_rng(1), list[float]()
+        self.given_back = list[tuple[RequestWindow, float]]()
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
+    async def reserve(
+        self, count: int, spacing_s: float, slack_s: float, late_s: float
+    ) -> tuple[RequestWindow, float]:
         await asyncio.sleep(self._rng.exponential(STORE_S))
-        window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.time.now_s())
+        window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.time.now_s(), late_s)
         return window, self.time.elapsed_s() - self.time.now_s()
 
     async def owe(self, owed_s: float) -> None: ...
+
+    async def give_back(self, window: RequestWindow, last_s: float) -> None:
+        self.given_back.append((window, last_s))
 
     async def last_start_s(self, group: str) -> float:
         del group

@@ -8,15 +8,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.slow_cases import with_slow_cases
 
+from afresh.cli.planning.poll_log import read_polls
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.engine.reporting.export import write_folder, write_jsonl
+from afresh.engine.reporting.export import write_folder, write_jsonl, write_polls
 from afresh.engine.settings.parsing import parse_settings
+from afresh.tables.input_file import InputFile
 from afresh.values.errors import AfreshError
+from afresh.values.stored import ObservationColumns
 
 ODD = [
     "https://h.test/",
@@ -84,3 +88,62 @@ def test_lines_are_utf8_whatever_the_locale(engine: Engine, tmp_path: Path) -> N
         assert write_jsonl(engine.store, out) == len(ODD)
     rows = [json.loads(line) for line in (tmp_path / "copies.jsonl").read_bytes().decode().splitlines()]
     assert [row["content"] for row in rows] == [f"copy of {key}" for key in ODD]
+
+
+def test_polls_are_written_as_estimate_reads_them(engine: Engine, tmp_path: Path) -> None:
+    keys = [engine.store.items.ids([key])[key] for key in ODD[:2]]
+    engine.store.observations.add(
+        ObservationColumns(
+            item_id=np.array([keys[0], keys[0], keys[1]]),
+            time_s=np.array([1e9 + 60, 1e9 + 100, 1e9 + 50]),
+            elapsed_s=np.array([60.0, 40.0, 50.0]),
+            changed=np.array([True, False, True]),
+            modified_s=np.array([1e9 + 30, np.nan, np.nan]),
+            count=np.array([np.nan, np.nan, 3.0]),
+            audit=np.zeros(3, dtype=bool),
+        )
+    )
+    path = tmp_path / "polls.csv"
+    assert write_polls(engine.store, str(path)) == len(ODD) + 3
+    rows = path.read_text().splitlines()
+    assert rows[:6] == [
+        "item,time,changed,modified,count,source",
+        f"{ODD[0]},1000000000,0,,,web",
+        f"{ODD[0]},1000000060,1,1000000030,,web",
+        f"{ODD[0]},1000000100,0,,,web",
+        f"{ODD[1]},1000000000,0,,,web",
+        f"{ODD[1]},1000000050,1,,3,web",
+    ]
+    with InputFile(str(path)) as source:
+        log = read_polls(source, now_s=2e9)
+    assert len(log.names) == len(ODD)
+    assert log.modified_s is not None
+    assert log.modified_s[1] == 1e9 + 30
+    assert np.nansum(log.count if log.count is not None else 0) == 3
+    written = subprocess.run(
+        [sys.executable, "-m", "afresh", "-C", str(tmp_path), "estimate", str(path), "--json"],
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(written.stdout)["changes"] == 4
+
+
+def test_where_old_polls_are_gone_the_first_interval_has_a_beginning(tmp_path: Path) -> None:
+    with make_engine(parse_settings(""), tmp_path) as engine:
+        engine.add(["https://h.test/a"])
+        (item,) = engine.store.items.ids(["https://h.test/a"]).values()
+        unknown = np.array([np.nan])
+        engine.store.observations.add(
+            ObservationColumns(
+                np.array([item]),
+                np.array([1e9]),
+                np.array([50.0]),
+                np.array([True]),
+                unknown,
+                unknown,
+                unknown > 0,
+            )
+        )
+        assert write_polls(engine.store, str(tmp_path / "polls.csv")) == 2
+    rows = (tmp_path / "polls.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[1:3] for row in rows] == [["999999950", "0"], ["1000000000", "1"]]

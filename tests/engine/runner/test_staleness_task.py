@@ -24,6 +24,8 @@ def database(postgres: PostgresServer) -> str:
     """The name of a database for one test of this process after the other."""
     name = f"views_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        # This process may come back to the module after tests of others.
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
         connection.execute(f"CREATE DATABASE {name}".encode())
     return name
 

@@ -33,7 +33,7 @@ def columns(count: int, first_id: int = 1, **given: object) -> PolicyColumns:
         "max_interval_s": np.full(count, np.inf),
         "prior_rate_per_s": np.full(count, np.nan),
         "polled_s": np.full(count, 900.0),
-        "due_s": np.full(count, 950.0),
+        "due_s": np.nan_to_num(np.asarray(given.get("polled_s", np.full(count, 900.0)))) + 50.0,
         "belief_size": np.zeros(count, dtype=np.int64),
         "beliefs": b"",
     }

@@ -1,4 +1,4 @@
-"""A single round (``run --once``): what is due, and a few of the items that were dropped."""
+"""A single round (``run --once``): what is due, and of the rest what the budget allows, by poll value."""
 
 from __future__ import annotations
 
@@ -13,42 +13,38 @@ from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import LiveSettings
 from afresh.values.arrays import Float64s
 
-DUE, DROPPED = 500, 400
+DUE, LATER = 50, 40
 
 
-def holds(share: float, dropped_s: float = np.inf, **given: object) -> Float64s:
-    """Until when each row is held when a round begins: first those that are due, then those dropped."""
-    due_s = np.r_[np.full(DUE, NOW - 1.0), np.full(DROPPED, dropped_s)]
-    chosen = policy(DUE + DROPPED, "adaptive", due_s=due_s, **given)
+def round_of(allowed: float, **given: object) -> tuple[Float64s, int]:
+    """Until when each row is held in a round, and how many are left out: first those due, then the others."""
+    due_s = np.r_[np.full(DUE, NOW - 1.0), np.full(LATER, NOW + 1.0)]
+    # The later a row was polled, the less its poll is worth.
+    polled_s = np.linspace(NOW - 500.0, NOW - 10.0, DUE + LATER)
+    chosen = policy(DUE + LATER, "adaptive", **({"due_s": due_s, "polled_s": polled_s} | given))
     recorder = PollRecorder(
-        LiveSettings(parse_settings(f"[plan]\naudit_share = {share}")), Scheduler(chosen), PollCosts()
+        LiveSettings(parse_settings("")), Scheduler(chosen, {1: "web", 2: "host"}), PollCosts()
     )
-    recorder.begin_single_round(NOW, np.random.default_rng(1))
-    return chosen.item_rows.not_before_s
+    left_out = recorder.begin_single_round(NOW, allowed)
+    return chosen.item_rows.not_before_s, left_out
 
 
-def test_what_is_due_is_polled_and_of_the_dropped_a_share() -> None:
-    held_s = holds(0.1)
+@pytest.mark.parametrize("allowed", [0.0, 10.0, float(DUE)])
+def test_what_is_due_is_polled_whatever_the_budget_allows(allowed: float) -> None:
+    held_s, left_out = round_of(allowed)
     assert np.all(held_s[:DUE] <= NOW)
-    looked_at = np.count_nonzero(held_s[DUE:] <= NOW)
-    assert looked_at == pytest.approx(DUE / 9, abs=4 * np.sqrt(DUE / 9))
-    assert np.all(np.isinf(held_s[DUE:][held_s[DUE:] > NOW]))
+    assert np.all(np.isposinf(held_s[DUE:]))
+    assert left_out == LATER
 
 
-@pytest.mark.parametrize(
-    ("share", "given"),
-    [
-        (0.0, {}),
-        (0.1, {"dropped_s": NOW + 1.0}),
-        (0.1, {"weight": np.r_[np.ones(DUE), np.zeros(DROPPED)]}),
-        (0.1, {"status": np.r_[np.zeros(DUE, dtype=np.int8), np.ones(DROPPED, dtype=np.int8)]}),
-    ],
-    ids=["no audits", "due later", "of no weight", "paused"],
-)
-def test_nothing_else_that_is_not_due_is_polled(share: float, given: dict[str, object]) -> None:
-    held_s = holds(share, **given)  # type: ignore[arg-type]
-    assert np.all(held_s[DUE:] > NOW)
+def test_the_best_of_the_others_are_polled_as_far_as_the_budget_allows() -> None:
+    held_s, left_out = round_of(DUE + 10.0)
+    assert np.all(held_s[: DUE + 10] <= NOW)
+    assert np.all(np.isposinf(held_s[DUE + 10 :]))
+    assert left_out == LATER - 10
+    assert round_of(np.inf)[1] == 0
 
 
-def test_never_more_of_the_dropped_than_there_are() -> None:
-    assert np.all(holds(0.9) <= NOW)
+def test_what_is_paused_is_neither_polled_nor_left_out() -> None:
+    status = np.r_[np.zeros(DUE, dtype=np.int8), np.ones(LATER, dtype=np.int8)]
+    assert round_of(DUE + 10.0, status=status)[1] == 0

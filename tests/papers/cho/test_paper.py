@@ -87,9 +87,17 @@ def test_table_6(values: Values) -> None:
     assert optimal == pytest.approx(4.299, abs=5e-4)
 
 
-def test_twice_the_weight_is_not_twice_the_visits(values: Values) -> None:
-    more, less = values("cho", "§8")
-    assert 1 < more == less < 2
+def test_twice_the_weight_is_not_always_less_than_twice_the_visits(cho: Report, values: Values) -> None:
+    least, slow, daily, fast, dropped = values("cho", "§8")
+    assert 1 < least == slow < daily < 2 < fast < dropped == np.inf
+    assert slow == pytest.approx(np.sqrt(2), rel=0.01)
+    (part,) = [one for one in cho.sections if one.title.startswith("§8")]
+    assert [check.verdict.value for check in part.checks] == ["agrees"] * 3 + ["differs"] * 2
+
+
+def test_thirty_per_cent_is_not_26(cho: Report) -> None:
+    (check,) = [one for part in cho.sections for one in part.checks if "above purely random" in one.name]
+    assert (check.verdict.value, round(check.recomputed, 1)) == ("differs", 26.4)
 
 
 @pytest.mark.parametrize("number", [2, 3, 6, 7, 9, 10, 12])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from afresh.papers.report import CheckVerdict, Report, Section
@@ -50,12 +52,33 @@ def test_polls_needed_differ_where_the_paper_rounds_in_its_favour(zhang: Report)
 
 def test_figure_4_ranks_the_estimators(zhang: Report) -> None:
     part = section(zhang, "Figure 4")
-    naive_to_cho, naive_to_zhang, cho_to_zhang, zhang_to_saa = (check.recomputed for check in part.checks)
+    naive_to_cho, naive_to_zhang, cho_to_zhang, alike_to_saa = (check.recomputed for check in part.checks)
     assert naive_to_cho > 1.1
     assert naive_to_zhang > 1.1
     assert 0.95 < cho_to_zhang < 1
-    assert zhang_to_saa > 1.2
+    assert part.checks[3].name == "SAA over a = 0.4, at as many polls"
+    assert 1 < alike_to_saa < 1.05
+    assert "that makes it better by a factor of 1.26" in part.note
     assert "SAA, which starts with a poll every five days, makes 10." in part.note
+
+
+def test_a_view_has_the_sum_of_the_rates(zhang: Report) -> None:
+    part = section(zhang, "§4")
+    rate, counted, poisson, stale = (check.recomputed for check in part.checks)
+    assert rate == pytest.approx(0.7)
+    assert counted == pytest.approx(0.7, abs=0.01)
+    assert poisson > 93
+    assert stale == pytest.approx((1 - math.exp(-0.7)) / (1 - math.exp(-0.2)))
+
+
+def test_the_rule_of_step_3_marks_steady_pages_and_that_on_polls_does_not(zhang: Report) -> None:
+    part = section(zhang, "§3, step 3")
+    narrow, wide, jumps, false_alarms, found = (check.recomputed for check in part.checks)
+    assert min(narrow, wide) > 90
+    assert jumps > 95
+    assert false_alarms < 1
+    assert found > 95
+    assert [check.verdict for check in part.checks[:2]] == [CheckVerdict.DIFFERS] * 2
 
 
 def test_figures_are_all_there(zhang: Report) -> None:

@@ -113,3 +113,15 @@ def test_items_that_change_between_any_two_polls_do_not_hide_the_recall() -> Non
         notices.learn(items, np.ones(200), changes > 0, believed)
     assert 0.65 < notices.recall[0] < 0.85
     assert notices.followed[0] == pytest.approx(0.8 * 50 * (30 + 400), rel=0.1)
+
+
+def test_a_waiting_notice_tells_nothing_of_the_other_items_of_its_host() -> None:
+    """Or what a page says of an item would depend on which other items it shows."""
+    notices, both = learned_of_hosts(), np.array([NEW, NEW + 1])
+    notices.set_hosts(both, np.array([5000, 5000]))
+    before = notices.host_rates(both[1:])
+    notices.take_pending(both[:1], np.ones((1, 1)), ["sitemap"])
+    np.testing.assert_array_equal(notices.host_rates(both[1:]), before)
+    assert notices.host_rates(both[:1])[0][0, 0] > 0
+    notices.learn(both[:1], np.ones(1), np.array([True]), np.ones(1))
+    assert notices.host_rates(both[1:])[0][0, 0] > 0

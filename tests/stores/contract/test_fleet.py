@@ -152,6 +152,24 @@ def test_windows_that_make_no_sense_are_refused(
     assert store.fleet.reserve(1, 1.0, 0.0, 7.0) == RequestWindow(7.0, 7.0)
 
 
+def test_slots_of_the_past_are_given_out_as_far_as_the_burst_reaches(store: Store) -> None:
+    fleet = store.fleet
+    assert fleet.next_slot_s(1.0, 100.0, 3.0) == 97.0
+    assert fleet.reserve(2, 1.0, 0.0, 100.0, 3.0) == RequestWindow(97.0, 98.0)
+    assert fleet.reserve(4, 1.0, 0.0, 100.0, 3.0) == RequestWindow(99.0, 102.0)
+    assert fleet.next_slot_s(1.0, 100.0, 3.0) == 103.0
+
+
+def test_slots_are_given_back_unless_others_reserved_since(store: Store) -> None:
+    fleet = store.fleet
+    first = fleet.reserve(4, 1.0, 0.0, 100.0)
+    fleet.give_back(first.until_s, 101.0)
+    second = fleet.reserve(1, 1.0, 0.0, 100.0)
+    assert second == RequestWindow(102.0, 102.0)
+    fleet.give_back(first.until_s, 100.0)
+    assert fleet.next_slot_s(1.0, 100.0, 0.0) == 103.0
+
+
 def test_workers_that_reserve_at_once_get_windows_apart(store: Store) -> None:
     def reserve(_: int) -> RequestWindow:
         return store.fleet.reserve(3, 0.1, 0.05, 50.0)

@@ -148,12 +148,22 @@ class ReferenceFleet(ReferenceGroup, Fleet):
             claims = sorted(self._data.claims.items())
         return [claim for _, claim in claims if claim.until_s > now_s]
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
+    def reserve(
+        self, count: int, spacing_s: float, slack_s: float, now_s: float, late_s: float = 0.0
+    ) -> RequestWindow:
         with self._data:
             window, self._data.reservations = self._data.reservations.reserve(
-                count, spacing_s, slack_s, now_s
+                count, spacing_s, slack_s, now_s, late_s
             )
         return window
+
+    def give_back(self, until_s: float, last_s: float) -> None:
+        with self._data:
+            self._data.reservations = self._data.reservations.give_back(until_s, last_s)
+
+    def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
+        with self._data:
+            return self._data.reservations.next_slot_s(spacing_s, now_s, late_s)
 
     def owe(self, owed_s: float, now_s: float) -> float:
         with self._data:

@@ -102,22 +102,26 @@ def _print_diff(key: str, before: bytes, after: bytes) -> None:
 
 def export(
     kind: Annotated[
-        str, Option("--format", metavar="jsonl|dir", help="Lines of JSON, or a folder.")
+        str, Option("--format", metavar="jsonl|dir|polls", help="Lines of JSON, a folder, or the polls.")
     ] = "jsonl",
     output: Annotated[
         str | None, Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
     ] = None,
 ) -> None:
-    """Write every copy: item, polled, changed, content."""
-    from afresh.engine.reporting.export import write_folder, write_jsonl
+    """Write every copy (item, polled, changed, content), or every poll, as afresh estimate reads them."""
+    from afresh.engine.reporting.export import write_folder, write_jsonl, write_polls
 
-    one_of("format", kind, ("jsonl", "dir"))
+    one_of("format", kind, ("jsonl", "dir", "polls"))
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
     with open_project(reading=True) as engine:
         if kind == "dir":
             number = write_folder(engine.store, Path(str(output)))
             typer.echo(format_count(number, "copy"), err=True)
+            return
+        if kind == "polls":
+            number = write_polls(engine.store, STANDARD_STREAM if output is None else output)
+            typer.echo(format_count(number, "poll"), err=True)
             return
         with open_output(STANDARD_STREAM if output is None else output) as file:
             number = write_jsonl(engine.store, file)

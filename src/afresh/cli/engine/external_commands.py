@@ -31,10 +31,16 @@ def due(
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """List the items that are due now; those that have been due longest come first."""
+    """List the items to poll now, as many as the budget allows; those whose polls gain most come first."""
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     with open_project(sets, reading=lease is None) as engine:
         found = engine.due(k, lease_s=lease_s, source=source)
+        burst = engine.current().budget.burst_requests
+    if len(found) < k and len(found) >= int(burst):
+        words = (
+            f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
+        )
+        typer.echo(words, err=True)
     for entry in found:
         if not as_json:
             typer.echo(entry.key)

@@ -191,7 +191,7 @@ def _log_start(engine: Engine) -> None:
 
 
 def _print_first_due(engine: Engine, as_json: bool) -> None:
-    first = engine.due(_DRY_RUN_ITEMS)
+    first = engine.due(_DRY_RUN_ITEMS, within_budget=False)
     for entry in first:
         if as_json:
             print_json({"item": entry.key})

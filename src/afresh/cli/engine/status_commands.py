@@ -16,6 +16,7 @@ from afresh.values.formatting import format_count, format_moment
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 if TYPE_CHECKING:
+    from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
     from afresh.engine.reporting.why import Why
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
+_UNSPENT = {
+    "hosts": "hosts at their limit",
+    "windows": "windows closed",
+    "nothing": "nothing worth a poll",
+    "limits": "other limits of the budget",
+    "machine": "machine too slow",
+}
 _RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
@@ -55,7 +63,8 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     """Return a tuple (name, text) per line of ``afresh status``; ``set_per_s`` is the settings' budget."""
     states = ", ".join(f"{count:,} {name}" for name, count in found.by_status.items())
     waiting = f"{format_count(found.leases, 'lease')}, {format_count(found.events, 'event')} waiting"
-    copied, none, limit_per_s = found.copies > 0, "no copies yet", found.absorbed_per_s
+    # The copies may be kept by whoever polls; without any poll the age is unknown.
+    copied, none, limit_per_s = not math.isnan(found.age_s), "no copies yet", found.absorbed_per_s
     rows = [
         ("engine", _describe_run(found)),
         ("items", f"{found.items:,} ({states or 'none'}); {found.copies:,} with a copy"),
@@ -64,7 +73,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("uniform needs", _describe_savings(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
-        ("dropped", f"{format_count(found.dropped, 'item')}, not worth a poll at this budget"),
+        ("dropped", f"{format_count(found.dropped, 'item')}, polled only for reviews at this budget"),
         ("budget", _describe_budget(found, set_per_s)),
         *_other_limits(found),
         ("hosts can take", _NO_DELAY if math.isinf(limit_per_s) else f"{format_number(limit_per_s)}/s"),
@@ -132,7 +141,15 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
         if lasted_s > 1 / own:
             which = "this" if running else "the last"
             words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
+            words += _describe_unspent(run, own * lasted_s)
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
+
+
+def _describe_unspent(run: Pulse, requests: float) -> str:
+    """Describe why parts of the ``requests`` of the budget were not spent; parts below 1 % are left out."""
+    shares = {reason: count / requests for reason, count in run.unspent.items() if count >= requests / 100}
+    parts = [f"{share:.0%} {_UNSPENT.get(reason, reason)}" for reason, share in shares.items()]
+    return f" (not used: {', '.join(parts)})" if parts else ""
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
@@ -248,7 +265,7 @@ def _describe_frequency(found: Why) -> str:
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
     late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
     if math.isinf(found.interval_s):
-        return f"never, by its present poll value{late}"
+        return f"only for reviews, by its present poll value{late}"
     return f"every {format_duration(found.interval_s)}, by its present poll value{late}"
 
 

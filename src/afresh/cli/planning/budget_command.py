@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Unit, ViewsFile
+from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Policy, Unit, ViewsFile, read_order
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
@@ -36,6 +36,7 @@ def budget(
         Option(metavar="NAME", help="What the plan optimises; what the target is about if not given."),
     ] = None,
     order: Order = "fixed",
+    policy: Policy = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
     output: Output = None,
@@ -46,7 +47,7 @@ def budget(
 
     ITEMS is as for plan. The output has the columns budget, freshness, age, marginal, dropped.
     """
-    unit_s = unit_seconds(unit)
+    unit_s, order = unit_seconds(unit), read_order(order)
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
@@ -59,10 +60,11 @@ def budget(
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
     # A plan that optimises the measure of the target reaches it with the smallest budget.
     chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
+    chosen["policy"] = policy
     points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
     columns = {name: getattr(points, name) for name in _COLUMNS}
     if plot is not None:
-        _draw(plot, whole, None if target is None else points, unit)
+        _draw(plot, whole, None if target is None else points, unit, policy)
     if (path := choose_output(output, as_json=as_json)) is not None:
         write_table(path, _COLUMNS, columns)
     if as_json:
@@ -114,7 +116,7 @@ def _print_point(points: BudgetCurve, target: str, count: int, unit: str) -> Non
     print_summary(f"least budget for {target}", rows)
 
 
-def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) -> None:
+def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str, policy: str) -> None:
     import numpy as np
 
     from afresh.plots.line_plot import line_figure
@@ -122,7 +124,7 @@ def _draw(path: str, curve: BudgetCurve, chosen: BudgetCurve | None, unit: str) 
 
     per = f"per {UNIT_NAMES[unit]}"
     label = f"budget {per}"
-    buys = [Series("best plan", curve.budget, curve.freshness)]
+    buys = [Series("best plan" if policy == "optimal" else f"{policy} plan", curve.budget, curve.freshness)]
     if chosen is not None:
         at = f"target, at {format_number(float(chosen.budget[0]))} {per}"
         buys.append(Series(at, chosen.budget, chosen.freshness, "dots"))

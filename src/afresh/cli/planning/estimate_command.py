@@ -42,6 +42,7 @@ class EstimateOptions:
         str | None, Argument(metavar="[POLLS]", help="Columns item, time, changed; - is standard input.")
     ] = None
     method: Annotated[str | None, Option(metavar="NAME", help="Which estimator; by default grid.")] = None
+    a: Annotated[float | None, Option("--a", help="The constant of the log family, for --method saa.")] = None
     level: Annotated[float, Option(help="Probability that low and high hold the rate.")] = 0.9
     interval: Annotated[
         str | None, Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
@@ -52,6 +53,12 @@ class EstimateOptions:
     season: Annotated[str, Option(metavar="auto|off|on", help="Whether the hours of the week differ.")] = (
         "auto"
     )
+    change_points: Annotated[
+        str, Option(metavar="auto|off|on", help="Whether to look for sharp changes of each item's rate.")
+    ] = "auto"
+    marks: Annotated[
+        str | None, Option(metavar="FILE", help="Write the sharp changes found: columns item, time.")
+    ] = None
     group: Annotated[
         str | None, Option(metavar="COLUMN", help="Learn a prior for each value of this column of POLLS.")
     ] = None
@@ -99,6 +106,12 @@ class EstimateOptions:
         """Whether to estimate a factor for each hour of the week; None: only if the log shows differences."""
         return _SEASONS[one_of("--season", self.season, _SEASONS)]
 
+    @property
+    def seeks_change_points(self) -> bool:
+        """Whether to look for sharp changes of rates; by default unless ``--drift`` says how polls fade."""
+        chosen = one_of("--change-points", self.change_points, ("auto", "off", "on"))
+        return chosen == "on" or (chosen == "auto" and self.drift == "auto")
+
     def check(self) -> None:
         """Raise ``UsageError`` if an option is wrong. This is called before any file is read."""
         unit_seconds(self.unit)
@@ -108,10 +121,13 @@ class EstimateOptions:
             raise UsageError(f"--level is {self.level:g}: must be between 0 and 1, such as 0.9")
         inputs = [self.polls, self.cohorts, self.lifetimes, self.views]
         check_files(inputs, self.output, self.plot, as_json=self.as_json)
+        if self.a is not None and not (self.method == "saa" and 0 < self.a <= 1):
+            raise UsageError(f"--a is {self.a:g}: give a number above 0, at most 1, with --method saa")
         if self.polls is not None:
-            _ = self.plan_interval_s, self.fading_s, self.has_season
+            _ = self.plan_interval_s, self.fading_s, self.has_season, self.seeks_change_points
             return
-        of_polls = ("method", "interval", "group", "views", "drift", "season", "check_poisson")
+        of_polls = ["method", "interval", "group", "views", "drift", "season", "check_poisson"]
+        of_polls += ["change_points", "marks", "a"]
         wrong = [name for name in of_polls if getattr(self, name) not in (None, False, "auto")]
         if wrong:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
@@ -124,7 +140,8 @@ def estimate(options: EstimateOptions) -> None:
 
     POLLS may also have the columns modified, count (changes since the poll before) and reached (0 where a
     poll failed). An item's first poll only starts its first interval. The output has the columns item, rate,
-    low, high, polls, changes, method. Give --cohorts or --lifetimes instead of POLLS for other data.
+    low, high, polls, changes, method; where rates changed sharply also change_points and period (the time
+    since the last one), and rates are those of now. Give --cohorts or --lifetimes for other data than POLLS.
     """
     options.check()
     if options.polls is not None:

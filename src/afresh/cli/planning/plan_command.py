@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import AsJson, CapsFile, ItemsFile, Objective, Order, Output, Plot, Unit, ViewsFile
+from afresh.cli.options import (
+    AsJson,
+    CapsFile,
+    ItemsFile,
+    Objective,
+    Order,
+    Output,
+    Plot,
+    Policy,
+    Unit,
+    ViewsFile,
+    read_order,
+)
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT
@@ -27,9 +39,7 @@ def plan(
     unit: Unit = "d",
     objective: Objective = "freshness",
     order: Order = "fixed",
-    policy: Annotated[
-        str, Option(metavar="NAME", help="optimal, or to compare: uniform, proportional.")
-    ] = "optimal",
+    policy: Policy = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
     output: Output = None,
@@ -41,7 +51,7 @@ def plan(
     ITEMS has the columns item, rate and optionally weight, cost, update_cost, decay, group, min_frequency,
     max_frequency. The output has the columns item, frequency, interval, freshness, age, marginal, status.
     """
-    unit_s, rate = unit_seconds(unit), parse_budget(budget)
+    unit_s, rate, order = unit_seconds(unit), parse_budget(budget), read_order(order)
     from afresh.allocation.allocate import allocate
     from afresh.cli.planning.plan_summary import NearestDropped, plan_picture, plan_rows, plan_title
     from afresh.cli.planning.planned_items import read_items

@@ -46,9 +46,9 @@ class NearestDropped:
 
 
 def plan_title(policy: str, objective: str, order: str) -> str:
-    """Return the title of the summary. ``order`` is ``fixed`` (even intervals) or ``random`` (memoryless)."""
-    way = "refreshed at even intervals" if order == "fixed" else "refreshed at random moments"
-    return f"{policy} plan for {objective}, {way}"
+    """Return the title of the summary; ``order`` is ``fixed``, ``shuffled`` or ``memoryless``."""
+    ways = {"fixed": "at even intervals", "shuffled": "once in each shuffled round"}
+    return f"{policy} plan for {objective}, refreshed {ways.get(order, 'at random moments')}"
 
 
 def plan_rows(

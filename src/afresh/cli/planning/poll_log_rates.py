@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,17 +23,19 @@ from afresh.rates.estimator import (
     find_regime,
     with_planning_rates,
 )
-from afresh.rates.poisson_check import changes_to_judge, check_items, gap_histogram, gaps_near
+from afresh.rates.estimators.tally_estimators import LogFamily
+from afresh.rates.poisson_check import ObservedGaps, check_gaps, gap_histogram, gap_width, observed_gaps
 from afresh.rates.poll_table import PollTable, polls_from_times
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.season import HOURS
+from afresh.rates.sharp_changes import SharpChanges, find_sharp_changes
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
 from afresh.tables.writing import write_table
-from afresh.values.arrays import Float64s, Ints
+from afresh.values.arrays import Float64s, Floats
 from afresh.values.clock import SystemClock
-from afresh.values.errors import InputError, one_of
+from afresh.values.errors import InputError, UsageError, one_of
 from afresh.values.results import RateEstimates
 from afresh.values.units import UNIT_NAMES, unit_seconds
 
@@ -40,10 +43,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from afresh.cli.planning.estimate_command import EstimateOptions
+    from afresh.plots.panels import Series
 
 _HOUR_S = 3600.0
 _DAY_S = 86400.0  # if no item was polled twice, one change a day is assumed
 _WEEK_S = HOURS * _HOUR_S
+_MOST_BARS = 12
 _MOST_DRAWN = 2000  # items; more dots would merge into one line
 _NEAR = 0.3  # items are drawn together if their mean gap differs by less than this share from the median
 _DAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # Unix time began on a Thursday
@@ -55,37 +60,52 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
     estimator = _find_estimator(options.method or DEFAULT_METHOD)
+    if options.a is not None:
+        estimator = LogFamily(estimator.name, options.a)
     names, groups = log.names, log.groups
-    polls = _poll_table(log, unit_s)
+    polls, start_s = _poll_table(log, unit_s)
     del log  # to free its memory, which is as large as that of ``polls``
     horizon = None if options.fading_s is None else options.fading_s / unit_s
     if horizon is None and estimator.name not in POSTERIOR_METHODS:  # it cannot weight polls by their age
         horizon = math.inf
     regime = find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
+    timed = regime.season.apply_to(polls) if regime.season.is_supported else polls
+    sharp = find_sharp_changes(timed) if options.seeks_change_points else None
+    if sharp is not None and sharp.item.size:
+        by_grid = estimator.name == DEFAULT_METHOD
+        timed = sharp.weigh(timed, regime.horizon) if by_grid else sharp.present(timed)
+    is_weighed = timed.weight is not None
     found = estimate_polls(
-        regime.season.apply_to(polls) if regime.season.is_supported else polls,
+        timed,
         method=estimator,
         level=options.level,
         prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
         groups=groups,
-        horizon=regime.horizon,
+        horizon=math.inf if is_weighed else regime.horizon,
     )
+    found = replace(found, polls=polls.polls_per_item(), changes=polls.changes_per_item())
     items = len(names)
     if options.views is not None:
         names, found = _with_views(names, found, options.views, options.level)
     if options.plan_interval_s is not None:
         found = with_planning_rates(found, options.plan_interval_s / unit_s, options.level)
-    judged = changes_to_judge(polls) if options.check_poisson else None
+    judged = observed_gaps(polls) if options.check_poisson else None
     # The picture is drawn before any file is written, so that a failure leaves no partial output.
     picture = None
     if options.plot is not None:
-        figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(*judged, options.unit)
+        figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(judged, options.unit)
         picture = render_picture(options.plot, figure)
     if options.target is not None:
-        _write(options.target, names, found, _plan_columns(options, unit_s))
+        more = _plan_columns(options, unit_s, len(names))
+        if sharp is not None and sharp.item.size:
+            more |= _change_point_columns(sharp, polls, len(names))
+        _write(options.target, names, found, more)
+    if options.marks is not None:
+        _write_marks(options.marks, names, sharp, polls, start_s, unit_s)
     if picture is not None:
         write_bytes(str(options.plot), picture)
-    _print_results(items, found, regime, None if judged is None else check_items(*judged).sentence, options)
+    poisson = None if judged is None else check_gaps(judged).sentence
+    _print_results(items, found, regime, sharp, poisson, options)
 
 
 def _find_estimator(name: str) -> Estimator[Any]:
@@ -98,15 +118,16 @@ def _find_estimator(name: str) -> Estimator[Any]:
     return everyone[one_of("method", name, everyone)]
 
 
-def _poll_table(log: PollLog, unit_s: float) -> PollTable:
-    """Return the polls of the log; times are in units of ``unit_s`` seconds since the first poll's week.
+def _poll_table(log: PollLog, unit_s: float) -> tuple[PollTable, float]:
+    """Return the polls of the log, whose times are in units of ``unit_s`` seconds since the first poll's
+    week, and the Unix seconds at which that week began.
 
     Times since 1970 would leave few digits for short polling intervals. A shift by whole weeks preserves the
     hours of the week, which the season needs."""
     start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
     times = log.time_s - start_s
     times /= unit_s
-    return polls_from_times(
+    polls = polls_from_times(
         log.item,
         times,
         log.changed,
@@ -115,6 +136,7 @@ def _poll_table(log: PollLog, unit_s: float) -> PollTable:
         count=log.count,
         reached=log.reached,
     )
+    return polls, start_s
 
 
 def _with_views(
@@ -132,28 +154,50 @@ def _with_views(
     return pa.concat_arrays([names, pa.array(added, names.type)]), together
 
 
-def _plan_columns(options: EstimateOptions, unit_s: float) -> dict[str, float]:
+def _plan_columns(options: EstimateOptions, unit_s: float, rows: int) -> dict[str, Any]:
     """Return the values of further columns that ``afresh plan`` needs if ``--level`` is not 0.9, or if
     ``--interval`` is given. All rows have the same value."""
     columns = {} if options.level == 0.9 else {"level": options.level}
     if options.plan_interval_s is not None:
         columns["for_interval"] = options.plan_interval_s / unit_s
-    return columns
+    return {name: np.full(rows, value) for name, value in columns.items()}
 
 
-def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, float]) -> None:
+def _change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> dict[str, Any]:
+    """Return the columns about sharp changes, for logs that have some; views, the last rows, have none."""
+    found, period = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
+    found[: polls.items] = np.bincount(sharp.item, minlength=polls.items)
+    period[: polls.items] = sharp.periods(polls)
+    return {"change_points": found, "period": pa.array(period, mask=np.isnan(period))}
+
+
+def _write_marks(
+    path: str, names: pa.Array, sharp: SharpChanges | None, polls: PollTable, start_s: float, unit_s: float
+) -> None:
+    """Write the sharp changes, each with the time of the first poll after it, in Unix seconds."""
+    if sharp is None or polls.end is None:
+        raise UsageError("--marks needs --change-points auto")
+    columns = {"item": names.take(pa.array(sharp.item)), "time": start_s + polls.end[sharp.poll] * unit_s}
+    write_table(path, {"item": TEXT, "time": NUMBER}, columns)
+
+
+def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, Any]) -> None:
     method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
     kinds: dict[str, Kind] = {"item": TEXT}
     kinds |= dict.fromkeys(("rate", "low", "high"), NUMBER) | dict.fromkeys(("polls", "changes"), "count")
     kinds["method"] = TEXT
     columns = {name: getattr(found, name) for name in kinds if name != "item"}
-    columns |= {name: np.full(len(names), value) for name, value in more.items()}
-    kinds |= dict.fromkeys(more, NUMBER)
-    write_table(target, kinds, {**columns, "item": names, "method": method})
+    kinds |= {name: "count" if name == "change_points" else NUMBER for name in more}
+    write_table(target, kinds, {**columns, **more, "item": names, "method": method})
 
 
 def _print_results(
-    items: int, found: RateEstimates, regime: Regime, poisson: str | None, options: EstimateOptions
+    items: int,
+    found: RateEstimates,
+    regime: Regime,
+    sharp: SharpChanges | None,
+    poisson: str | None,
+    options: EstimateOptions,
 ) -> None:
     seen = found.rate[:items]
     summary: dict[str, Any] = {
@@ -164,6 +208,8 @@ def _print_results(
         "mean_rate": float(seen.mean()) if seen.size else 0.0,
         "drift": None if math.isinf(regime.horizon) else regime.horizon,
         "season": regime.season.strength if regime.season.is_supported else None,
+        "change_points": 0 if sharp is None else int(sharp.item.size),
+        "changed_sharply": 0 if sharp is None else int(np.unique(sharp.item).size),
         "method": found.method,
         "unit": options.unit,
     }
@@ -181,6 +227,11 @@ def _print_results(
         ("rate", f"{mean}, median {format_number(float(np.median(seen)))}" if seen.size else "no items"),
         *_regime_rows(regime, unit),
     ]
+    if summary["change_points"]:
+        jumps = f"{summary['changed_sharply']:,} items, {summary['change_points']:,} times"
+        rows.append(
+            ("sharp changes", f"of the rates of {jumps}: for these, polls before the last one are old")
+        )
     if poisson is not None:
         rows.append(("Poisson?", poisson))
     print_summary(f"rates by method {found.method}", rows)
@@ -205,7 +256,8 @@ def _hour_name(profile: Float64s, hour: int) -> str:
 
 
 def _rates_figure(found: RateEstimates, unit: str) -> Figure:
-    """Draw the rates from the slowest to the fastest item, with the ends of their confidence intervals."""
+    """Draw the rates from the slowest to the fastest item, with the ends of their intervals, and how many
+    items have which rate."""
     from afresh.plots.line_plot import line_figure
     from afresh.plots.panels import Panel, Series
 
@@ -216,16 +268,44 @@ def _rates_figure(found: RateEstimates, unit: str) -> Figure:
     ends = [Series(name, share, getattr(found, name)[order], "dots") for name in ("low", "high")]
     series = (Series("estimated rate", share, found.rate[order]), *ends)
     label = f"changes per {UNIT_NAMES[unit]}"
-    return line_figure([Panel("How often items change", "share of items", label, series, log_y=True)])
+    rates = Panel("How often items change", "share of items", label, series, log_y=True)
+    bars, names = rate_histogram(found.rate)
+    many = Panel("How many items change how often", f"{label}, from", "items", (bars,), x_names=names)
+    return line_figure([rates, many] if names else [rates])
 
 
-def _gaps_figure(item: Ints, times: Float64s, unit: str) -> Figure:
+def rate_histogram(rates: Floats) -> tuple[Series, tuple[str, ...]]:
+    """Return a histogram of the positive, finite rates: bars with the number of items, and the least rate of
+    each bar as text. A bar spans a factor of 2, or a power of 2 that makes them ``_MOST_BARS`` at most.
+
+    >>> bars, names = rate_histogram(np.array([0.0, 0.3, 0.4, 1.0, 1.5, np.inf]))
+    >>> bars.y.tolist(), names
+    ([2.0, 0.0, 2.0], ('0.25', '0.5', '1'))
+    """
+    from afresh.plots.panels import Series
+
+    octave = np.floor(np.log2(rates[(rates > 0) & np.isfinite(rates)]) + 1e-9)
+    if not octave.size:
+        return Series("items", np.zeros(0), np.zeros(0), "bars"), ()
+    width = 1
+    while (octave.max() // width - octave.min() // width) >= _MOST_BARS:
+        width *= 2
+    bar = (octave // width - octave.min() // width).astype(np.int64)
+    count = np.bincount(bar).astype(np.float64)
+    least = np.exp2((np.arange(count.size) + octave.min() // width) * width)
+    return Series("items", np.arange(count.size, dtype=float), count, "bars"), tuple(
+        f"{value:.2g}" for value in least
+    )
+
+
+def _gaps_figure(gaps: ObservedGaps, unit: str) -> Figure:
     """Draw the distribution of the gaps between changes, with the exponential distribution for comparison
     (Cho & Garcia-Molina 2000, Fig. 11). Only items whose mean gap is near the median are drawn."""
     from afresh.plots.estimate_plots import poisson_figure
 
-    checks = check_items(item, times)
+    checks = check_gaps(gaps)
     if not checks.item.size:
         raise InputError(checks.sentence)
-    gaps = gaps_near(item, times, float(np.median(checks.mean_gap)), tolerance=_NEAR)
-    return poisson_figure(gap_histogram(gaps), checks.sentence, unit)
+    near = checks.item[np.abs(checks.mean_gap / np.median(checks.mean_gap) - 1) <= _NEAR]
+    drawn = gaps.middle()[np.isin(gaps.item, near)]
+    return poisson_figure(gap_histogram(drawn, width=gap_width(gaps, drawn)), checks.sentence, unit)

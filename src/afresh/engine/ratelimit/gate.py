@@ -34,7 +34,10 @@ class RequestReservations(Protocol):
 
     @property
     def is_alone(self) -> bool: ...
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]: ...
+    async def reserve(
+        self, count: int, spacing_s: float, slack_s: float, late_s: float
+    ) -> tuple[RequestWindow, float]: ...
+    async def give_back(self, window: RequestWindow, last_s: float) -> None: ...
     async def owe(self, owed_s: float) -> None: ...
     async def last_start_s(self, group: str) -> float: ...
     async def save_start(self, group: str, began_s: float) -> None: ...
@@ -51,16 +54,23 @@ class SharedReservations:
     def is_alone(self) -> bool:
         return self._member.is_alone
 
-    async def reserve(self, count: int, spacing_s: float, slack_s: float) -> tuple[RequestWindow, float]:
-        """Reserve the next window for ``count`` requests, ``spacing_s`` seconds apart; ``slack_s`` seconds
-        are added for requests that start late. Return a tuple (window, offset): the offset is added to the
-        window's Unix times to get elapsed seconds of this process."""
+    async def reserve(
+        self, count: int, spacing_s: float, slack_s: float, late_s: float
+    ) -> tuple[RequestWindow, float]:
+        """Reserve the next window for ``count`` requests, ``spacing_s`` seconds apart, as ``Fleet.reserve``
+        does. Return a tuple (window, offset): the offset is added to the window's Unix times to get elapsed
+        seconds of this process."""
 
         def work() -> tuple[RequestWindow, float]:
             now_s, elapsed_s = self._time.pair()
-            return self._store.sync.fleet.reserve(count, spacing_s, slack_s, now_s), elapsed_s - now_s
+            fleet = self._store.sync.fleet
+            return fleet.reserve(count, spacing_s, slack_s, now_s, late_s), elapsed_s - now_s
 
         return await self._store.run(work)
+
+    async def give_back(self, window: RequestWindow, last_s: float) -> None:
+        """Give back the slots of ``window`` after ``last_s``, both in Unix seconds."""
+        await self._store.run(self._store.sync.fleet.give_back, window.until_s, last_s)
 
     async def owe(self, owed_s: float) -> None:
         """Record a debt of ``owed_s`` seconds: no window of any worker begins before it is paid off."""
@@ -98,7 +108,9 @@ class Gate:
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._slots, self._last = Slots(limits), RequestWindow(-math.inf, -math.inf)
+        # The last window that was reserved, and what is added to its Unix times to get elapsed seconds.
+        self._last, self._offset_s = RequestWindow(-math.inf, -math.inf), 0.0
+        self._slots = Slots(limits)
         # Requests reserved and used in the last window; the slack as a share of the usual one.
         self._count, self._used, self._slack = 0, 0, 1.0
         # Debts that are not in the store yet, how long the last reservation took, the mean debt of a poll.
@@ -195,11 +207,17 @@ class Gate:
         self._count, slack_s = self._window()
         self._used, begun_s = 0, self._clock.elapsed_s()
         # If the store is slow, the window must not end before this process receives it.
-        slack_s = max(slack_s, 2 * self._took_s)
-        window, offset_s = await self._reservations.reserve(self._count, limits.spacing_s, slack_s)
+        if limits.late_s:
+            self._count += int(self._took_s / limits.spacing_s)
+        else:
+            slack_s = max(slack_s, 2 * self._took_s)
+        window, offset_s = await self._reservations.reserve(
+            self._count, limits.spacing_s, slack_s, limits.late_s
+        )
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
-        joined = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
-        self._last = window
+        follows = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
+        joined = follows and not limits.late_s
+        self._last, self._offset_s = window, offset_s
         here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
         self._slots = self._slots.with_window(here, joined=joined)
 
@@ -211,7 +229,12 @@ class Gate:
 
     def starts_within(self, seconds: float) -> float:
         """Return how many requests may start within ``seconds``, given the budget and their recent cost."""
-        return seconds / max(self._slots.limits.spacing_s, self._usual_debt_s)
+        usual, now_s = (
+            seconds / max(self._slots.limits.spacing_s, self._usual_debt_s),
+            self._clock.elapsed_s(),
+        )
+        # More may start at once if slots were missed.
+        return max(usual, self._slots.count_slots(now_s, now_s + seconds) if self._slots.limits.late_s else 0)
 
     def record_cost(self, spent: Spent) -> None:
         """Record the cost of a poll with all its requests as a debt, minus what ``owe_ahead`` recorded."""
@@ -246,9 +269,13 @@ class Gate:
         self._slots, self._caps = replace(self._slots, limits=limits), dict(caps or {})
 
     async def close(self) -> None:
-        """Save the debts in the store; no request may be under way."""
+        """Save the debts in the store, and give unused slots back; no request may be under way."""
         if self._reserving is not None:
             self._reserving.cancel()
             await asyncio.gather(self._reserving, return_exceptions=True)
+        unused_s = self._slots.first_unused_s(self._clock.elapsed_s())
+        if unused_s is not None:
+            last_s = unused_s - self._slots.limits.spacing_s - self._offset_s
+            await self._reservations.give_back(self._last, last_s)
         if self._paying is not None:
             await self._paying

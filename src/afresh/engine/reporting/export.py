@@ -1,4 +1,4 @@
-"""Writes all copies as lines of JSON, or as a folder of files."""
+"""Writes all copies as lines of JSON or as a folder of files, and all polls as a table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
 
 from afresh.engine.scheduler.restore import read_items
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output
+from afresh.tables.columns import NUMBER, TEXT, Kind
+from afresh.tables.writing import TableWriter
 from afresh.values.errors import OutputError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import Copy
@@ -56,6 +61,36 @@ def write_folder(store: Store, folder: Path) -> int:
                 (folder / name).write_bytes(copy.content)
             index.write(_line({"item": item.key, "file": name, **_described(item, copy)}))
             number += 1
+    return number
+
+
+def write_polls(store: Store, path: str) -> int:
+    """Write the observed polls of all items, as ``afresh estimate`` reads them: ``item, time, changed,
+    modified, count, source``; return their number. Times are Unix seconds. ``modified`` and ``count`` are
+    empty where the source did not state them. If older observations of an item are no longer stored, a row
+    without a change stands for the poll that began the first stored interval."""
+    named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
+    kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
+    kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
+    number = 0
+    with TableWriter(path, kinds) as writer:
+        for seen in store.observations.read():
+            known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
+            first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)
+            # Each row is written after the row, if any, that stands for the poll before it.
+            order = np.argsort(np.r_[np.arange(len(seen)), np.flatnonzero(first) - 0.5], kind="stable")
+            rows = np.r_[np.arange(len(seen)), np.flatnonzero(first)][order]
+            stands = np.r_[np.zeros(len(seen), bool), np.ones(np.count_nonzero(first), bool)][order]
+            rows, stands = rows[known[rows]], stands[known[rows]]
+            names = [named[int(one)] for one in seen.item_id[rows]]
+            keys, sources = ([name[part] for name in names] for part in (0, 1))
+            columns: dict[str, Any] = {"item": keys, "source": sources}
+            columns["time"] = seen.time_s[rows] - np.where(stands, seen.elapsed_s[rows], 0.0)
+            columns["changed"] = (seen.changed[rows] & ~stands).astype(np.int64)
+            for name, values in (("modified", seen.modified_s), ("count", seen.count)):
+                columns[name] = pa.array(values[rows], mask=stands | np.isnan(values[rows]))
+            writer.write({name: columns[name] for name in kinds})
+            number += rows.size
     return number
 
 

@@ -29,7 +29,9 @@ Course = npt.NDArray[np.float64]
 class Pulse:
     """The last report of a running engine. ``stopped`` is True if the run ended regularly; ``trouble`` states
     why the store cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays``
-    the seconds between requests to a host, by source. Both may differ from the settings that others read."""
+    the seconds between requests to a host, by source. Both may differ from the settings that others read.
+    ``unspent`` has the requests of the budget that this run did not spend, by reason
+    (``Run.count_unspent``)."""
 
     time_s: float
     started_s: float
@@ -43,6 +45,7 @@ class Pulse:
     stopped: bool = False
     budget_per_s: float | None = None
     delays: Mapping[str, float] = field(default_factory=dict)
+    unspent: Mapping[str, int] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         return json.dumps(asdict(self)).encode()

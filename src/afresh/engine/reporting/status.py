@@ -23,9 +23,11 @@ from afresh.sources.search.saved_records import ScaleNote, read_state
 from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
 from afresh.values.outcome import Spent
+from afresh.values.stored import Ids
 
 _HOUR_S = 3600.0
 _GROUPS_SHOWN = 10
+_COPIES_READ = 1000
 _PROBLEMS_SHOWN, _FAILING_READ = 5, 1000
 
 
@@ -134,7 +136,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         items=items,
         looked_at=item_rows.size,
         by_status=dict(by_status),
-        copies=round(scale * np.count_nonzero(held)),
+        copies=round(scale * np.count_nonzero(held) * _copied_share(store, item_rows.ids[held])),
         failing=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.not_before_s > now_s))),
         freshness=forecast.freshness(now_s),
         uniform_needs=uniform_needs(scheduler.policy, forecast),
@@ -164,6 +166,14 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         searches=search_statuses(store, settings),
         time_s=now_s,
     )
+
+
+def _copied_share(store: Store, polled: Ids) -> float:
+    """Return the share of the ``polled`` items of which the store has a copy; of very many, some are read.
+    An item that is known only from poll logs, or whose copy is kept elsewhere, has none in the store."""
+    some = polled[:: -(-polled.size // _COPIES_READ)] if polled.size else polled
+    found = store.items.by_id(some.tolist())
+    return sum(item.version > 0 for item in found) / len(found) if found else 1.0
 
 
 def search_statuses(store: Store, settings: Settings) -> tuple[SearchStatus, ...]:

@@ -82,7 +82,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
     else:
         reasons = _seen_reasons(seen, item, now_s)
-    next_s = _next_s(item, interval_s, now_s) if seen is None else seen.next_s
+    next_s = _next_s(item, policy, row, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
         reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
     table, soonest_s = settings.source(item.source), max(next_s, now_s)
@@ -127,13 +127,14 @@ def _due_s(item: Item) -> float:
     return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
 
 
-def _next_s(item: Item, interval_s: float, now_s: float) -> float:
-    """Return when an item is polled next: at its stored due time. If only one of due time and current polling
-    interval is infinite, the item was dropped or is no longer dropped, and the interval counts instead."""
+def _next_s(item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float) -> float:
+    """Return when an item is polled next: at its stored due time. If the current polling interval is infinite
+    it was dropped since, and the next poll is its review. If only the due time is infinite, it is no longer
+    dropped, and the interval counts."""
     due_s = _due_s(item)
     settled = item.status == "active" and not item.failures and due_s > now_s
-    if settled and item.polled_s is not None and math.isinf(due_s) != math.isinf(interval_s):
-        return item.polled_s + interval_s
+    if settled and item.polled_s is not None and (math.isinf(due_s) or math.isinf(interval_s)):
+        return float(policy.next_polls_s(np.array([row]), item.polled_s)[0])
     return due_s
 
 
@@ -175,6 +176,8 @@ def _reasons(
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
+        if policy.money.break_even_value <= 0:
+            found.append("its next poll is a review: it may have become slower since it was dropped")
     else:
         after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
         twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ class Dispatcher:
         self._scheduler = context.scheduler
         self._audits: list[int] = []
         self._idle_work: Callable[[], Awaitable[None]] | None = None
+        self.idle_s: defaultdict[str, float] = defaultdict(float)
+        """The seconds in which the budget allowed a poll, but none was started, by reason."""
 
     def run_when_idle(self, work: Callable[[], Awaitable[None]]) -> None:
         """Await ``work()`` as soon as no poll is under way; it may replace the rows of the scheduler."""
@@ -91,8 +94,18 @@ class Dispatcher:
             elif self._is_done():
                 return
             else:
-                rest_s = self._scheduler.picker.next_ready_s() - clock.now_s()
+                rest_s, began_s = self._scheduler.picker.next_ready_s() - clock.now_s(), clock.elapsed_s()
+                reason = self._idle_reason()
                 await self._pause(min(left_s, max(rest_s, 0.001), TICK_S / 2))
+                self.idle_s[reason] += clock.elapsed_s() - began_s
+
+    def _idle_reason(self) -> str:
+        """Return why no poll can start now: ``hosts``, ``windows`` or ``nothing`` (``Run.count_unspent``)."""
+        codes = self._scheduler.picker.waiting_sources()
+        if not codes:
+            return "nothing"
+        closed = self._context.settings.now.closed_sources(self._context.clock.now_s())
+        return "windows" if all(self._scheduler.names.get(code) in closed for code in codes) else "hosts"
 
     async def _run_idle_work(self, work: Callable[[], Awaitable[None]]) -> None:
         if self._polls.in_flight:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.engine.logs import log_event
-from afresh.engine.ratelimit.request_slots import budget_limits
+from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.runner import background_load
 from afresh.engine.runner.dispatcher import Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
@@ -32,7 +32,10 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
 from afresh.values.items import ItemChange
+
+_MUCH = 1.1  # single rounds do not start at exactly even times
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,18 @@ class Run:
             trouble=self.context.store.trouble,
         )
 
+    def count_unspent(self, lasted_s: float) -> dict[str, int]:
+        """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
+        were at their limit, ``windows`` were closed, ``nothing`` was worth a poll, other ``limits`` of the
+        budget were reached, or else the ``machine`` was too slow."""
+        limits = budget_limits(self.settings.budget)
+        lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
+        idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
+        scale = min(lost / max(sum(idle.values()), 1e-9), 1.0)
+        found = {reason: round(scale * requests) for reason, requests in idle.items()}
+        found["machine" if limits.counts_only else "limits"] = round(lost) - sum(found.values())
+        return {reason: requests for reason, requests in found.items() if requests > 0}
+
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
@@ -98,7 +113,7 @@ class Run:
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
-            self.context.recorder.begin_single_round(clock.now_s(), self._rng)
+            await self._begin_single_round()
         serving = self._serve()
         helpers = {
             asyncio.create_task(self._follow_others()),
@@ -111,6 +126,25 @@ class Run:
         finally:
             await self._finish(serving, *helpers)
         return self.progress()
+
+    async def _begin_single_round(self) -> None:
+        """Begin a single round with the requests of the time since the last round or, if that is less, those
+        that the budget allows now. Warn if the burst does not cover this time."""
+        context, limits = self.context, budget_limits(self.settings.budget)
+        store, now_s = context.store, context.member.time.now_s()
+        # The last request may wait for half a slot, so that a round that starts a little early loses none.
+        soon_s = now_s + limits.spacing_s / 2
+        state = store.sync.state
+        allowed = await store.run(count_allowed, store.sync, limits, soon_s)
+        before = await store.run(state.get, ROUND_BEGAN) or await store.run(state.get, LAST_LEFT)
+        await store.run(state.set, {ROUND_BEGAN: repr(now_s).encode()})
+        earned = (soon_s - float(before)) * limits.requests if before else 0.0
+        left_out = context.recorder.begin_single_round(context.clock.now_s(), min(allowed, earned))
+        if left_out and earned > _MUCH * limits.burst + 1.0:
+            words = (
+                "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
+            )
+            log_event(logging.WARNING, words, burst=limits.burst, needed=math.ceil(earned))
 
     async def refresh(self, item_id: int) -> bool:
         """Poll an item now, whatever its status; return False if another engine does or if it was removed."""

@@ -88,9 +88,16 @@ class PulseTask:
         counted = asdict(self._run.count_progress())
         del counted["freshness"]
         budget_per_s = self._run.settings.budget.requests
-        times_s = self._clock.now_s(), self._started_s
-        delays = source_delays(self._run.settings)
-        return Pulse(*times_s, **counted, stopped=stopped, budget_per_s=budget_per_s, delays=delays)
+        now_s = self._clock.now_s()
+        return Pulse(
+            now_s,
+            self._started_s,
+            **counted,
+            stopped=stopped,
+            budget_per_s=budget_per_s,
+            delays=source_delays(self._run.settings),
+            unspent=self._run.count_unspent(now_s - self._started_s),
+        )
 
     def _point(self) -> Course:
         now_s, forecast = self._clock.now_s(), self._run.scheduler.forecast

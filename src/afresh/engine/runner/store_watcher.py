@@ -11,7 +11,13 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.audits import audited_freshness
-from afresh.engine.scheduler.restore import MOST_NAMES, pack_learned, read_names, unpack_learned
+from afresh.engine.scheduler.restore import (
+    MOST_NAMES,
+    pack_learned,
+    pack_price,
+    read_names,
+    unpack_learned,
+)
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.values.clock import Clock
 
@@ -109,7 +115,8 @@ class StoreWatcher:
         is_needed = polls != self._saved_polls and self._member.is_planner
         learned = self._scheduler.learned_state() if is_needed else None
         if learned is not None:
-            await self._store.run(self._store.sync.state.set, {LEARNED: pack_learned(learned)})
+            state = {LEARNED: pack_learned(learned), **pack_price(self._scheduler.policy)}
+            await self._store.run(self._store.sync.state.set, state)
             self._saved_polls = polls
             self._save_later(began_s)
 

@@ -18,6 +18,9 @@ from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
 _ROUNDED_S = 1e-3  # the store may round times by this much
+REQUESTED_S = 1.0
+"""If a poll is requested, the stored due time is so many seconds before the last poll."""
+
 _ACTIVE = STATUSES.index("active")
 _FLOATS = ("weight", "cost", "min_interval_s", "max_interval_s", "prior_rate_per_s", "polled_s", "due_s")
 
@@ -56,8 +59,8 @@ class ItemRows:
             first += part.id.size
         self._extend("not_before_s", holds)
         added = self.ids.size - self.size
-        for name in ("is_busy", "is_requested"):
-            self._extend(name, [np.zeros(added, dtype=np.bool_)])
+        self._extend("is_busy", [np.zeros(added, dtype=np.bool_)])
+        self._extend("is_requested", [part.due_s < part.polled_s - REQUESTED_S / 2 for part in parts])
         for name in ("value_factor", "cost_factor"):
             self._extend(name, [np.ones(added)])
         self.size = int(self.ids.size)

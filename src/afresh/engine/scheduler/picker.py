@@ -113,6 +113,10 @@ class Picker:
             self._full.discard(group_key)
             self._add_head(group_key)
 
+    def waiting_sources(self) -> set[int]:
+        """Return the numbers of the sources that have rows in groups to which no request may start now."""
+        return {group_key[0] for group_key in (*self._full, *(key for _, key in self._waiting))}
+
     def next_ready_s(self) -> float:
         """Return the earliest time at which a group that must wait is ready; infinite if no group waits."""
         return self._waiting[0][0] if self._waiting else math.inf
@@ -162,7 +166,7 @@ class Picker:
             # New rows all have the same value. They are picked evenly from all, because in order of rows a
             # source would wait for every source that was registered before it.
             spread = new[:: max(new.size // few, 1)]
-            rows = spread if spread.size >= few else _first_rows(rows, found, few)
+            rows = spread if spread.size >= few else first_rows(rows, found, few)
         return rows[np.lexsort((-value[rows], -tier[rows]))]
 
     def _best_rows_of_each_group(self, rows: Ints, found: Priorities) -> Ints:
@@ -187,8 +191,8 @@ class Picker:
         return -tier, -value, self._turns.get(group_key, 0), group_key
 
 
-def _first_rows(rows: Ints, found: Priorities, few: int) -> Ints:
-    """Return the ``few`` best rows: first those of higher tiers, then ranked rows with the highest values."""
+def first_rows(rows: Ints, found: Priorities, few: int) -> Ints:
+    """Return the ``few`` best of ``rows``: those of higher tiers, then those with the highest values."""
     higher, ranked = rows[found.tier[rows] > Tier.RANKED], rows[found.tier[rows] == Tier.RANKED]
     if higher.size >= few:
         order = np.lexsort((-found.value[higher], -found.tier[higher]))

@@ -25,9 +25,9 @@ from afresh.values.outcome import Outcome, Spent
 
 class PollRecorder:
     """Turns polls into outcomes, and lets the scheduler learn from them. In a single round (``run --once``),
-    only items that are due at its start are polled, and ``only_due_s`` is the time of the start; otherwise it
-    is None. While further items are being loaded, ``is_loading`` is True, and an item that was polled is not
-    polled again before it is due."""
+    only items that are due at its start are polled, and the best others that the budget allows then;
+    ``only_due_s`` is the time of the start, and None if there is no such round. While further items are being
+    loaded, ``is_loading`` is True, and an item that was polled is not polled again before it is due."""
 
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
@@ -38,18 +38,18 @@ class PollRecorder:
     def money_input(self) -> MoneyInput:
         return MoneyInput(self._settings.now, self._scheduler.names, self.poll_costs)
 
-    def begin_single_round(self, now_s: float, rng: np.random.Generator) -> None:
-        """Begin a single round: from now on, only due items are polled, and a few dropped items. A dropped
-        item is never due, even if the rate for which it was dropped is wrong. An engine that keeps running
-        finds this out by audits. A single round spends the same share of polls on random dropped items."""
-        item_rows, share = self._scheduler.item_rows, self._settings.now.plan.audit_share
+    def begin_single_round(self, now_s: float, allowed: float) -> int:
+        """Begin a single round: from now on, each item that is due is polled once, and of the others the best
+        ones, so that ``allowed`` items are polled in all: those that a run would have polled in the time
+        since the last round. Return how many items could be polled, but are not."""
+        scheduler, item_rows = self._scheduler, self._scheduler.item_rows
         self.only_due_s = now_s
-        known = item_rows.is_active & (item_rows.weight > 0) & ~np.isnan(item_rows.polled_s)
-        dropped = np.flatnonzero(known & np.isposinf(item_rows.due_s))
-        due = np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))
-        drawn = min(int(rng.binomial(due, min(share / (1.0 - share), 1.0))), dropped.size)
-        item_rows.due_s[rng.choice(dropped, drawn, replace=False)] = now_s
+        most = int(min(allowed, item_rows.size))
+        best = scheduler.best_rows(now_s, most, set(scheduler.names.values()))
+        item_rows.due_s[best] = np.minimum(item_rows.due_s[best], now_s)
+        waiting = ~np.isposinf(item_rows.not_before_s) & item_rows.is_active & (item_rows.weight > 0)
         self.restrict()
+        return int(np.count_nonzero(waiting & np.isposinf(item_rows.not_before_s)))
 
     def restrict(self) -> None:
         """In a single round, forbid polls of items that are not due, except items that were never polled."""

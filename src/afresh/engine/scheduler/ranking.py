@@ -17,6 +17,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
+from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
@@ -177,6 +178,17 @@ class Ranking:
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)
+
+    def review_waits_s(self, rows: Ids) -> Float64s:
+        """Return after how many seconds without a poll each row is polled to review whether it is rightly
+        dropped: ``LONGEST`` mean polling intervals, or later if many polls taught its rate."""
+        self.grow()
+        least_s = LONGEST / self.adaptive.items.mean_frequency
+        return np.maximum(self.adaptive.longest_wait(rows), least_s)
+
+    def believed_fresh(self, rows: Ids, now_s: float) -> Float64s:
+        """Return the probability that the copy of each row is fresh."""
+        return self.adaptive.fresh(rows, self._advance_time(now_s))
 
     # Storing and rebuilding.
 

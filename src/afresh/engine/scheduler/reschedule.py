@@ -1,4 +1,4 @@
-"""Sets due times without a poll: after polls were imported and after the settings of an item changed."""
+"""Sets due times without a poll, after the settings of items changed or polls of them were requested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.item_rows import REQUESTED_S, ItemRows
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
@@ -17,18 +17,13 @@ from afresh.values.items import ItemChange
 _BATCH = 1000
 
 
-def reschedule(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
-    """Set the due times of the items ``ids`` from their beliefs and the shadow price."""
-    for item_rows, planned_s in _plan(store, settings, ids, now_s):
-        store.plan.save(item_rows.ids, planned_s)
-
-
 def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
     """Set the due times of items after ``change``: to the time that it requests, or else to the planned next
-    poll, but never within ``min_interval_s`` after the last poll. An item that was due and still is due keeps
-    its due time, because a running engine takes a new due time in the past as a request to poll the item."""
+    poll, but never within ``min_interval_s`` after the last poll. A request to poll items now is stored as a
+    due time before the last poll. An item that was due and still is due keeps its due time, because a running
+    engine takes a new due time in the past as a request to poll the item."""
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return
@@ -36,6 +31,8 @@ def reschedule_changed(
         due_s = item_rows.due_s
         if change.due_s is None:
             due_s = np.where((due_s <= now_s) & (planned_s <= now_s), due_s, planned_s)
+        elif change.due_s <= now_s:
+            due_s = np.fmin(due_s, item_rows.polled_s - REQUESTED_S)
         due_s = np.fmax(due_s, earliest_s(item_rows.polled_s, item_rows.min_interval_s))
         store.plan.save(item_rows.ids, due_s)
 

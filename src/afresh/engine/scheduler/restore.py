@@ -26,7 +26,7 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import FIRST_RUN, LEARNED, POLL_COSTS, SHADOW_PRICE
+from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
 from afresh.policy.adaptive.saved_state import VERSION, Arrays
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -66,7 +66,7 @@ def restore_scheduler(
         update_budget(policy, given)
     kept = store.state.get(SHADOW_PRICE)
     if kept is not None and float(kept) > 0:
-        policy.record_pick(float(kept))
+        policy.restore_price(float(kept), np.frombuffer(store.state.get(PICKED_VALUES) or b"").tolist())
     elif ranking.is_complete:
         policy.record_pick(plan_shadow_price(policy, settings.budget.requests))
     return Scheduler(policy, given.names)
@@ -121,6 +121,12 @@ def unpack_learned(packed: bytes | None) -> Arrays | None:
     except (zstandard.ZstdError, zipfile.BadZipFile, ValueError, OSError):
         return None
     return shared if int(shared.get("version", np.array(0))) == VERSION else None
+
+
+def pack_price(policy: RowPolicy) -> dict[str, bytes | None]:
+    """Return the shadow price and the recent picks as state to be stored, for ``restore_scheduler``."""
+    picked = np.array(policy.picked_values, dtype=np.float64).tobytes()
+    return {SHADOW_PRICE: repr(policy.shadow_price).encode(), PICKED_VALUES: picked}
 
 
 def read_poll_costs(store: Store) -> PollCosts:
@@ -212,10 +218,3 @@ def plan_shadow_price(policy: RowPolicy, budget_per_s: float) -> float:
         spent = float(np.sum(cost / np.maximum(interval_s, 1e-9)))
         low, high = (middle, high) if spent > share else (low, middle)
     return math.sqrt(low * high)
-
-
-def save_planned_price(store: Store, settings: Settings, now_s: float) -> None:
-    """Plan the shadow price and save it, because without a running engine no shadow price is measured."""
-    scheduler = restore_scheduler(store, settings, store.plan.columns(), now_s)
-    price = plan_shadow_price(scheduler.policy, settings.budget.requests)
-    store.state.set({SHADOW_PRICE: repr(price).encode()})

@@ -10,6 +10,7 @@ what fresh copies earn (``earnings``).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, TypeAlias
@@ -25,6 +26,8 @@ from afresh.values.stored import Ids
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
 _ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
+_LONGEST_S = 10 * 365.25 * 86400.0
+_RATHER_STALE = 0.5  # a copy that is fresh with less than this probability
 
 
 class Tier(IntEnum):
@@ -89,9 +92,28 @@ class RowPolicy:
         value = tau
         # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
         if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
-            value = self._adjust_values(self.ranking.values(now_s, ranked))
+            value = self._review_dropped(self.ranking.values(now_s, ranked), tau, ranked, now_s)
+            value = self._adjust_values(value)
         tier[ranked & (value == -np.inf)] = Tier.BARRED
         return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
+
+    def _review_dropped(self, value: Float64s, tau: Float64s, ranked: Bools, now_s: float) -> Float64s:
+        """Return the values, with at least the shadow price μ for dropped rows whose review has come.
+
+        A dropped row changes so often that its poll value never reaches μ. Its rate may have fallen since, so
+        it is polled again after its review wait (``Ranking.review_waits_s``): its value is then μ·τ/wait."""
+        price = self.shadow_price
+        if price <= 0 or self.money.break_even_value > 0:  # where copies earn money, audits find this out
+            return value
+        rows = np.flatnonzero(ranked & (value < price) & (self.item_rows.weight > 0))
+        waits_s = self.ranking.review_waits_s(rows)
+        is_late = tau[rows] >= waits_s
+        rows, waits_s = rows[is_late], waits_s[is_late]
+        # A row that is probably still fresh changes rarely: it waits until its poll value reaches the price.
+        is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_late[:0]
+        rows, waits_s = rows[is_stale], waits_s[is_stale]
+        value[rows] = price * tau[rows] / waits_s
+        return value
 
     def _adjust_values(self, value: Float64s) -> Float64s:
         """Correct the values for observed staleness and money; −∞ if a poll gains nothing or does not pay."""
@@ -110,6 +132,23 @@ class RowPolicy:
             value[found.tier == tier] = reported
         return value
 
+    @property
+    def picked_values(self) -> tuple[float, ...]:
+        """The poll values of recent picks, from which the shadow price is computed."""
+        return tuple(self._recent_values)
+
+    def restore_price(self, price: float, picked_values: Iterable[float]) -> None:
+        """Continue from the shadow price and the recent picks of another process."""
+        self._recent_values.extend(picked_values)
+        if not self._recent_values:
+            self._recent_values.append(price)
+        self._picks, self._shadow_price = 1, price
+
+    def measure_price(self) -> None:
+        """Compute the shadow price from the recent picks now; otherwise this is done at every 16th pick."""
+        if self._recent_values:
+            self._shadow_price = sorted(self._recent_values)[len(self._recent_values) // 2]
+
     def record_pick(self, poll_value: float) -> None:
         """Record the poll value of a picked row; the shadow price is computed from these values. A value of 0
         is ignored, because that row was not picked for its value."""
@@ -117,7 +156,7 @@ class RowPolicy:
             self._recent_values.append(poll_value)
             self._picks += 1
             if self._picks % _SELDOM == 1:
-                self._shadow_price = sorted(self._recent_values)[len(self._recent_values) // 2]
+                self.measure_price()
 
     @property
     def shadow_price(self) -> float:
@@ -137,8 +176,13 @@ class RowPolicy:
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
-        shadow price does not change."""
-        return np.asarray(np.maximum(polled_s + self.intervals_s(rows), self.item_rows.not_before_s[rows]))
+        shadow price does not change. The next poll of a dropped row is its review."""
+        interval_s, item_rows = self.intervals_s(rows), self.item_rows
+        if self.money.break_even_value <= 0:
+            is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
+            review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
+            interval_s = np.where(is_dropped, review_s, interval_s)
+        return np.asarray(np.maximum(polled_s + interval_s, self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
         """Return the polling interval of each row in seconds; infinite if the row is not polled again."""

@@ -7,13 +7,14 @@
     load, edit, notice, catch_up …         apply what people and other engines changed in the store
     learned_state, adopt, replace_items …  exchange what was learned with the store and other engines
 
-``run`` and ``run --once`` use one scheduler for as long as they run. ``status``, ``why`` and ``observe``
-restore one from the store (``restore``) for a single answer.
+Every way in uses such a scheduler of all items. ``run`` and ``run --once`` use one for as long as they run;
+``due`` and ``observe`` restore one from the store and keep it for later calls (``external_scheduler``), while
+``status`` and ``why`` restore one (``restore``) for a single answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from afresh.engine.scheduler import audits
 from afresh.engine.scheduler.earnings import MoneyInput, apply_money_terms, has_income, plan_budget
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.picker import GroupKey, Picker
+from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
 from afresh.policy.adaptive.saved_state import Arrays
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
 
@@ -68,6 +69,16 @@ class Scheduler:
         """Return the names of the sources that have rows to poll, even if their groups are not ready now."""
         waiting = self.policy.priorities(now_s).tier > Tier.BARRED
         return {self.names.get(code, "") for code in np.unique(self.item_rows.source[waiting]).tolist()}
+
+    def best_rows(self, now_s: float, most: int, sources: Collection[str]) -> Ints:
+        """Return at most ``most`` rows of ``sources`` that may be polled now, in the order of their tiers and
+        poll values. They are not marked as busy."""
+        found, item_rows = self.policy.priorities(now_s), self.item_rows
+        codes = [code for code, name in self.names.items() if name in sources]
+        rows = np.flatnonzero((found.tier > Tier.BARRED) & np.isin(item_rows.source, codes))
+        if rows.size > most:
+            rows = first_rows(rows, found, most)
+        return rows[np.lexsort((-found.value[rows], -found.tier[rows]))][:most]
 
     # Following others.
 

@@ -50,9 +50,11 @@ class StoreTable(Table):
 
 class BudgetTable(Table):
     """The budget of all sources together, per second. Bytes, seconds (of requests) and money are not limited
-    if they are None. With ``each_item``, ``requests`` is for each item (``0.05/item/d`` in the file)."""
+    if they are None. With ``each_item``, ``requests`` is for each item (``0.05/item/d`` in the file). In any
+    T seconds at most requests·T + ``burst`` requests start; see ``burst_requests``."""
 
     requests: Rate = 1.0
+    burst: float | None = Field(default=None, ge=1, allow_inf_nan=False)
     each_item: bool = False
     bytes: SizeRate | None = None
     seconds: Share | None = None
@@ -60,6 +62,11 @@ class BudgetTable(Table):
     price_per_request: float = Field(default=0.0, ge=0)
     price_per_gb: float = Field(default=0.0, ge=0)
     price_per_second: float = Field(default=0.0, ge=0)
+
+    @property
+    def burst_requests(self) -> float:
+        """The burst in requests: by default those of one second, and at least one."""
+        return max(self.requests, 1.0) if self.burst is None else self.burst
 
     def of_items(self, items: int) -> BudgetTable:
         """Return the budget for ``items`` items: with ``each_item``, its requests times ``items``.

@@ -15,6 +15,7 @@ TEMPLATE = """\
 
 [budget]
 requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, audits count
+# burst = 1                 # requests at once after idle time; default: those of one second
 # bytes = "10GB/d"
 # seconds = "20m/h"
 

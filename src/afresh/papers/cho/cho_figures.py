@@ -22,7 +22,7 @@ from afresh.values.arrays import ArrayLike, Floats, Ints
 from afresh.values.errors import InputError
 
 _SEED = 2000
-_ORDERS = {"fixed": "fixed order", "random": "random order", "memoryless": "purely random"}
+_ORDERS = {"fixed": "fixed order", "shuffled": "random order", "memoryless": "purely random"}
 _SPREADS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 _POLICIES = ("optimal", "uniform", "proportional")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afresh.papers.report import Report
-from afresh.papers.zhang import bias_tables, simulated_pages, zhang_figures
+from afresh.papers.zhang import bias_tables, simulated_pages, views_and_periods, zhang_figures
 
 CITATION = (
     "Zhang, Tang, Yang & Li, Self-Adaptive Estimation of View Change Frequency in Web Warehouses, "
@@ -24,6 +24,8 @@ def report() -> Report:
         bias_tables.table_1(),
         bias_tables.polls_for_small_bias(),
         bias_tables.table_2(),
+        views_and_periods.step_3(),
+        views_and_periods.section_4(),
         simulated_pages.figure_4(pages),
     )
     return Report("zhang", CITATION, sections, zhang_figures.figures(pages))

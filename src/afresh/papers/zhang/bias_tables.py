@@ -16,18 +16,13 @@ import numpy as np
 
 from afresh.model.roots import find_crossing
 from afresh.papers.report import Check, Correction, Section, row_checks
-from afresh.rates.log_ratio import ratio_estimate
+from afresh.rates.log_ratio import ADAPTED, ratio_estimate
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats, like_inputs
 from afresh.values.errors import InfeasibleError, InputError
 
 # Zhang 2007, Table 2, for n = 7: the lower and upper end of a range of r, and the a for this range.
-RANGES_OF_SEVEN = (
-    (0.5, 0.9, 0.7),
-    (0.9, 2.0, 0.4),
-    (2.0, 2.7, 0.3),
-    (2.7, 3.0, 0.25),
-    (3.0, 3.3, 0.2),
-    (3.3, 3.7, 0.15),
+RANGES_OF_SEVEN = tuple(
+    (low, high, a) for (low, a), high in zip(ADAPTED, (*(low for low, _ in ADAPTED[1:]), 3.7), strict=True)
 )
 
 

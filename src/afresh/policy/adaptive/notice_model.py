@@ -24,9 +24,8 @@ import numpy.typing as npt
 from afresh.values.arrays import Bools, Float64s, Ints
 
 CAUTION = 3.0  # pseudo-changes, and mean intervals without a change, that pull towards the level above
-PRIOR_NOTICES = (
-    1.0  # false notices that these intervals are worth at most: hosts differ by orders of magnitude
-)
+# False notices that these intervals are worth at most, because hosts differ by orders of magnitude.
+PRIOR_NOTICES = 1.0
 SURE_CHANGES = 2.0  # a poll that is expected to have found more changes counts less
 COUNTS = ("received", "unconfirmed", "time", "unchanged_time", "changes")
 LEAST_FALSE = 1e-6  # of the mean frequency: notices are never beyond doubt
@@ -97,7 +96,7 @@ class NoticeModel:
             setattr(self, name, np.zeros(len(origins)))
 
     def set_hosts(self, items: Ints, hosts: Ints) -> None:
-        """Say which host each of these items has; hosts may be any numbers."""
+        """Set the host of each of these items; a host is any number."""
         named, which = np.unique(hosts, return_inverse=True)
         new = np.setdiff1d(named, self.hosts, assume_unique=True)
         if new.size:
@@ -114,20 +113,20 @@ class NoticeModel:
 
     @property
     def false_rate(self) -> Float64s:
-        """ν of each origin over all hosts, for one item."""
+        """The rate ν of false notices of each origin over all hosts, for one item."""
         return self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)[1]
 
     @property
     def recall(self) -> Float64s:
-        """ρ of each origin over all hosts; 0 until one of its notices has been followed by a poll."""
+        """The recall ρ of each origin over all hosts; 0 until a poll has followed one of its notices."""
         return self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)[0]
 
     def host_rates(self, items: Ints) -> tuple[Float64s, Float64s]:
-        """ρ and ν of each origin at the host of each item, a row per item."""
+        """Return a tuple (ρ, ν): recall and false rate of each origin (column) for each item (row)."""
         place = self.place[items]
         above = self._rates(self._totals(), 0.0, LEAST_FALSE * self.frequency)
         recall, false_rate = self._rates(np.moveaxis(self.host_counts.take(place, axis=0), 1, 0), *above)
-        return np.where(self._applies(place), recall, 0.0), false_rate
+        return np.where(self._applies(items), recall, 0.0), false_rate
 
     def _totals(self) -> Float64s:
         return np.stack([getattr(self, name) for name in COUNTS])
@@ -135,7 +134,7 @@ class NoticeModel:
     def _rates(
         self, counts: Float64s, recall: Float64s | float, false_rate: Float64s | float
     ) -> tuple[Float64s, Float64s]:
-        """ρ and ν by these counts, shrunk towards a ``recall`` and a ``false_rate``."""
+        """Return a tuple (ρ, ν) by these counts, shrunk towards ``recall`` and ``false_rate``."""
         received, unconfirmed, time, unchanged_time, changes = counts
         longer = np.minimum(CAUTION / self.frequency, PRIOR_NOTICES / false_rate)
         false = (unconfirmed + longer * false_rate) / (unchanged_time + longer)
@@ -143,18 +142,19 @@ class NoticeModel:
         true = received - false * time + CAUTION * recall
         return np.clip(true / (changes + CAUTION), 0.0, MOST_RECALL), false
 
-    def _applies(self, place: Ints) -> Bools:
-        """Whether each origin was heard of these hosts."""
-        return np.asarray(self.is_heard.take(place, axis=0) | self.is_everywhere)
+    def _applies(self, items: Ints) -> Bools:
+        """Return whether each origin was heard of the host of each item, or has announced the item itself."""
+        is_heard = self.is_heard.take(self.place[items], axis=0) | self.is_everywhere
+        return np.asarray(is_heard | (self.pending[items] > 0))
 
     def add(self, items: Ints, origin: str = "") -> None:
-        """Take notices of one origin; an item appears once for each of its notices."""
+        """Add notices of one origin; ``items`` contains an item once for each of its notices."""
         column = self._column(origin)
         np.add.at(self.pending[:, column], items, np.float32(1.0))
         self.is_heard[self.place[items], column] = True
 
     def _column(self, origin: str) -> int:
-        """The column of an origin, which is added if it was not heard before."""
+        """Return the column of an origin; it is added if the origin was not heard before."""
         if origin not in self.origins:
             self.origins = [*self.origins, origin]
             self.pending = np.pad(self.pending, ((0, 0), (0, 1)))
@@ -168,19 +168,21 @@ class NoticeModel:
     def take_pending(
         self, items: Ints, pending: npt.NDArray[np.floating[Any]], origins: Sequence[str]
     ) -> None:
-        """Set the notices that wait for the next poll of each item, a column for each of ``origins``."""
+        """Set the notices that wait for the next poll of each item, a column for each of ``origins``.
+
+        They tell nothing about other items of the host before that poll. Otherwise what is said of an item
+        would depend on which other items were read from the store.
+        """
         columns = np.array([self._column(origin) for origin in origins], dtype=np.int64)
         self.pending[items] = 0.0
         self.pending[np.ix_(items, columns)] = pending
-        rows, found = np.nonzero(pending)
-        self.is_heard[self.place[items[rows]], columns[found]] = True
 
     def is_relevant(self, items: Ints) -> bool:
-        """Whether any notice was ever followed by a poll, or is pending for one of these items."""
+        """Return whether any notice was ever followed by a poll, or is pending for one of these items."""
         return bool(self.followed.any()) or bool(self.pending[items].any())
 
     def evidence(self, items: Ints, rates: Float64s) -> NoticeEvidence:
-        """What the notices say about these items at each of the ``rates``."""
+        """Return what the pending notices say about these items at each of the ``rates``."""
         recall, false_rate = self.host_rates(items)
         pending, announced = self.pending.take(items, axis=0), np.zeros((items.size, rates.size))
         for column, of_origin in enumerate(pending.T):
@@ -201,7 +203,7 @@ class NoticeModel:
         if not self.origins:
             return
         pending, place, unchanged = self.pending[items], self.place[items], ~changed
-        applies, likely = self._applies(place), np.maximum(rate * elapsed, 1e-12)
+        applies, likely = self._applies(items), np.maximum(rate * elapsed, 1e-12)
         found = likely / -np.expm1(-likely)  # changes that a poll which found one is expected to have found
         weight = np.where(changed, np.minimum(1.0, (SURE_CHANGES / found) ** 2), 1.0)
         counted = np.empty((items.size, len(COUNTS), len(self.origins)))
@@ -213,18 +215,19 @@ class NoticeModel:
         hosts, first = np.unique(place[order], return_index=True)
         if first.size:
             self.host_counts[hosts] += np.add.reduceat(counted[order], first, axis=0)
+            self.is_heard[hosts] |= self.host_counts[hosts, COUNTS.index("time")] > 0
         for name, more in zip(COUNTS, counted.sum(axis=0), strict=True):
             setattr(self, name, getattr(self, name) + more)
         self.followed = self.followed + pending.sum(axis=0)
         self.pending[items] = 0.0
 
     def saved_hosts(self) -> tuple[Ints, Float64s]:
-        """The hosts that an origin was heard of, and their counts."""
+        """Return a tuple (hosts, counts) of the hosts of which an origin was heard."""
         heard = np.flatnonzero(self.host_counts.any(axis=(1, 2)))
         return self.hosts[heard], self.host_counts[heard]
 
     def restore_hosts(self, hosts: Ints, counts: Float64s, is_everywhere: Bools) -> None:
-        """Take over what ``saved_hosts`` returned; hosts that no item has any more are dropped."""
+        """Restore what ``saved_hosts`` returned, without hosts that no item has any more."""
         _, mine, theirs = np.intersect1d(self.hosts, hosts, return_indices=True)
         self.host_counts[mine] = counts[theirs]
         self.is_heard = self.host_counts[:, COUNTS.index("time")] > 0

@@ -101,10 +101,9 @@ class LambdaCrawl(IntervalPolicy):
     def refit(self, now: float) -> None:
         """Plan for the present estimates of the rates, with refreshes at random (memoryless) times."""
         objective = "harmonic" if self.is_harmonic else "freshness"
-        weights, costs, budget = self.items.weight, self.items.cost, self.items.budget
-        plan = allocate(
-            self.rates(), budget, weights=weights, costs=costs, objective=objective, order="random"
-        )
+        weights, rates = self.items.weight, self.rates()
+        costs, budget = self.items.cost, self.items.budget
+        plan = allocate(rates, budget, weights=weights, costs=costs, objective=objective, order="memoryless")
         self.interval = 1.0 / np.maximum(np.asarray(plan.frequency, dtype=np.float64), 1e-6 / self.round)
         self.due = self.items.last_poll + self.interval
         self.last_plan = now

@@ -6,6 +6,8 @@ naive       X/Σt, the changes found per unit of time. It is a baseline: a poll 
             2003; Zhang 2007 §2.1).
 cho, zhang  the log family −ln((n−X+a)/(n+a))/t for polls at regular intervals t, with a = 0.5 and 0.4
             (``rates.log_ratio``). For irregular polls t is the mean interval, which makes the rate too low.
+saa         the log family with the a that suits the item's own r̂ best (Zhang 2007, Table 2), or with a given
+            a. The rest of SAA, choosing the polls, is in ``rates.saa``: the polls of a log are made already.
 lln         p·X/(n+α−X), for polls at the times of a Poisson process of rate p, where a poll finds a change
             with probability λ/(λ+p) (Avrachenkov, Patil & Thoppe 2020). For regular polls it is too high by
             the factor (e^r−1)/r with r = λt: 1.3 at r = 0.5, 1.7 at 1, 3.2 at 2.
@@ -17,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from afresh.rates.log_ratio import change_probability_interval, check_level, log_ratio
+from afresh.rates.log_ratio import adapted_a, change_probability_interval, check_level, log_ratio
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import GammaPrior
 from afresh.values.arrays import Bools, Float64s
@@ -119,11 +121,14 @@ class LogFamily(TallyEstimator):
     """
 
     name: str
-    a: float
+    a: float | None
 
     def rate(self, state: TallyState) -> Float64s:
-        """Return the estimated rate; the prior's mean for items without polls."""
-        return state.rate_or_prior(log_ratio(state.changes, state.polls, self.a) / state.mean_interval())
+        """Return the estimated rate; the prior's mean for items without polls. If ``a`` is None, each item
+        gets the a that suits it best (``adapted_a``)."""
+        polls = np.maximum(state.polls, 1.0)
+        a = adapted_a(state.changes, polls) if self.a is None else self.a
+        return state.rate_or_prior(log_ratio(state.changes, polls, a) / state.mean_interval())
 
     def interval(self, state: TallyState, level: float) -> tuple[Float64s, Float64s]:
         """Return the rates λ at which the probability 1−e^{−λt} that a poll finds a change is at the ends of

@@ -36,6 +36,9 @@ SELECT name, worker, until_s FROM claim WHERE until_s > %(now_s)s ORDER BY name;
 -- name: pace
 SELECT last_s, debt_s, asked_s FROM pace FOR UPDATE;
 
+-- name: read_pace
+SELECT last_s, debt_s, asked_s FROM pace;
+
 -- name: keep_pace
 UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s, asked_s = %(asked_s)s;
 

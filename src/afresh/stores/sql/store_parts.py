@@ -258,8 +258,17 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
     def claims(self, now_s: float) -> list[Claim]:
         return [Claim(*row) for row in self._fetch("claims", now_s=now_s)]
 
-    def reserve(self, count: int, spacing_s: float, slack_s: float, now_s: float) -> RequestWindow:
-        return self._update(lambda state: state.reserve(count, spacing_s, slack_s, now_s))
+    def reserve(
+        self, count: int, spacing_s: float, slack_s: float, now_s: float, late_s: float = 0.0
+    ) -> RequestWindow:
+        return self._update(lambda state: state.reserve(count, spacing_s, slack_s, now_s, late_s))
+
+    def give_back(self, until_s: float, last_s: float) -> None:
+        self._update(lambda state: (None, state.give_back(until_s, last_s)))
+
+    def next_slot_s(self, spacing_s: float, now_s: float, late_s: float) -> float:
+        (row,) = self._fetch("read_pace")
+        return ReservationState(*row).next_slot_s(spacing_s, now_s, late_s)
 
     def owe(self, owed_s: float, now_s: float) -> float:
         def owe(state: ReservationState) -> tuple[float, ReservationState]:

@@ -33,5 +33,8 @@ SELECT name, worker, until_s FROM claim WHERE until_s > :now_s ORDER BY name;
 -- name: pace
 SELECT last_s, debt_s, asked_s FROM pace;
 
+-- name: read_pace
+SELECT last_s, debt_s, asked_s FROM pace;
+
 -- name: keep_pace
 UPDATE pace SET last_s = :last_s, debt_s = :debt_s, asked_s = :asked_s;
