@@ -34,7 +34,6 @@ BENCHES = (
     "notice_hosts",
     "probes",
     "search",
-    "replay_limit",
     "replay_robust",
     "web",
     "demo",
@@ -42,7 +41,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust")
+WITH_CASES = ("replay", "replay_robust")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
