@@ -34,6 +34,7 @@ BENCHES = (
     "notice_hosts",
     "probes",
     "search",
+    "replay_limit",
     "replay_robust",
     "web",
     "demo",
@@ -41,7 +42,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

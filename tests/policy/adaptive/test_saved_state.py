@@ -73,6 +73,7 @@ def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
     }  # fmt: skip
     assert set(policy.rows([0])) == {
         "last", "evidence", "lowest", "polled", "polls", "rate_class", "quiet", "notices", "look", "spared",
+        "shocks.exposed", "shocks.felt",
     }  # fmt: skip
 
 
@@ -84,6 +85,19 @@ def test_a_restored_policy_goes_on_exactly() -> None:
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
     assert policy.notices.origins == ["feed", "map"]
     assert run(other, 300, 500) == run(policy, 300, 500)
+
+
+def test_rows_of_a_version_that_did_not_tell_members_apart_are_restored() -> None:
+    policy, every = learned(), np.arange(ITEMS)
+    assert policy.shocks is not None
+    assert policy.shocks.member_share(every).std() > 0.01
+    older = {name: one for name, one in policy.rows(every).items() if not name.startswith("shocks.")}
+    other = Adaptive(a_start())
+    other.restore(policy.shared(), every, older)
+    assert other.shocks is not None
+    assert np.all(other.shocks.member_share(every) == 1.0)
+    np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
+    assert run(other, 300, 320)
 
 
 def test_what_was_learned_of_the_notices_of_each_host_is_kept() -> None:

@@ -86,14 +86,14 @@ def test_many_small_rises_of_a_large_family_add_up_to_a_review() -> None:
     shocks.evidence[0] = 10.0  # known to have shocks
     shocks.refit()
     reviews, largest_rise = 0, 0.0
-    since, now = np.array([0.0]), np.array([9.0])
+    since, now, other = np.array([0.0]), np.array([9.0]), np.array([members - 1])
     for item in range(100):
         one = np.array([item])
-        before = float(shocks.exposure(one, since, now).total()[0])
+        before = float(shocks.exposure(other, since, now).total()[0])
         found = rng.random(1) < (0.0 if item < 60 else 0.25)
         risen = shocks.learn(shocks.exposure(one, since, now), since, now, found, np.full(1, 1e-2))
         if item >= 60:
-            largest_rise = max(largest_rise, float(shocks.exposure(one, since, now).total()[0]) - before)
+            largest_rise = max(largest_rise, float(shocks.exposure(other, since, now).total()[0]) - before)
             reviews += int(risen.size == members)
     assert largest_rise < 0.02  # none of them would have been enough alone in version 0.1.0
     assert reviews > 1
@@ -112,3 +112,27 @@ def test_families_are_trusted_as_far_as_they_predict() -> None:
     for _ in range(40):
         shocks.compare(much, little, every, 4)
     assert shocks.trust > 0.9
+
+
+def test_a_member_that_shocks_never_change_feels_less_of_them() -> None:
+    """Each edit changes the same half of the family: the other half is expected to stay as it is."""
+    shocks = Shocks(np.zeros((20, 1), dtype=np.int64), 10.0, 0.0)
+    shocks.evidence[0] = 10.0  # known to have shocks
+    shocks.refit()
+    every, is_hit = np.arange(20), np.arange(20) < 10
+    for turn in range(1, 9):
+        since, now = np.full(20, 10.0 * turn - 10.0), np.full(20, 10.0 * turn)
+        shocks.advance(10.0 * turn)
+        for some, found in ((every[:5], True), (every[10:], False), (every[5:10], True)):
+            exposure = shocks.exposure(some, since[some], now[some])
+            shocks.learn(
+                exposure, since[some], now[some], np.full(some.size, found), np.full(some.size, 1e-2)
+            )
+    share = shocks.member_share(every)
+    assert share[~is_hit].max() < 0.3 * share[is_hit].min()
+    total = shocks.exposure(every, since, now).total()
+    assert total[~is_hit].max() < 0.3 * total[is_hit].min()
+    rate = shocks.rate(every)
+    assert rate[~is_hit].max() < 0.3 * rate[is_hit].min()
+    shocks.grow(np.zeros((1, 1), dtype=np.int64))
+    assert shocks.member_share(np.array([20])).tolist() == [1.0]  # nothing is known of a new member

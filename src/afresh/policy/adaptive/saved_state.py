@@ -85,6 +85,7 @@ ROW_KEYS = {
     "spared": "baseline_information",
     "look": "next_review",
 }
+SHOCK_ROW_KEYS = {"shocks.exposed": "exposed", "shocks.felt": "felt"}
 _SEASON_POLLS = {"item": np.int64, "now": np.float64, "elapsed": np.float64, "changed": np.bool_}
 # ``RateBelief.reset`` restores the grid of rates, before the rows, whose length it sets.
 _LADDER = ("belief.rates", "belief.prior")
@@ -151,6 +152,8 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
 def save_rows(policy: Adaptive, items: Ints) -> Arrays:
     """Return what is known about these items, as arrays with a row for each item."""
     saved: Arrays = {key: attrgetter(path)(policy)[items] for key, path in ROW_KEYS.items()}
+    if policy.shocks is not None:
+        saved |= {key: getattr(policy.shocks, name)[items] for key, name in SHOCK_ROW_KEYS.items()}
     return saved | {
         "evidence": np.asarray(policy.belief.posteriors(items) / policy.belief.prior),
         "lowest": np.full(items.size, policy.belief.rates[0]),
@@ -166,6 +169,9 @@ def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     policy.notices.take_pending(items, pending, policy.notices.origins[: pending.shape[1]])
     for key, path in ROW_KEYS.items():
         attrgetter(path)(policy)[items] = field(rows, key, (n,))
+    for key, name in SHOCK_ROW_KEYS.items():
+        if policy.shocks is not None and key in rows:  # older versions did not tell members apart
+            getattr(policy.shocks, name)[items] = field(rows, key, (n,))
 
 
 def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:

@@ -9,6 +9,12 @@ with the probability (1+1/(1+D))^{−(h₀+A)}. A found change is divided betwee
 in proportion to the changes that were expected from each (one step of EM per poll). h₀ is learned for each
 family and pulled towards the mean of all families of its kind.
 
+The items of a family differ: an edit of a large directory changes some of its pages, and often the same ones.
+So an item is exposed to q·h of each of its families only. The member share q is (A + a)/(X + a), where A is
+the number of the item's changes that were attributed to its families, X the number that q = 1 let expect, and
+a = ``MEMBER_CAUTION``. Its polls count q-fold for its families. Without q, every find would send polls to
+items that the shocks never change.
+
 Whether a family has shocks at all is also learned. Each family has a probability that it has shocks. It
 starts at the share of the families of its kind that have shocks, and rises or falls with how well the model
 with shocks predicts the family's polls. If items do not change together, it falls towards 0 and does no harm.
@@ -35,6 +41,7 @@ TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probab
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
 RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
 DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
+MEMBER_CAUTION = 0.3  # a: pseudo-changes, attributed as expected, with which the member share q begins at 1
 ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
 
 
@@ -43,10 +50,13 @@ class ShockExposure:
     """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
     ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). ``cell`` and ``part`` are where the
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are multiplied by the item's
+    ``member_share`` q, ``raw`` before it is weighed. ``cell`` and ``part`` are where the
     time of the last poll and now are in the cumulated intensity.
     """
 
+    items: Ints
+    member_share: Float64s
     family: Ints
     raw: Float64s
     mixed: Float64s
@@ -97,6 +107,9 @@ class Shocks:
         self.labels: Ints = np.zeros(0, dtype=np.int64)
         for name, columns in TABLES.items():
             setattr(self, name, np.zeros((0, columns) if columns else 0))
+        # Of each item: the changes that q = 1 let expect from its families, and those attributed to them.
+        self.exposed: Float64s = np.zeros(len(families))
+        self.felt: Float64s = np.zeros(len(families))
         self._index_families()
 
     @property
@@ -120,24 +133,29 @@ class Shocks:
         place = np.array([now, since]) / self.bin_width - (self.first_bin - 1.0)
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS)
         cell = family * (BINS + 2) + column[:, :, None]
-        return self._exposure(family, cell, (place - column)[:, :, None])
+        return self._exposure(items, family, cell, (place - column)[:, :, None])
 
     def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
         """Return the exposure of the same polls by what was learned since."""
-        return self._exposure(exposure.family, exposure.cell, exposure.part)
+        return self._exposure(exposure.items, exposure.family, exposure.cell, exposure.part)
 
-    def _exposure(self, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
+    def _exposure(self, items: Ints, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
         left = self.cumulative.take(cell)
         until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
-        raw = np.maximum(until_now - until_since, 0.0)
+        share = self.member_share(items)
+        raw = share[:, None] * np.maximum(until_now - until_since, 0.0)
         mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
-        return ShockExposure(family, raw, mixed, cell, part)
+        return ShockExposure(items, share, family, raw, mixed, cell, part)
+
+    def member_share(self, items: Ints) -> Float64s:
+        """Return for each item the share q of its families' shocks that it is exposed to."""
+        return np.asarray((self.felt[items] + MEMBER_CAUTION) / (self.exposed[items] + MEMBER_CAUTION))
 
     def rate(self, items: Ints) -> Float64s:
         """Return the mean rate of changes by shocks for each item."""
         family = self.family_row[items]
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
-        return rate
+        return self.member_share(items) * rate
 
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
@@ -160,7 +178,11 @@ class Shocks:
         self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
         latest = float(now.max())
         before = self.probability[touched] * self._integral(touched, latest)
-        self._count(touched, place, since[row], now[row], np.where(found, -1.0 / changing, 0.0))
+        events, share = np.where(found, -1.0 / changing, 0.0), exposure.member_share[row]
+        shocked = self.probability[family] * raw
+        np.add.at(self.exposed, exposure.items[row], shocked / share)
+        np.add.at(self.felt, exposure.items[row], shocked * events)
+        self._count(touched, place, (since[row], now[row]), share, share * events)
         self._update(touched)
         rise = self.probability[touched] * self._integral(touched, latest) - before
         # The intensity of a large family rises in many small steps, so the steps are added up.
@@ -213,6 +235,9 @@ class Shocks:
     def grow(self, families: Ints) -> None:
         """Add new items, in known or new families."""
         self.family_ids = np.concatenate([self.family_ids, families])
+        self.exposed, self.felt = (
+            np.concatenate([one, np.zeros(len(families))]) for one in (self.exposed, self.felt)
+        )
         self._index_families()
 
     def _index_families(self) -> None:
@@ -245,13 +270,20 @@ class Shocks:
         left = self.cumulative[family, column]
         return np.asarray(left + (self.cumulative[family, column + 1] - left) * (place - column))
 
-    def _count(self, touched: Ints, place: Ints, since: Float64s, now: Float64s, events: Float64s) -> None:
-        """Add each poll's time to the bins it covers, and its events in proportion to their intensity."""
+    def _count(
+        self, touched: Ints, place: Ints, times: tuple[Float64s, Float64s], share: Float64s, events: Float64s
+    ) -> None:
+        """Add each poll's time to the bins it covers, and its events in proportion to their intensity.
+
+        ``times`` are those of the previous polls and of these. A poll of an item with the member share q
+        counts as ``share`` = q polls.
+        """
+        since, now = times
         hit = np.flatnonzero(events)
         struck = np.unique(place[hit])
         # A row for each family that was polled, and then one for each that had events.
         row = np.concatenate([place, touched.size + np.searchsorted(struck, place[hit])])
-        weight = np.concatenate([np.ones(now.size), events[hit]])
+        weight = np.concatenate([share, events[hit]])
         ends = np.concatenate([now, now[hit], since, since[hit]]) / self.bin_width - self.first_bin
         shape = touched.size + struck.size, BINS
         # Up to now, less what was before.
