@@ -19,7 +19,7 @@ def test_poisson_changes_lie_on_the_line() -> None:
     figure = figure_11(history(10.0))
     assert "change every 10 days on average" in figure.ours_shows
     assert "last up to 1, 2, 3 and 4 mean gaps (Poisson: 63, 23, 9, 3)" in figure.ours_shows
-    assert "look Poisson (at least 95% would if all were)" in figure.ours_shows
+    assert "look Poisson (95% would if all were)" in figure.ours_shows
     line, dots = figure.panels[0].series
     expected = np.interp(dots.x, line.x, line.y)
     frequent = expected > 0.02
