@@ -99,6 +99,8 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         "rate_class": rng.integers(0, 13, count),
         "spared": rng.choice([0.25, np.inf], count),
         "quiet": rng.integers(0, 100_000, count),
+        "shocks.exposed": rng.gamma(1.0, size=count),
+        "shocks.felt": rng.gamma(1.0, size=count),
     }
     not_before_s: Float64s = rng.normal(size=count)
     families = rng.integers(-1, 2**47, (count, kinds))
@@ -113,6 +115,31 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         whole = whole / whole.max(axis=1, keepdims=True)
         assert found.rows["evidence"] == pytest.approx(whole, rel=1e-4, abs=1e-25)
         assert found.rows["quiet"].tolist() == np.minimum(rows["quiet"], 65535)[found.known].tolist()
+        for name in ("shocks.exposed", "shocks.felt"):
+            assert found.rows[name] == pytest.approx(rows[name][found.known], rel=1e-6)
+
+
+def test_beliefs_of_the_version_before_are_read_beside_those_of_today() -> None:
+    """After an upgrade a store has both, until every item was polled again."""
+    count, kinds, rng = 5, 2, np.random.default_rng(1)
+    rows = {
+        "evidence": rng.gamma(0.3, size=(count, 18)) + 1e-20,
+        "lowest": np.full(count, 1e-7),
+        "rate_class": np.arange(count),
+        "spared": np.zeros(count),
+        "quiet": 10 * np.arange(count),
+        "shocks.exposed": np.full(count, 2.0),
+        "shocks.felt": np.full(count, 3.0),
+    }
+    kept = stored_beliefs.pack(rows, np.arange(5.0), rng.integers(-1, 99, (count, kinds)))
+    for older in ([], [1], [0, 3, 4], [0, 1, 2, 3, 4]):
+        # Version 2 had the same fields but for the two numbers at the end, of four bytes each.
+        mixed = [b"\x02" + one[1:-8] if place in older else one for place, one in enumerate(kept)]
+        found = stored_beliefs.unpack(b"".join(mixed), np.array([len(one) for one in mixed]))
+        assert found.known.tolist() == list(range(count))
+        assert found.not_before_s.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert found.rows["quiet"].tolist() == rows["quiet"].tolist()
+        assert found.rows["shocks.felt"].tolist() == [0.0 if one in older else 3.0 for one in range(count)]
 
 
 def test_what_is_not_ours_tells_nothing() -> None:

@@ -4,6 +4,7 @@ The evidence is ln(posterior/prior) at each rate of the policy's grid, shifted s
 four bytes per rate. The prior is left out, so that the evidence can be combined with a prior that is learned
 later. Also stored are the lowest rate of the grid, the class of rates by which the item is calibrated, the
 number of its last polls without a change, the information that its next regular poll gives, and its families.
+Version 3 added the changes expected from its families and those attributed to them; version 2 is still read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
 
-VERSION = 2
+VERSION, VERSION_BEFORE = 3, 2
+_OF_FAMILIES = {"shocks.exposed": "exposed", "shocks.felt": "felt"}  # key of ``Adaptive.rows``: stored field
 _HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
 _LEAST = 1e-26
 Sizes = npt.NDArray[np.int64]
@@ -38,7 +40,7 @@ class StoredBeliefs:
 def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
     """Return the belief of each item as bytes; ``rows`` are arrays that ``Adaptive.rows`` returned."""
     count, steps = rows["evidence"].shape
-    table = np.zeros(count, dtype=_row_type(steps, families.shape[1]))
+    table = np.zeros(count, dtype=_row_type(VERSION, steps, families.shape[1]))
     table["version"], table["steps"], table["kinds"] = VERSION, steps, families.shape[1]
     evidence = rows["evidence"] / np.maximum(rows["evidence"].max(axis=1, keepdims=True), _LEAST)
     table["evidence"] = np.log(np.maximum(evidence, _LEAST))
@@ -46,13 +48,15 @@ def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
     table["quiet"] = np.minimum(rows["quiet"], np.iinfo(np.uint16).max)
     table["spared"] = rows["spared"]
     table["not_before_s"], table["families"] = not_before_s, families
+    for key, name in _OF_FAMILIES.items():
+        table[name] = rows.get(key, 0.0)  # a policy without families has none
     packed, size = table.tobytes(), table.itemsize
     return [packed[begin : begin + size] for begin in range(0, len(packed), size)]
 
 
 def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
     """Return the beliefs of items whose stored bytes, ``sizes`` bytes per item, are joined in ``beliefs``.
-    Bytes in a format other than the most frequent one are ignored.
+    Bytes in a format other than the most frequent one are ignored, unless only the version differs.
 
     >>> unpack(b"", np.array([0, 0])).not_before_s.tolist()
     [-inf, -inf]
@@ -69,30 +73,50 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
         "quiet": table["quiet"].astype(np.int64),
         "spared": table["spared"].astype(np.float64),
     }
+    rows |= {key: table[name].astype(np.float64) for key, name in _OF_FAMILIES.items()}
     return StoredBeliefs(not_before_s, known, rows, table["families"].astype(np.int64))
 
 
 def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return a tuple (positions, table) for items in the most frequent format; others are not read."""
+    """Return a tuple (positions, table) for items in the most frequent format, in both versions."""
     long = sizes[sizes > _HEAD]
-    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(1, 0))
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(VERSION, 1, 0))
     if long.size == 0:
         return nothing
-    size = int(np.bincount(long).argmax())
-    rows = np.flatnonzero(sizes == size)
     every = np.frombuffer(beliefs, dtype=np.uint8)
-    if rows.size * size != every.size:
-        every = every[(ends[rows][:, None] - size + np.arange(size)).ravel()]
-    joined = every.reshape(-1, size)
-    version, steps, kinds = (int(value) for value in joined[0, :3])
-    kind = _row_type(steps, kinds)
-    if version != VERSION or kind.itemsize != size:
+    size = int(np.bincount(long).argmax())
+    begin = int(ends[np.argmax(sizes == size)]) - size
+    version, steps, kinds = every[begin : begin + 3].tolist()
+    if version not in (VERSION, VERSION_BEFORE) or _row_type(version, steps, kinds).itemsize != size:
         return nothing
-    same = (joined[:, :3] == joined[0, :3]).all(axis=1)
-    return rows[same], np.ascontiguousarray(joined[same]).view(kind).reshape(-1)
+    positions, table = _read_rows(every, sizes, ends, (VERSION, steps, kinds))
+    older, older_table = _read_rows(every, sizes, ends, (VERSION_BEFORE, steps, kinds))
+    if older.size == 0:
+        return positions, table
+    upgraded = np.zeros(older.size, dtype=table.dtype)
+    for name in older_table.dtype.names or ():
+        upgraded[name] = older_table[name]
+    positions, table = np.concatenate([positions, older]), np.concatenate([table, upgraded])
+    order = np.argsort(positions)
+    return positions[order], table[order]
 
 
-def _row_type(steps: int, kinds: int) -> np.dtype[Any]:
+def _read_rows(
+    every: npt.NDArray[np.uint8], sizes: Sizes, ends: Sizes, head: tuple[int, int, int]
+) -> tuple[Ints, npt.NDArray[Any]]:
+    """Return a tuple (positions, table) for items whose bytes begin with ``head``."""
+    kind = _row_type(*head)
+    size = kind.itemsize
+    positions = np.flatnonzero(sizes == size)
+    if positions.size * size != every.size:
+        every = every[(ends[positions][:, None] - size + np.arange(size)).ravel()]
+    joined = every.reshape(-1, size)
+    same = (joined[:, :3] == head).all(axis=1)
+    return positions[same], np.ascontiguousarray(joined[same]).view(kind).reshape(-1)
+
+
+def _row_type(version: int, steps: int, kinds: int) -> np.dtype[Any]:
+    of_families = [(name, "<f4") for name in _OF_FAMILIES.values()] if version > VERSION_BEFORE else []
     return np.dtype(
         [
             ("version", "u1"),
@@ -105,5 +129,6 @@ def _row_type(steps: int, kinds: int) -> np.dtype[Any]:
             ("lowest", "<f8"),
             ("not_before_s", "<f8"),
             ("families", "<i8", (kinds,)),
+            *of_families,
         ]
     )
