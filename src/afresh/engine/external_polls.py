@@ -24,6 +24,8 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import load_items, plan_shadow_price
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
+from afresh.policy.adaptive.stated_changes import StatedChanges
+from afresh.rates.poll_table import MOST_CHANGES
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.change_detection import compare_content
 from afresh.stores.store import Store
@@ -41,7 +43,8 @@ _AHEAD_S = 86400.0  # the clocks of other programs may be ahead by this much
 @dataclass(frozen=True, slots=True)
 class Reported:
     """One poll that another program made. ``time_s`` is in Unix seconds, ``lease`` is the token of the lease,
-    and ``row`` is the number of the poll in the input, for error messages."""
+    and ``row`` is the number of the poll in the input, for error messages. ``modified_s`` is the time of the
+    last change and ``count`` the number of changes since the previous poll, if the program knows them."""
 
     item: str
     time_s: float
@@ -50,6 +53,8 @@ class Reported:
     media_type: str = ""
     lease: int | None = None
     row: int = 0
+    modified_s: float | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,10 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
         return f"there is no item {row.item!r}: add it first"
     if row.changed is None and row.content is None:
         return "has neither changed nor content"
+    if row.count is not None and not 0 <= row.count <= MOST_CHANGES:
+        return f"{row.item}: count is {row.count}: give a whole number of changes from 0 to {MOST_CHANGES:g}"
+    if row.count is not None and row.changed is not None and row.changed != (row.count > 0):
+        return f"{row.item}: count is {row.count}, but changed is {str(row.changed).lower()}"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:
         when = "in the future" if row.time_s > 0 else "before 1970"
         return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
@@ -146,13 +155,11 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
     previous = np.where(first, before, np.r_[0.0, time_s[:-1]])
     # The time before the last known poll is already observed: an earlier poll has an elapsed time of 0.
     elapsed = np.where(np.isnan(previous), 0.0, np.maximum(time_s - previous, 0.0))
-    nothing = np.full(time_s.size, np.nan)
+    modified_s = np.array([np.nan if row.modified_s is None else row.modified_s for row in order])
+    count = np.array([np.nan if row.count is None else float(row.count) for row in order])
     changed = np.array([bool(row.changed) for row in order])
-    store.observations.add(
-        ObservationColumns(
-            item_id, time_s, elapsed, changed, nothing, nothing, np.zeros(time_s.size, dtype=bool)
-        )
-    )
+    audit = np.zeros(time_s.size, dtype=bool)
+    store.observations.add(ObservationColumns(item_id, time_s, elapsed, changed, modified_s, count, audit))
 
 
 def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> None:
@@ -161,7 +168,7 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
         item_rows.pending_beliefs = []
-        batches = list(store.observations.read(part))
+        batches = [batch.still_counting() for batch in store.observations.read(part)]
         gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
         if gaps_s.size:
             # The grid of rates is built for a budget: here for the one that gives the mean gap between polls.
@@ -177,11 +184,12 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
     ``observe`` may contain each item only once."""
     rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
     for part in rounds(rank_within(run_starts(rows))):
-        began_s = np.minimum(seen.time_s[part] - seen.elapsed_s[part], now_s)
+        began_s = np.minimum(seen.time_s[part] - np.maximum(seen.elapsed_s[part], 0.0), now_s)
         ranking.adaptive.mark_copied(rows[part], began_s)
         compared = part[seen.elapsed_s[part] > 0]
         times_s = np.minimum(seen.time_s[compared], now_s)
-        ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
+        stated = StatedChanges(seen.time_s[compared] - seen.modified_s[compared], seen.count[compared])
+        ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared], stated)
 
 
 def _split(store: Store, new: list[Reported], ids: dict[str, int]) -> tuple[list[Reported], list[Reported]]:
@@ -266,10 +274,12 @@ def _commit(
         if row.content is None:
             # The program stores the copies itself, and reports only whether the item changed.
             elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
-            seen = Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
+            stated = row.modified_s, row.count
+            seen = Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed), *stated)
             outcomes.append(Outcome(lease, row.time_s, due_s=-math.inf, observation=seen, spent=spent))
         else:
             fetched = _fetched(settings, row.content, row.media_type, lease)
+            fetched = replace(fetched, modified_s=row.modified_s, count=row.count)
             outcomes.append(recorder.decide(lease, fetched, row.time_s, audit=False))
         # The request of a lease from ``due`` was reserved when it was given. Slots of the past are over.
         unpaid += row.lease is None and row.time_s >= now_s - budget_limits(settings.budget).covered_s

@@ -54,7 +54,10 @@ def due(
 
 def observe(
     file: Annotated[
-        str, Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
+        str,
+        Argument(
+            metavar="FILE", help="JSONL: item, time, changed or content, lease, modified, count; - is stdin."
+        ),
     ] = "-",
     sets: SetOptions = None,
     as_json: PrintJson = False,
@@ -93,6 +96,8 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
         media_type=str(row.given.get("media_type", "")),
         lease=row.lease(),
         row=number,
+        modified_s=row.modified_s(),
+        count=row.count(),
     )
 
 
@@ -109,15 +114,28 @@ class _ObservedRow:
         return InputError(problem, path=self.file, row=self.number, line=0)
 
     def time_s(self) -> float:
-        given = self.given.get("time")
+        found = self._moment("time")
+        return SystemClock().now_s() if found is None else found
+
+    def modified_s(self) -> float | None:
+        return self._moment("modified")
+
+    def count(self) -> int | None:
+        given = self.given.get("count")
+        if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+            return given
+        raise self.fault(f"count is {given!r}: give the number of changes since the previous poll")
+
+    def _moment(self, name: str) -> float | None:
+        given = self.given.get(name)
         if given is None:
-            return SystemClock().now_s()
+            return None
         if isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given):
             return float(given)
         if isinstance(given, str):
             with suppress(UsageError):  # the error below names the row
-                return parse_moment("time", given) or 0.0
-        raise self.fault(f"time is {given!r}: give Unix seconds or ISO 8601")
+                return parse_moment(name, given) or 0.0
+        raise self.fault(f"{name} is {given!r}: give Unix seconds or ISO 8601")
 
     def changed(self) -> bool | None:
         given = self.given.get("changed")

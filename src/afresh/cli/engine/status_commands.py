@@ -13,7 +13,7 @@ from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.values.formatting import format_count, format_moment
-from afresh.values.units import UNIT_SECONDS, format_duration
+from afresh.values.units import CHANGES_PER, UNIT_SECONDS, changes_unit, format_duration
 
 if TYPE_CHECKING:
     from afresh.engine.reporting.pulse import Pulse
@@ -32,7 +32,6 @@ _UNSPENT = {
     "limits": "other limits of the budget",
     "machine": "machine too slow",
 }
-_RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -239,7 +238,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
         ("polls", polls),
     ]
     for poll in found.polls[-5:]:
-        what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
+        what = "changed" if poll.changed else "first look" if poll.elapsed_s <= 0 else "unchanged"
         rows.append(("  " + format_moment(poll.time_s), what + (", an audit" if poll.audit else "")))
     return rows + [("" if index else "because", text) for index, text in enumerate(found.reasons)]
 
@@ -247,10 +246,10 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
 def _describe_rate(found: Why) -> str:
     """Describe an item's median rate and its 90 % interval, in the shortest unit that gives a rate ≥ 1."""
     per_s = found.rate_per_s
-    unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
+    unit = changes_unit(per_s)
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
     rate, low, high = (format_number(float(f"{each:.2g}")) for each in rates)
-    words = f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
+    words = f"{rate} changes {CHANGES_PER[unit]} ({low} … {high} with 90 % probability)"
     if found.seen is not None or found.item.changes:
         return words
     compared = any(poll.elapsed_s > 0 for poll in found.polls)

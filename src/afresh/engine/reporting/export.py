@@ -67,14 +67,16 @@ def write_folder(store: Store, folder: Path) -> int:
 def write_polls(store: Store, path: str) -> int:
     """Write the observed polls of all items, as ``afresh estimate`` reads them: ``item, time, changed,
     modified, count, source``; return their number. Times are Unix seconds. ``modified`` and ``count`` are
-    empty where the source did not state them. If older observations of an item are no longer stored, a row
-    without a change stands for the poll that began the first stored interval."""
+    empty where the source did not state them. Polls that no longer count are left out. If older
+    observations of an item are no longer stored, a row without a change stands for the poll that began the
+    first stored interval."""
     named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
     number = 0
     with TableWriter(path, kinds) as writer:
-        for seen in store.observations.read():
+        for stored in store.observations.read():
+            seen = stored.still_counting()
             known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
             first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)
             # Each row is written after the row, if any, that stands for the poll before it.
