@@ -36,8 +36,4 @@ kind = "http"
 # sitemaps = ["https://example.org/sitemap.xml"]
 # selectors = ["main"]      # what counts as content
 # on_change = ["python", "reindex.py"]
-
-# [[view]]                  # what you build from several items; stale when one of them is
-# name = "front page"
-# items = ["https://example.org/news", "https://example.org/about"]
 """.replace("OTHER_OBJECTIVES", ", ".join(OBJECTIVE_NAMES[1:]))
