@@ -49,7 +49,7 @@ STORED_NAMES = {
 }  # fmt: skip
 WHY_FIELDS = {
     "item", "time_s", "rate_per_s", "rate_low", "rate_high", "interval_s", "fresh_now", "marginal",
-    "threshold", "next_s", "polls", "reasons", "seen",
+    "threshold", "next_s", "polls", "reasons", "seen", "jumped_s", "period_s",
 }  # fmt: skip
 
 STATUS_FIELDS = {

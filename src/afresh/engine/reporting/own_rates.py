@@ -40,6 +40,11 @@ class OwnRate:
     jumped_s: float = math.nan
     period_s: float = 0.0
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """A tuple (median, low, high)."""
+        return self.median, self.low, self.high
+
 
 def own_rates(
     polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
