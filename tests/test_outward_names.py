@@ -45,7 +45,7 @@ STORED_NAMES = {
     "engine.listed_at:", "engine.pulse", "engine.course", "engine.asked", "engine.began", "engine.learned",
     "engine.picked", "engine.external", "engine.round",
     "engine.reach:", "engine.rests:", "engine.notes:", "engine.evidence:", "engine.witness:",
-    "engine.trouble:", "engine.uses",
+    "engine.trouble:", "engine.uses", "engine.content:",
 }  # fmt: skip
 WHY_FIELDS = {
     "item", "time_s", "rate_per_s", "rate_low", "rate_high", "interval_s", "fresh_now", "marginal",

@@ -51,6 +51,7 @@ from afresh.engine.runner.pulse_task import PulseTask
 from afresh.engine.runner.reload import Reloader
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.runner.source_set import BuildSource
+from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
@@ -299,6 +300,8 @@ class Engine(ItemOperations, ClosedOnExit):
         then reserved, so that a lease that is never returned counts as spent. Items of a source are not due
         at hours in which the source may not be polled."""
         now_s, settings, external = self.clock.now_s(), self.current(), self._external
+        if lease_s is not None:  # else nothing is written
+            self._follow_content_settings()
         names = {count.source for count in self.store.items.counts()} - settings.closed_sources(now_s).keys()
         if source is not None:
             names &= {self._source_name(source)}
@@ -312,7 +315,14 @@ class Engine(ItemOperations, ClosedOnExit):
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,
         were known already, or were refused."""
+        self._follow_content_settings()
         return record_external(self.store, self.current(), self._external, reported, self.clock.now_s())
+
+    def _follow_content_settings(self) -> None:
+        """Forget what was learned of items whose source has other content settings than before."""
+        sources = [table.settings for table in self.settings.sources]
+        if forget_after_content_change(self.store, sources, self.clock.now_s()):
+            self._external.forget()
 
 
 def _get_item(store: Store, key: str) -> Item:

@@ -142,6 +142,12 @@ class SourceSettings(BaseModel):
         After such a change, the engine polls items that failed again at once."""
         return ""
 
+    @property
+    def content_fingerprint(self) -> str:
+        """A text that changes when other differences of contents count as changes than before. After such a
+        change, what was learned of the rates of the items is forgotten."""
+        return f"{self.recipe.fingerprint} {self.near_duplicate}"
+
     def model_post_init(self, context: Any, /) -> None:
         """Parse the recipe and the windows, so that mistakes in them are found when the settings are read."""
         del context

@@ -43,8 +43,8 @@ def estimated(engine: Engine, path: Path) -> dict[str, tuple[float, float, float
     with InputFile(str(path)) as source:
         log = read_polls(source, now_s=NOW_S + 1.0)
     modified = None if log.modified_s is None else log.modified_s - NOW_S
-    stated = {"modified": modified, "count": log.count}
-    polls = polls_from_times(log.item, log.time_s - NOW_S, log.changed, **stated)
+    times_s = log.time_s - NOW_S
+    polls = polls_from_times(log.item, times_s, log.changed, modified=modified, count=log.count)
     found = estimate_polls(find_sharp_changes(polls).weigh(polls))
     rates = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
     return dict(zip(log.names.to_pylist(), rates, strict=True))

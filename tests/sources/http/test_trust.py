@@ -57,7 +57,7 @@ def test_other_pages_of_a_host_are_believed_if_they_were_honest() -> None:
 
 def test_a_lie_is_counted_once_for_each_page() -> None:
     trust = HostTrust()
-    lesson = ()
+    lesson: tuple[str, ...] = ()
     for _ in range(5):
         lease = replace(LEASE, validators={"etag": '"1"', "lied": " ".join(lesson)})
         found = Comparison(b"y", True, True, True, {})

@@ -40,6 +40,7 @@ def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
         "budget": result.budget * UNIT_SECONDS[unit],
         **_score_fields(result.whole, unit),
         "after_warm_up": _score_fields(result.after, unit),
+        **({} if result.first is None else {"first_rounds": _score_fields(result.first, unit)}),
     }
 
 
@@ -107,7 +108,12 @@ def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]
         "captured": lambda result: _format_share(result.after.captured),
         "needs": lambda result: _format_factor(result.after.uniform_needs),
         "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
-    }
+    } | ({"first rounds": _format_first} if results[0].first is not None else {})
+
+
+def _format_first(result: ReplayResult) -> str:
+    first = result.first
+    return "" if first is None else f"{first.scores.freshness:.2%}, {_format_share(first.captured)}"
 
 
 def _format_interval(result: ReplayResult) -> str:

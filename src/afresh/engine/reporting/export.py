@@ -73,10 +73,13 @@ def write_polls(store: Store, path: str) -> int:
     named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
+    # Of these items all that was learned was forgotten, because the content settings changed.
+    parts = [part.id[part.belief_size == 0] for part in store.plan.columns()]
+    forgotten = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     number = 0
     with TableWriter(path, kinds) as writer:
         for stored in store.observations.read():
-            seen = stored.still_counting()
+            seen = stored.take(~np.isin(stored.item_id, forgotten)).still_counting()
             known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
             first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)
             # Each row is written after the row, if any, that stands for the poll before it.

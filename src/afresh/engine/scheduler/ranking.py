@@ -110,6 +110,11 @@ class Ranking:
             None if stated is None else stated.take(compared),
         )
 
+    def forget(self, rows: Ids) -> None:
+        """Forget what was learned of ``rows``, of which only the times of their copies stay."""
+        self.grow()
+        self.adaptive.forget(rows[self.adaptive.belief.polled[rows]])
+
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
         """Replace the beliefs of ``rows`` by stored ones of other engines, ``joined``, with ``sizes`` bytes
         for each row. ``polled_s`` are the last polls. Return the earliest times of the next polls."""

@@ -92,6 +92,19 @@ class Scheduler:
         """Update the rows of items that were changed or removed; ``columns`` has those that still exist."""
         self.item_rows.edit(item_ids, columns, now_s)
         self.policy.ranking.update_weights(self.item_rows.rows(item_ids))
+        # An empty stored belief means that what was learned of the item was forgotten.
+        self.policy.ranking.forget(self.item_rows.rows(columns.id[columns.belief_size == 0].tolist()))
+        self.picker.invalidate()
+
+    def forget(self, rows: Ints, now_s: float, *, together: bool = False) -> None:
+        """Forget what was learned of ``rows``; they may be polled at once. If it is of many rows, also forget
+        what was learned of all rows ``together``, and learn it again from the others."""
+        item_rows, ranking = self.item_rows, self.policy.ranking
+        is_active = item_rows.is_active[rows]
+        item_rows.due_s[rows] = np.where(is_active, np.minimum(item_rows.due_s[rows], now_s), np.inf)
+        ranking.forget(rows)
+        if together:
+            ranking.rebuild(ranking.budget_per_s, None)
         self.picker.invalidate()
 
     def notice(self, item_ids: Sequence[int], now_s: float, origin: str) -> None:

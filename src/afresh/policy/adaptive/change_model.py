@@ -141,7 +141,9 @@ class ChangeModel:
             # The season's clock stretches busy hours; the stated time is stretched as the whole interval.
             stretch = elapsed / np.maximum(now - since, 1e-300)
             in_season = StatedChanges(stated.since * stretch, stated.count)
-            other_evidence += in_season.evidence(elapsed, changed, finding, self.belief.rates)
+            other_evidence += in_season.evidence(
+                elapsed, changed, finding, self.belief.rates, 1.0 - unchanged
+            )
         self.belief.learn(items, elapsed, changed, finding, other_evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)

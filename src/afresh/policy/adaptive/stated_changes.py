@@ -22,6 +22,7 @@ from afresh.rates.poll_table import MOST_CHANGES, NOW
 from afresh.values.arrays import Bools, Float64s, Ints
 
 STAMP_WEIGHT, COUNT_WEIGHT, AGE_WEIGHT = 0.5, 0.5, 0.5
+SURE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class StatedChanges:
         return StatedChanges(self.since[which], self.count[which])
 
     def evidence(
-        self, elapsed: Float64s, changed: Bools, finding: Float64s, rates: Float64s
+        self, elapsed: Float64s, changed: Bools, finding: Float64s, rates: Float64s, surely: Float64s
     ) -> Float64s | float:
         """Return w·ln(S/L) with a row per poll and a column per rate, or 0.0 if no statement is credible.
         ``elapsed`` is τ, ``finding`` the probability at each rate that the poll finds a change. A statement
@@ -45,7 +46,7 @@ class StatedChanges:
         >>> told = StatedChanges(np.array([0.2, np.nan]), np.array([np.nan, 3.0]))
         >>> rates, changed = np.array([0.3, 3.0, 30.0]), np.array([True, True])
         >>> bit = -np.expm1(-np.ones((2, 1)) * rates)      # the fastest rate is most likely by the bits
-        >>> (np.log(bit) + told.evidence(np.ones(2), changed, bit, rates)).argmax(axis=1).tolist()
+        >>> (np.log(bit) + told.evidence(np.ones(2), changed, bit, rates, np.ones(2))).argmax(axis=1).tolist()
         [1, 1]
         """
         with np.errstate(invalid="ignore"):
@@ -58,7 +59,7 @@ class StatedChanges:
         exposure = np.where(dated, self.since, elapsed)[told, None]
         exact = events * np.log(rates) - exposure * rates
         bit = np.where(changed[told, None], finding[told], 1.0 - finding[told])
-        weight = np.where(dated, STAMP_WEIGHT, COUNT_WEIGHT)[told, None]
+        weight = (np.where(dated, STAMP_WEIGHT, COUNT_WEIGHT) * surely**SURE)[told, None]
         found = np.zeros((elapsed.size, rates.size))
         found[told] = weight * (exact - np.log(np.maximum(bit, 1e-300)))
         return found

@@ -55,8 +55,10 @@ def read_state(packed: bytes) -> HttpState:
     if known.get("v") != _VERSION:
         return HttpState()
     hosts = {
-        host: ValidatorTrust(*(ValidatorRecord(*record) for record in records), problem)
-        for host, (*records, problem) in known.get("trust", {}).items()
+        host: ValidatorTrust(
+            ValidatorRecord(*etag), ValidatorRecord(*modified), ValidatorRecord(*dated), problem
+        )
+        for host, (etag, modified, dated, problem) in known.get("trust", {}).items()
     }
     seen = {(name, key): SeenChanges(*counts) for name, key, *counts in known.get("seen", ())}
     return HttpState(tuple(tuple(note) for note in known.get("robots", ())), SavedTrust(hosts, seen))

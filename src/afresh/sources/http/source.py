@@ -164,8 +164,10 @@ class HttpSource:
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
-            recipe = self._recipe_of(lease).fingerprint
-            conditions = self.trust.conditions(lease, url, recipe, conditional=conditional)
+            recipe, near = self._recipe_of(lease).fingerprint, self._settings.near_duplicate
+            conditions = self.trust.conditions(
+                lease, url, recipe, conditional=conditional, near_duplicate=near
+            )
             return {"Accept-Encoding": encoding} | conditions
 
         return await self._client.fetch(start.partition("#")[0], lease.key, headers_for, cost)

@@ -24,7 +24,8 @@ from afresh.sources.http.validators import (
 )
 from afresh.values.lease import Lease
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _MOST_HOSTS = 100_000  # and as many classes of pages
 _MOST_SAVED = 10_000
@@ -97,8 +98,8 @@ class HostTrust:
 
     def save(self) -> SavedTrust:
         """Return what is known of the hosts and classes that were added last."""
-        hosts, seen = (dict(list(all_.items())[-_MOST_SAVED:]) for all_ in (self._hosts, self._seen))
-        return SavedTrust(hosts, seen)
+        hosts = dict(list(self._hosts.items())[-_MOST_SAVED:])
+        return SavedTrust(hosts, dict(list(self._seen.items())[-_MOST_SAVED:]))
 
     def load(self, saved: SavedTrust) -> None:
         """Add what an earlier process learned, except of hosts that are known already."""
@@ -109,10 +110,12 @@ class HostTrust:
             if key not in known:
                 self._seen[name, key] = seen
 
-    def conditions(self, lease: Lease, url: str, recipe: str, *, conditional: bool) -> dict[str, str]:
+    def conditions(
+        self, lease: Lease, url: str, recipe: str, *, conditional: bool, near_duplicate: float | None = None
+    ) -> dict[str, str]:
         """Return the conditional headers of a request; none if it is drawn as a check or ``conditional`` is
         False. ``recipe`` is the fingerprint of the item's recipe."""
-        validators = sendable_validators(lease, url, recipe) if conditional else {}
+        validators = sendable_validators(lease, url, recipe, near_duplicate) if conditional else {}
         if not validators:
             return {}
         host, pages = host_group(url), path_class(url)

@@ -11,7 +11,7 @@ accept-encoding       the encodings requested; they are requested again, because
 url                   the URL that sent the validators, if it was a redirect target; they are valid only there
 moved                 the target of permanent redirects, which the next poll requests directly
 recipe                how the copy was normalised (see ``change_detection``)
-sketch                the sketch of the copy, if near-duplicates are no changes
+sketch, near          the sketch of the copy and the similarity, if near-duplicates are no changes
 looked                when the content was last received (Unix seconds), if only 304s followed since
 shown                 the names of validators that showed a change of this item to a poll without validators
 lied                  the names of validators that hid a change of this item; they are neither kept nor sent
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from afresh.sources.change_detection import is_comparable
 from afresh.values.lease import Lease
 
 _FORGET_AT = 64  # counts are then halved, so that a host that improves is trusted again
@@ -126,15 +127,16 @@ def _compare(
     return record.count(is_right=changed or before == after)
 
 
-def sendable_validators(lease: Lease, url: str, recipe: str) -> dict[str, str]:
+def sendable_validators(
+    lease: Lease, url: str, recipe: str, near_duplicate: float | None = None
+) -> dict[str, str]:
     """Return the validators that a conditional request to ``url`` may contain; none if the content must be
     sent in any case: if there is no copy, if the validators belong to another URL, or if the copy was
-    normalised with other content settings than today's, whose fingerprint is ``recipe``.
-    """
+    compared by other content settings than today's: ``recipe`` is the fingerprint of the recipe."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators
-    if validators.get("url", lease.key) != url or validators.get("recipe", "") != recipe:
+    if validators.get("url", lease.key) != url or not is_comparable(validators, recipe, near_duplicate):
         return {}
     return {name: validators[name] for name in CONDITIONS if name in validators}
 
