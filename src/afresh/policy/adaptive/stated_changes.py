@@ -4,12 +4,13 @@ A poll shows whether an item changed in the time τ since its previous poll. A s
 x from the last change to the poll (Last-Modified), or the number k of changes in τ (a counter, a log). If
 changes came at a constant rate λ, the exact likelihoods would be λ·e^{−λx} and λ^k·e^{−λτ}. Real changes come
 in bursts. The last change of a burst is recent and a burst counts many changes, but a copy becomes stale only
-once per burst. So a statement is only believed in part: with the likelihood L of the bit (1−e^{−λτ}) and the
-exact one S, the posterior is multiplied by L^{1−w}·S^w, where w is ``STAMP_WEIGHT`` or ``COUNT_WEIGHT``.
+once per burst, as the bit says. So statements count only where the bit said nothing new, because a change was
+expected: with the likelihood L of the bit and the exact one S, the posterior is multiplied by L^{1−w}·S^w,
+where w = p^``SURE`` and p is the probability of a change that was expected of the poll.
 
 At the first poll of an item there is no bit, but its age A, the time since its last change, already tells
 about its rate. The age may be that of the whole item, so its likelihood λ·e^{−λA} counts with ``AGE_WEIGHT``.
-The weights were chosen by ``afresh replay --stamps`` on recorded histories (docs/experiments.md).
+Both numbers were chosen by ``afresh replay --stamps`` on recorded histories (docs/experiments.md).
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ import numpy as np
 from afresh.rates.poll_table import MOST_CHANGES, NOW
 from afresh.values.arrays import Bools, Float64s, Ints
 
-STAMP_WEIGHT, COUNT_WEIGHT, AGE_WEIGHT = 0.5, 0.5, 0.5
-SURE = 8.0
+SURE, AGE_WEIGHT = 8.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,9 @@ class StatedChanges:
         self, elapsed: Float64s, changed: Bools, finding: Float64s, rates: Float64s, surely: Float64s
     ) -> Float64s | float:
         """Return w·ln(S/L) with a row per poll and a column per rate, or 0.0 if no statement is credible.
-        ``elapsed`` is τ, ``finding`` the probability at each rate that the poll finds a change. A statement
-        that contradicts the poll, or that gives the time of the poll itself, is not credible.
+        ``elapsed`` is τ, ``finding`` the probability at each rate that the poll finds a change, ``surely`` is
+        the probability p over all rates. A statement that contradicts the poll, or that gives the time of the
+        poll itself, is not credible.
 
         >>> told = StatedChanges(np.array([0.2, np.nan]), np.array([np.nan, 3.0]))
         >>> rates, changed = np.array([0.3, 3.0, 30.0]), np.array([True, True])
@@ -59,7 +60,7 @@ class StatedChanges:
         exposure = np.where(dated, self.since, elapsed)[told, None]
         exact = events * np.log(rates) - exposure * rates
         bit = np.where(changed[told, None], finding[told], 1.0 - finding[told])
-        weight = (np.where(dated, STAMP_WEIGHT, COUNT_WEIGHT) * surely**SURE)[told, None]
+        weight = surely[told, None] ** SURE
         found = np.zeros((elapsed.size, rates.size))
         found[told] = weight * (exact - np.log(np.maximum(bit, 1e-300)))
         return found
