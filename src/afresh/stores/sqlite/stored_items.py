@@ -21,8 +21,10 @@ from afresh.values.lease import Lease
 
 # The columns of a new item in the two tables, in the order in which ``_add_batch`` gives their values.
 _ITEM = ("id", "key", "labels", "added_s", "selector")
-_STATE = ("item_id", "source_id", "group_id", "status", "weight", "cost", "min_interval_s", "max_interval_s")
-_STATE += ("prior_rate_per_s", "due_s")
+_STATE = (
+    *("item_id", "source_id", "group_id", "status", "weight", "cost"),
+    *("min_interval_s", "max_interval_s", "prior_rate_per_s", "due_s"),
+)
 _INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}
 
 
