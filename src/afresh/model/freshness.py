@@ -44,12 +44,22 @@ def check_order(order: str, *, random_means: str = "shuffled") -> str:
 def check_rates_and_frequencies(rate: ArrayLike, frequency: ArrayLike) -> tuple[Floats, Floats]:
     """Return (rates, frequencies) as arrays; raise ``InputError`` if one is negative or they do not fit."""
     rates, frequencies = nonnegative("rate", rate), nonnegative("frequency", frequency, infinite=True)
-    try:
-        np.broadcast_shapes(rates.shape, frequencies.shape)
-    except ValueError:
-        shapes = f"rate of shape {rates.shape} and frequency of shape {frequencies.shape}"
-        raise InputError(f"{shapes} do not fit: use one length") from None
+    check_shapes(rate=rates, frequency=frequencies)
     return rates, frequencies
+
+
+def check_shapes(**arrays: Floats) -> None:
+    """Raise ``InputError`` if the shapes of the arrays do not broadcast together.
+
+    >>> check_shapes(rate=np.ones(2), frequency=np.ones(3))
+    Traceback (most recent call last):
+    afresh.values.errors.InputError: rate of shape (2,) and frequency of shape (3,) do not fit: use one length
+    """
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = " and ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise InputError(f"{shapes} do not fit: use one length") from None
 
 
 def changes_per_refresh(rate: Floats, frequency: Floats) -> Float64s:

@@ -20,15 +20,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from afresh.allocation.budget_curve import budget_for
 from afresh.model import curves
 from afresh.model.decays.lomax import Lomax
-from afresh.model.freshness import age, changes_per_refresh, freshness
+from afresh.model.decays.parameters import check_parameter
+from afresh.model.freshness import (
+    age,
+    cast_like_inputs,
+    changes_per_refresh,
+    check_rates_and_frequencies,
+    check_shapes,
+    freshness,
+)
 from afresh.papers.report import Check, Correction, Section, corrected_check
-from afresh.values.arrays import ArrayLike, Float64s
+from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
+from afresh.values.errors import one_of
 
 _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
@@ -61,10 +71,8 @@ _GAMMA_AGE: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
-def _formula(
-    name: str, printed: float, recomputed: float | Float64s, correction: Correction | None = None
-) -> Check:
-    return Check(name, f"{printed:.{_DIGITS}f}", float(recomputed), correction=correction)
+def _formula(name: str, printed: float, recomputed: float, correction: Correction | None = None) -> Check:
+    return Check(name, f"{printed:.{_DIGITS}f}", recomputed, correction=correction)
 
 
 def table_2() -> Section:
@@ -140,32 +148,30 @@ _EQUAL = 1e-12  # below this δ², all rates are equal to double precision
 
 def gamma_freshness(
     rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
-) -> Float64s:
+) -> Any:
     """Return the mean freshness of a database whose rates have a Gamma distribution with mean ``rate``.
     ``frequency`` is the mean frequency of refreshes. ``delta`` is the standard deviation of the rates over
     their mean, from 0 to 300. For delta = 1 the result is ln(1+r)/r, with r = rate/frequency.
 
-    >>> [float(gamma_freshness(1.0, 1.0, 1.0, how).round(6)) for how in ALLOCATIONS]
-    [0.693147, 0.632121]
+    >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
+    (0.693147, 0.632121)
     """
-    r, square, decay = _gamma_world(rate, frequency, delta)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
     value = curves.freshness_curve(r)
     if allocation == "uniform":
         value = np.where(square < _EQUAL, value, np.where(np.isinf(r), 0.0, decay.integral(1.0)))
-    return value
+    return cast_like_inputs(value, *inputs)
 
 
-def gamma_age(
-    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform"
-) -> Float64s:
+def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str = "uniform") -> Any:
     """Return the mean age in a database whose rates have a Gamma distribution with mean ``rate``.
     The arguments are those of ``gamma_freshness``. For delta = 1 the result is T[½ + 1/r − (1+r)ln(1+r)/r²],
     with r = rate/frequency and T = 1/frequency.
 
-    >>> [float(gamma_age(1.0, 1.0, 1.0, how).round(6)) for how in ALLOCATIONS]
-    [0.113706, inf]
+    >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
+    (0.113706, inf)
     """
-    r, square, decay = _gamma_world(rate, frequency, delta)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
     equal = curves.age_curve(r)
     if allocation == "uniform":
         mixed = np.where(np.isinf(r), 0.5, decay.loss(1.0) - decay.age_gain(1.0))
@@ -173,15 +179,22 @@ def gamma_age(
     else:
         share = np.where(square < 1, equal / np.where(square < 1, 1 - square, 1.0), np.inf)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        return np.where(r > 0, share / np.asarray(frequency), 0.0)
+        value = np.where(r > 0, share / inputs[1].astype(np.float64), 0.0)
+    return cast_like_inputs(value, *inputs)
 
 
-def _gamma_world(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike) -> tuple[Float64s, Float64s, Lomax]:
-    """Return a tuple (r, δ², decay) with r = rate/frequency and δ = ``delta``.
+def _gamma_world(
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
+) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
+    """Return a tuple (checked arguments, r, δ², decay) with r = rate/frequency and δ = ``delta``.
     The decay is E[e^{−Λt}] for Gamma distributed rates Λ of mean r, with the time in units of 1/frequency."""
-    rates, frequencies, deltas = (np.asarray(given, dtype=np.float64) for given in (rate, frequency, delta))
-    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), np.square(deltas))
+    one_of("allocation", allocation, ALLOCATIONS)
+    deltas = as_floats("delta", delta)
+    check_parameter("delta", deltas, high=300)
+    rates, frequencies = check_rates_and_frequencies(rate, frequency)
+    check_shapes(rate=rates, frequency=frequencies, delta=deltas)
+    r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
     spread = np.maximum(square, _EQUAL)
     with np.errstate(divide="ignore", over="ignore"):
         scale = np.maximum(1 / (np.where(np.isinf(r), 1.0, r) * spread), 1e-300)
-    return r, square, Lomax(1 / spread, scale)
+    return (rates, frequencies, deltas), r, square, Lomax(1 / spread, scale)
