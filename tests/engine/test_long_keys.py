@@ -57,15 +57,15 @@ def test_a_row_with_a_long_key_is_left_out_alone(tmp_path: Path, caplog: pytest.
             assert sorted(keys(engine)) == ["apple", "pear"]
     finally:
         LOGGER.removeHandler(caplog.handler)
-    [problem] = [getattr(line, "fields", {}).get("problem") for line in caplog.records]
-    assert problem == "1 entry has a key of more than 8,000 characters and is left out"
+    problems = [getattr(line, "fields", {}).get("problem") for line in caplog.records]
+    assert "1 entry has a key of more than 8,000 characters and is left out" in problems
 
 
 def test_a_sitemap_with_a_long_address_is_read_without_it(tmp_path: Path) -> None:
     with VirtualSite([0.0]) as site, site.engine(tmp_path) as engine:
-        site.routes["/map.xml"] = page(sitemap(f"{site.url}/a", f"{site.url}/{LONG}"))
-        assert engine.add_listings(sitemaps=[f"{site.url}/map.xml"]) == 1
-        assert keys(engine) == [f"{site.url}/a"]
+        site.routes["/map.xml"] = page(sitemap(site.root, "a", LONG), Content_Type="application/xml")
+        assert engine.add_listings(sitemaps=[f"{site.root}/map.xml"]) == 1
+        assert keys(engine) == [f"{site.root}/a"]
 
 
 def test_stored_long_keys_are_polled_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
