@@ -109,7 +109,7 @@ def replay(
         visits[name] = run
         # The same seed for all: they resample the same items, so their confidence intervals are comparable.
         found[name] = [
-            score_visits(part, run.item, run.time, begin, np.random.default_rng(seed))
+            score_visits(part, *run.until(part.end), begin, np.random.default_rng(seed))
             for part, begin in periods
         ]
 

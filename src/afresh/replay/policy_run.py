@@ -29,6 +29,11 @@ class Visits:
     time: Float64s
     changed: Bools
 
+    def until(self, end: float) -> tuple[Ints, Float64s]:
+        """Return a tuple (items, times) of the polls up to ``end``."""
+        number = int(np.searchsorted(self.time, end, side="right"))
+        return self.item[:number], self.time[:number]
+
 
 @dataclass(frozen=True, slots=True)
 class NoticeLog:

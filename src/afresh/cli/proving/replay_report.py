@@ -115,7 +115,7 @@ def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]
 
 def _format_first(result: ReplayResult) -> str:
     first = result.first
-    return "" if first is None else f"{first.scores.freshness:.2%}, {_format_share(first.captured)}"
+    return "" if first is None else f"{first.scores.freshness:.2%}, {_or_dash(first.captured, '{:.0%}')}"
 
 
 def _or_dash(value: float, form: str) -> str:

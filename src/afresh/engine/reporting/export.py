@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.engine.scheduler.restore import read_items
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output
 from afresh.tables.columns import NUMBER, TEXT, Kind
@@ -74,7 +75,7 @@ def write_polls(store: Store, path: str) -> int:
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
     # Of these items all that was learned was forgotten, because the content settings changed.
-    parts = [part.id[part.belief_size == 0] for part in store.plan.columns()]
+    parts = [part.id[part.belief_size == len(FORGOTTEN)] for part in store.plan.columns()]
     forgotten = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     number = 0
     with TableWriter(path, kinds) as writer:

@@ -17,6 +17,7 @@ from afresh.engine.reporting.own_rates import OwnRate, own_rates
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
@@ -90,9 +91,9 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
     """Return the successful polls of the items ``ids`` that still count, by item id. Items without such polls
-    are left out, as are those of which all that was learned was forgotten: their stored belief is empty."""
+    are left out, as are those of which all that was learned was forgotten."""
     known = store.plan.columns_of(ids)
-    forgotten = set(known.id[known.belief_size == 0].tolist())
+    forgotten = set(known.id[known.belief_size == len(FORGOTTEN)].tolist())
     found: dict[int, ObservationColumns] = {}
     for batch in store.observations.read([item_id for item_id in ids if item_id not in forgotten]):
         seen = batch.still_counting()

@@ -3,8 +3,8 @@
 The content settings decide which differences are changes. If a page has a clock, it changes with every poll
 until the clock is dropped, and nothing that was learned before is true afterwards. The store keeps for each
 source a fingerprint of the content settings under which its items are polled. If they are others, the stored
-beliefs of the items become empty: they are polled again as if they were new, but for their copies. The first
-poll of each is then a new baseline (``values.outcome.STARTS_AGAIN``), before which no poll counts.
+beliefs of the items are replaced by ``FORGOTTEN``: they are polled as if they were new, but for their copies.
+The first poll of each is then a new baseline (``values.outcome.STARTS_AGAIN``), before which no poll counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from afresh.engine.logs import log_event
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import CONTENT_FINGERPRINT, LEARNED
 from afresh.sources.settings import SourceSettings
@@ -85,4 +86,4 @@ def _forget(store: Store, columns: PolicyColumns, now_s: float, which: Bools | N
     chosen = np.arange(columns.id.size) if which is None else np.flatnonzero(which)
     due_s, is_active = columns.due_s[chosen], columns.status[chosen] == _ACTIVE
     due_s = np.where(is_active, np.minimum(due_s, now_s), due_s)
-    store.plan.save(columns.id[chosen], due_s, [b""] * chosen.size)
+    store.plan.save(columns.id[chosen], due_s, [FORGOTTEN] * chosen.size)

@@ -24,6 +24,7 @@ from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
@@ -92,8 +93,8 @@ class Scheduler:
         """Update the rows of items that were changed or removed; ``columns`` has those that still exist."""
         self.item_rows.edit(item_ids, columns, now_s)
         self.policy.ranking.update_weights(self.item_rows.rows(item_ids))
-        # An empty stored belief means that what was learned of the item was forgotten.
-        self.policy.ranking.forget(self.item_rows.rows(columns.id[columns.belief_size == 0].tolist()))
+        forgotten = columns.id[columns.belief_size == len(FORGOTTEN)]
+        self.policy.ranking.forget(self.item_rows.rows(forgotten.tolist()))
         self.picker.invalidate()
 
     def forget(self, rows: Ints, now_s: float, *, together: bool = False) -> None:

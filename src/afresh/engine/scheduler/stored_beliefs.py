@@ -22,6 +22,9 @@ VERSION, VERSION_BEFORE = 3, 2
 _OF_FAMILIES = {"shocks.exposed": "exposed", "shocks.felt": "felt"}  # key of ``Adaptive.rows``: stored field
 _HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
 _LEAST = 1e-26
+FORGOTTEN = b"\0"
+"""The stored belief of an item of which all that was learned was forgotten; ``unpack`` reads none from it."""
+
 Sizes = npt.NDArray[np.int64]
 
 

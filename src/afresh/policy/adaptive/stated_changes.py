@@ -6,7 +6,8 @@ changes came at a constant rate λ, the exact likelihoods would be λ·e^{−λx
 in bursts. The last change of a burst is recent and a burst counts many changes, but a copy becomes stale only
 once per burst, as the bit says. So statements count only where the bit said nothing new, because a change was
 expected: with the likelihood L of the bit and the exact one S, the posterior is multiplied by L^{1−w}·S^w,
-where w = p^``SURE`` and p is the probability of a change that was expected of the poll.
+where w = (p/(1−ε))^``SURE``, p is the probability of a change that was expected of the poll, and 1−ε is the
+highest possible p (``rate_belief.SILENT``).
 
 At the first poll of an item there is no bit, but its age A, the time since its last change, already tells
 about its rate. The age may be that of the whole item, so its likelihood λ·e^{−λA} counts with ``AGE_WEIGHT``.
@@ -19,10 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.policy.adaptive.rate_belief import SILENT
 from afresh.rates.poll_table import MOST_CHANGES, NOW
 from afresh.values.arrays import Bools, Float64s, Ints
 
-SURE, AGE_WEIGHT = 8.0, 0.5
+SURE, AGE_WEIGHT = 30.0, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class StatedChanges:
         exposure = np.where(dated, self.since, elapsed)[told, None]
         exact = events * np.log(rates) - exposure * rates
         bit = np.where(changed[told, None], finding[told], 1.0 - finding[told])
-        weight = surely[told, None] ** SURE
+        weight = np.minimum(surely[told, None] / (1.0 - SILENT), 1.0) ** SURE
         found = np.zeros((elapsed.size, rates.size))
         found[told] = weight * (exact - np.log(np.maximum(bit, 1e-300)))
         return found
