@@ -73,7 +73,8 @@ class SourceSettings(BaseModel):
     ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
     are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
-    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds."""
+    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
+    only until the source has ``max_items``; a user may add more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -91,6 +92,7 @@ class SourceSettings(BaseModel):
     timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
+    max_items: int = Field(default=10_000_000, ge=0)
 
     @property
     def recipe(self) -> Recipe:

@@ -34,7 +34,7 @@ def lease_from_row(row: Row) -> Lease:
     fields = list(row)
     for place in (7, 15):
         fields[place] = mapping_from_text(row[place])
-    fields[10] = STATUSES[row[10]]
+    fields[10], fields[18] = STATUSES[row[10]], bool(row[18])
     return Lease(*fields)
 
 

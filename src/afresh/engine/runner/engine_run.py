@@ -225,7 +225,7 @@ class Run:
     async def _deliver_events(self) -> None:
         hooks = self.tasks.hooks
         while True:
-            delivered = await hooks.deliver() if self.context.member.is_planner else hooks.forget_order()
+            delivered = await hooks.deliver() if self.context.member.is_planner else 0
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _save_and_adapt(self) -> None:

@@ -2,15 +2,15 @@
 
 Events are queued in the transaction that commits the copy, so that none is lost. A command receives the kind
 of event and the key of the item as its last two arguments and the content on standard input; a function
-receives a ``Change``. A failed delivery is repeated after longer and longer waits, and later events of the
-same item wait until it succeeds.
+receives a ``Change``. A failed delivery is repeated after longer and longer waits. Later events of the same
+item wait until it succeeds: the store offers an event only when no earlier event of its item is taken or
+deferred, so that the order is kept even if the process is killed in the middle of a delivery.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
 import os
 import signal
@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
 from afresh.values.backoff import Backoff
@@ -61,8 +60,6 @@ class Hooks:
     ) -> None:
         self._store, self._clock = store, clock
         self.replace_hooks(hooks, timeout_s=timeout_s)
-        # By item id: the event that failed, and when it is tried again. None until read from the store.
-        self._held_up: dict[int, tuple[int, float]] | None = None
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
         """Deliver all events to ``hooks`` (by source) from now on, also events that are waiting already."""
@@ -72,56 +69,44 @@ class Hooks:
             for name, hook in hooks.items()
         }
 
-    def forget_order(self) -> int:
-        """Forget which events failed, because another worker delivers now. Return 0, the number delivered."""
-        self._held_up = None
-        return 0
-
     async def deliver(self) -> int:
         """Deliver the next events that are due; return how many were delivered."""
         if not self._hooks or not await self._store.run(self._store.sync.events.waiting):
             return 0
-        if self._held_up is None:
-            packed = await self._store.run(self._store.sync.state.get, HOOKS)
-            kept = json.loads(packed) if packed else {}
-            self._held_up = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
         events = await self._store.run(
-            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s
+            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, self._reserved_s
         )
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
         return sum(await asyncio.gather(*(self._deliver_in_order(line) for line in lines.values())))
 
-    async def _save_held_up(self, item_id: int, failed: tuple[int, float] | None) -> None:
-        held_up = self._held_up = dict(self._held_up or {})
-        if failed is not None:
-            held_up[item_id] = failed
-        elif held_up.pop(item_id, None) is None:
-            return
-        await self._store.run(self._store.sync.state.set, {HOOKS: json.dumps(held_up).encode()})
+    @property
+    def _reserved_s(self) -> float:
+        """The seconds after which an event that was taken is offered again, if its delivery was cut short."""
+        return 2 * self._timeout_s
 
     async def _deliver_in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
-        held, until_s = (self._held_up or {}).get(line[0].item_id, (0, 0.0))
-        if held and line[0].id > held:  # an earlier event of the item failed, and must be delivered first
-            await self._store.run(self._store.sync.events.defer, [event.id for event in line], until_s)
-            return 0
+        taken_s = self._clock.elapsed_s()
         for done, event in enumerate(line):
+            rest = [waiting.id for waiting in line[done:]]
+            if self._clock.elapsed_s() - taken_s > self._timeout_s / 2:
+                # The earlier deliveries took long: the rest must not be offered to another worker meanwhile.
+                await self._defer(rest, self._clock.now_s() + self._reserved_s)
+                taken_s = self._clock.elapsed_s()
             problem = await self._deliver_event(event)
             if problem:
-                until_s = self._clock.now_s() + RETRIES.wait_s(event.attempts)
-                await self._save_held_up(event.item_id, (event.id, until_s))
+                await self._defer(rest, self._clock.now_s() + RETRIES.wait_s(event.attempts))
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
-                await self._store.run(
-                    self._store.sync.events.defer, [event.id for event in line[done:]], until_s
-                )
                 return done
-            await self._save_held_up(event.item_id, None)
             await self._store.run(self._store.sync.events.done, [event.id])
         return len(line)
+
+    async def _defer(self, ids: Sequence[int], until_s: float) -> None:
+        await self._store.run(self._store.sync.events.defer, ids, until_s)
 
     async def _deliver_event(self, event: Event) -> str:
         """Deliver one event; return why it failed, or an empty string if it was delivered."""

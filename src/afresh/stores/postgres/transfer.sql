@@ -1,7 +1,7 @@
 -- The first three are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT item.id, item.key, item.labels, item.added_s, item.selector, state.source_id, state.group_id, item.weight,
+(SELECT item.id, item.key, item.labels, item.added_s, item.selector, item.listed, state.source_id, state.group_id, item.weight,
         item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s, state.status, state.due_s,
         state.polled_s, state.changed_s, state.polls, state.changes, state.failures, state.version, state.problem,
         state.belief, state.validators, state.recent

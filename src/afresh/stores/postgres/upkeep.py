@@ -51,8 +51,8 @@ class PostgresTables(SqlTables[Connection]):
 
     storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
-            "item": {**same_columns(*_ITEM[:5], *_ITEM[7:12]), "key_hash": lambda row: key_hash(row[1])},
-            "state": {"item_id": "id", **same_columns(*_ITEM[5:7], *_ITEM[12:])},
+            "item": {**same_columns(*_ITEM[:6], *_ITEM[8:13]), "key_hash": lambda row: key_hash(row[1])},
+            "state": {"item_id": "id", **same_columns(*_ITEM[6:8], *_ITEM[13:])},
         },
         "content": {
             "content": same_columns("id", "hash", "size", "refs"),

@@ -42,7 +42,7 @@ def _layout(columns: str, keys: int = 1, batch: int = 5000) -> TableLayout:
 TABLES: Mapping[str, TableLayout] = {
     "name": _layout("id text"),
     "item": _layout(
-        "id key labels added_s selector source_id group_id weight cost min_interval_s max_interval_s"
+        "id key labels added_s selector listed source_id group_id weight cost min_interval_s max_interval_s"
         " prior_rate_per_s status due_s polled_s changed_s polls changes failures version problem belief"
         " validators recent"
     ),

@@ -68,7 +68,7 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
             counts[place] += 1
             limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
             labels = text_from_mapping(item.labels) if item.labels else None
-            keys.append((item_id, item.key, labels, now_s, item.selector))
+            keys.append((item_id, item.key, labels, now_s, item.selector, item.listed))
             states.append((item_id, *place, item.weight, item.cost, *limits, now_s))
         connection.executemany(self._sql["add_item"], keys)
         connection.executemany(self._sql["add_state"], states)

@@ -27,7 +27,10 @@ JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
 -- name: add_item
-INSERT INTO item (id, key, labels, added_s, selector) VALUES (?, ?, ?, ?, ?);
+INSERT INTO item (id, key, labels, added_s, selector, listed) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: unlist
+UPDATE item SET listed = 0 WHERE listed = 1 AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: last_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';

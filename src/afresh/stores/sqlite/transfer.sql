@@ -1,7 +1,7 @@
 -- The first two are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT item.id, item.key, item.labels, item.added_s, item.selector, state.source_id, state.group_id, state.weight,
+(SELECT item.id, item.key, item.labels, item.added_s, item.selector, item.listed, state.source_id, state.group_id, state.weight,
         state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s, state.status, state.due_s,
         state.polled_s, state.changed_s, state.polls, state.changes, state.failures, state.version, state.problem,
         state.belief, state.validators, state.recent

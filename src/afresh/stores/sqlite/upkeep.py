@@ -83,8 +83,8 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
 
     storage_tables: ClassVar[Mapping[str, StorageTables]] = {
         "item": {
-            "item": same_columns("id", "key", "labels", "added_s", "selector"),
-            "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[5:]),
+            "item": same_columns("id", "key", "labels", "added_s", "selector", "listed"),
+            "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[6:]),
         },
         "content": {
             "content": same_columns("id", "hash", "size", "refs"),
