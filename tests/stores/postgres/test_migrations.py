@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
         "INSERT INTO value VALUES ('engine.listed:web:u', convert_to('{\"é\":\"\"}', 'UTF8'))",
         "INSERT INTO value VALUES ('engine.listed_at:web', '\\xff')",
     ):
-        older.write(lambda connection, text=statement: fetch_rows(connection, f"{text} RETURNING 1"))
+        older.write(partial(fetch_rows, statement=f"{statement} RETURNING 1"))
     older.close()
     with PostgresStore(url) as store:
         assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
