@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from afresh.sources.change_detection import Recipe
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, did_you_mean
-from afresh.values.units import SIZE_BYTES, parse_duration
+from afresh.values.units import SIZE_BYTES, parse_duration, parse_size_rate
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
@@ -40,6 +40,11 @@ def _as_tuple(given: object) -> object:
 Seconds = Annotated[float, BeforeValidator(_parse_duration), Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0, allow_inf_nan=False)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+SizeRate = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_size_rate(given) if isinstance(given, str) else given),
+    Field(ge=0, allow_inf_nan=False),
+]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 

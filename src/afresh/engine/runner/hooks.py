@@ -10,27 +10,24 @@ deferred, so that the order is kept even if the process is killed in the middle 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
+from afresh.engine.runner.hook_command import CommandFailedError, run_command
 from afresh.engine.settings.tables import Settings
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
+from afresh.sources.python.user_calls import UserCalls
+from afresh.sources.python.user_function import RaisedError, find_function
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
-from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import Event
 
 _AT_ONCE = 16
 RETRIES = Backoff(first_s=2.0, longest_s=3600.0)
-_LONGEST_WORDS = 200
+_MOST_CALLS = 64  # of hook functions, among them those that did not end within their time
 
 Hook: TypeAlias = tuple[str, ...] | str
 Call: TypeAlias = Callable[["Change"], Any]
@@ -48,10 +45,6 @@ class Change:
     content: bytes
 
 
-class HookFailedError(Exception):
-    """A hook failed; the message says why."""
-
-
 class Hooks:
     """Delivers the events of a store to the hooks of their sources."""
 
@@ -59,6 +52,7 @@ class Hooks:
         self, store: ThreadedStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
     ) -> None:
         self._store, self._clock = store, clock
+        self._calls = UserCalls("afresh hooks", _MOST_CALLS)
         self.replace_hooks(hooks, timeout_s=timeout_s)
 
     def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
@@ -68,6 +62,9 @@ class Hooks:
             name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
             for name, hook in hooks.items()
         }
+
+    async def close(self) -> None:
+        await self._calls.close()
 
     async def deliver(self) -> int:
         """Deliver the next events that are due; return how many were delivered."""
@@ -116,10 +113,13 @@ class Hooks:
         change = await self._change(event)
         try:
             async with asyncio.timeout(self._timeout_s):
-                await (run_command(hook, change) if isinstance(hook, tuple) else call(hook, change))
+                if isinstance(hook, tuple):
+                    await run_command((*hook, change.kind, change.item), change.content)
+                else:
+                    await self._calls.call(hook, change, event.item_id)
         except TimeoutError:
             return f"did not end within {self._timeout_s:g} s"
-        except HookFailedError as error:
+        except (CommandFailedError, RaisedError) as error:
             return str(error)
         return ""
 
@@ -130,45 +130,6 @@ class Hooks:
             copy = await self._store.run(self._store.sync.copies.get, event.item_id)
         content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
-
-
-async def run_command(command: tuple[str, ...], change: Change) -> None:
-    """Run a hook command with the event; raise ``HookFailedError`` unless its exit code is 0."""
-    pipe = asyncio.subprocess.PIPE
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            change.kind,
-            change.item,
-            stdin=pipe,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=pipe,
-            start_new_session=True,  # so that the processes it starts can be ended with it
-        )
-    except OSError as error:
-        raise HookFailedError(f"{command[0]}: {error.strerror}") from None
-    with LEFTOVERS.process(process.pid, leads_group=True):
-        try:
-            _, words = await process.communicate(change.content)
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):  # it has just ended
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-    if process.returncode != 0:
-        last = words.decode(errors="replace").strip().splitlines()[-1:] or ["no error message"]
-        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {last[0][:_LONGEST_WORDS]}")
-
-
-async def call(function: Call, change: Change) -> None:
-    """Call a hook function or coroutine function; raise ``HookFailedError`` if it raises."""
-    try:
-        if inspect.iscoroutinefunction(function):
-            await await_function(function, change)
-        else:
-            await asyncio.to_thread(call_function, function, change)
-    except RaisedError as error:
-        raise HookFailedError(str(error)) from None
 
 
 def source_hooks(settings: Settings) -> dict[str, Hook]:

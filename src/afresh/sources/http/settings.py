@@ -15,7 +15,7 @@ from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
 from afresh.sources.secrets import Resolver, Secret, resolve
-from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SizeRate, SourceSettings, Texts
 from afresh.values.errors import UsageError
 
 
@@ -63,6 +63,7 @@ class HttpSettings(WebSettings):
     accept_encoding: str = "gzip, deflate"
     connect_timeout: PositiveSeconds = 10.0
     idle_timeout: PositiveSeconds = 20.0
+    least_rate: SizeRate = 1000.0
     max_ratio: float = Field(default=200.0, gt=1)
     max_header_size: Size = 8190
     max_headers: int = Field(default=128, ge=8)
@@ -94,6 +95,7 @@ class HttpSettings(WebSettings):
             self.max_ratio,
             self.max_header_size,
             self.max_headers,
+            self.least_rate,
         )
 
     @property
