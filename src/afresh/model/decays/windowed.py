@@ -91,7 +91,7 @@ class OpenHours:
         for at, length in enumerate(self.closed):
             before = (self.ends - self.ends[at]) % total
             gap += length * ((before > 0) & (before < rest[..., None]))
-        return gap
+        return np.asarray(gap)
 
     def jumps(self, most: int) -> Float64s:
         """Return the first distances in open time, about ``most``, at which the gaps change suddenly: those
