@@ -214,8 +214,8 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     done = {name: value for name, value in done.items() if value is not None}
     log_event(logging.INFO, "stopped", **done)
     failed = progress.failed
-    for name, problem in (failed.sources | failed.hosts).items():
-        log_event(logging.WARNING, f"{name} failed", problem=problem)
+    for name, reason in (failed.sources | failed.hosts).items():
+        log_event(logging.WARNING, f"{name} failed", problem=reason)
     for problem in count_problems(engine.store) if progress.failures else ():
         log_event(
             logging.WARNING,
