@@ -82,7 +82,6 @@ def run(
                 reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
-        INTERRUPTION.check()
         if once and (code := progress.failed.exit_code()):
             raise typer.Exit(code)
 
