@@ -69,6 +69,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
     await watcher.begin()
     await context.sources.open(given.settings)
+    await watcher.follow_lent_requests()
     staleness = StalenessTask(context, listing)
     hooks = Hooks(store, given.clock, source_hooks(given.settings), timeout_s=given.settings.run.hook_timeout)
     tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness))

@@ -34,10 +34,10 @@ ON CONFLICT (item_id) DO UPDATE SET
 WHERE lease.until_s <= %(now_s)s
 RETURNING item_id;
 
--- name: leased
+-- name: read
 SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
        state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       item.min_interval_s, item.max_interval_s, item.labels, item.selector, lease.worker
+       item.min_interval_s, item.max_interval_s, item.labels, item.selector, lease.worker, item.weight
 FROM lease
 JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
@@ -57,3 +57,15 @@ SELECT item_id, leased_s FROM lease WHERE until_s > %(now_s)s ORDER BY leased_s,
 
 -- name: until
 SELECT until_s FROM lease WHERE item_id = %(item_id)s AND until_s > %(now_s)s;
+
+-- name: extend
+UPDATE lease SET until_s = greatest(until_s, %(until_s)s)
+FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS mine (item_id, token)
+WHERE lease.item_id = mine.item_id AND lease.token = mine.token
+RETURNING lease.item_id;
+
+-- name: answers
+SELECT answer.item_id, answer.token, answer.text
+FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS mine (item_id, token)
+JOIN answer ON answer.item_id = mine.item_id AND answer.token = mine.token
+WHERE answer.time_s >= %(since_s)s;

@@ -56,6 +56,7 @@ TABLES: Mapping[str, TableLayout] = {
     "tally": _layout("source_id group_id status items", keys=3),
     "edit": _layout("number item_id"),
     "lease": _layout("item_id token leased_s until_s"),
+    "answer": _layout("item_id token time_s text", keys=2),
     "value": _layout("name data", batch=200),
 }
 """The tables of the common form, in the order in which they are copied."""

@@ -37,7 +37,7 @@ ON CONFLICT (item_id) DO UPDATE SET
 -- name: leased
 SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
        state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker
+       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker, state.weight
 FROM lease
 CROSS JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
@@ -55,3 +55,31 @@ SELECT item_id, leased_s FROM lease WHERE until_s > :now_s ORDER BY leased_s, it
 
 -- name: until
 SELECT until_s FROM lease WHERE item_id = :item_id AND until_s > :now_s;
+
+-- name: read
+SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
+       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
+       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker, state.weight
+FROM lease
+CROSS JOIN state ON state.item_id = lease.item_id
+JOIN item ON item.id = lease.item_id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id
+LEFT JOIN version ON version.item_id = state.item_id AND version.number = state.version
+WHERE lease.item_id IN (SELECT value FROM json_each(:ids))
+ORDER BY state.due_s, item.id;
+
+-- name: extend
+UPDATE lease SET until_s = max(until_s, :until_s)
+WHERE (item_id, token) IN (
+    SELECT ids.value, tokens.value
+    FROM json_each(:ids) AS ids JOIN json_each(:tokens) AS tokens ON tokens.key = ids.key
+)
+RETURNING item_id;
+
+-- name: answers
+SELECT answer.item_id, answer.token, answer.text
+FROM json_each(:ids) AS ids
+JOIN json_each(:tokens) AS tokens ON tokens.key = ids.key
+JOIN answer ON answer.item_id = ids.value AND answer.token = tokens.value
+WHERE answer.time_s >= :since_s;

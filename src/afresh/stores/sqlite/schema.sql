@@ -184,3 +184,13 @@ CREATE TABLE notice (
 ) WITHOUT ROWID;
 
 CREATE INDEX notice_number ON notice (number);
+
+CREATE TABLE answer (
+    item_id INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (item_id, token)
+) WITHOUT ROWID;
+
+CREATE INDEX answer_time ON answer (time_s);
