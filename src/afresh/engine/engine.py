@@ -298,10 +298,9 @@ class Engine(ItemOperations, ClosedOnExit):
         ``lease_s``, lease them to the caller for that many seconds, and return the leases; their requests are
         then reserved, so that a lease that is never returned counts as spent. Items of a source are not due
         at hours in which the source may not be polled."""
-        names = None if source is None else [self.source_name(source)]
         if lease_s is None:
-            return list(self.lending.find_due(k, names, within_budget=within_budget))
-        return list(self.lending.lend(k, lease_s, names).leases)
+            return list(self.lending.find_due(k, source, within_budget=within_budget))
+        return list(self.lending.lend(k, lease_s, source).leases)
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,

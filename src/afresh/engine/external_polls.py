@@ -35,7 +35,8 @@ from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import Answer, Observation, Outcome
-from afresh.values.reported import ReportAnswer, Reported, ReportResult
+from afresh.values.reported import ReportAnswer, ReportResult
+from afresh.values.reported import Reported as Reported
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000

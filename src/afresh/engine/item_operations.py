@@ -56,7 +56,7 @@ class ItemOperations(ABC):
         ``prior_rate_per_s`` is a first guess of the rate, in changes per second. ``selector`` (CSS) selects
         the part of the content that is compared, instead of the selectors of the source."""
         Recipe().for_item(selector)  # raises if it is not a valid selector
-        name = self.source_name(source)
+        name = self._source_name(source)
         group = self._group_function(name)
         new = (
             NewItem(
@@ -88,7 +88,7 @@ class ItemOperations(ABC):
         now, within the budget, and later regularly by every run. A document that cannot be read is not saved;
         ``ListingError`` is raised when the others are applied. At hours in which the source may not be
         polled, documents are only saved, and a run reads them later."""
-        name = self.source_name(source)
+        name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
             one_of("kind of listing", field, LISTING_FIELDS)
@@ -143,7 +143,7 @@ class ItemOperations(ABC):
         self.store.notices.add(list(ids.values()), self.clock.now_s(), "webhook")
         return tuple(key for key in keys if key not in ids)
 
-    def source_name(self, source: str | None) -> str:
+    def _source_name(self, source: str | None) -> str:
         """Return ``source``, by default the first source of the settings; raise if it is unknown."""
         names = [table.settings.name for table in self.settings.sources]
         if source is not None:

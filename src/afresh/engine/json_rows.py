@@ -125,7 +125,7 @@ class _Fields:
     row: int
 
     def fault(self, name: str, right: str) -> InputError:
-        words = f"{name} is {str(self.given[name])[:100]!r}: give {right}"
+        words = f"{name} is {repr(self.given[name])[:100]}: give {right}"
         return InputError(words, row=self.row or None, line=0)
 
     def text(self, name: str) -> str:

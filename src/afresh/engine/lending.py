@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from afresh.engine.external_polls import ExternalPollsResult, record_external
@@ -12,7 +12,7 @@ from afresh.engine.lent_requests import LendingPlan
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError
+from afresh.values.errors import UsageError, one_of
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.reported import Reported
@@ -45,26 +45,27 @@ class Lending:
     ) -> None:
         self._store, self._clock, self._settings, self._external = store, clock, settings, external
 
-    def find_due(self, most: int, sources: Collection[str] | None, *, within_budget: bool) -> list[Item]:
-        """Return at most ``most`` items to poll now, the best first, without leases. ``sources`` are the
-        names of their sources, by default all. Without ``within_budget``, budget and hosts are ignored."""
+    def find_due(self, most: int, source: str | None = None, *, within_budget: bool = True) -> list[Item]:
+        """Return at most ``most`` items to poll now, of ``source`` or of all sources, the best first, without
+        leases. Without ``within_budget``, budget and delays of hosts are ignored."""
         with self._external.lock:
             now_s, settings = self._clock.now_s(), self._settings()
             plan = self._external.plan_lending(settings, most, now_s)
             if not within_budget:
                 plan = plan.without_limits(most)
-            names = self._open_sources(settings, sources, now_s)
+            names = self._open_sources(settings, source, now_s)
             return self._store.items.by_id(self._external.pick(settings, plan, names, -math.inf))
 
-    def lend(self, most: int, duration_s: float, sources: Collection[str] | None = None) -> Lent:
-        """Lend at most ``most`` items for ``duration_s`` seconds, as many as budget and hosts allow now. Each
-        lease reserves one request of the budget, even if it is never returned."""
+    def lend(self, most: int, duration_s: float, source: str | None = None) -> Lent:
+        """Lend at most ``most`` items of ``source``, or of all sources, for ``duration_s`` seconds, as many
+        as budget and hosts allow now. Each lease reserves one request of the budget, even if it is never
+        returned."""
         if not 0 < duration_s <= LONGEST_LEASE_S:
             raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
         with self._external.lock:
             now_s, settings, external = self._clock.now_s(), self._settings(), self._external
             plan = external.plan_lending(settings, most, now_s)
-            names = self._open_sources(settings, sources, now_s)
+            names = self._open_sources(settings, source, now_s)
             ids = external.pick(settings, plan, names, now_s + duration_s)
             starts_s = dict(zip(ids, plan.starts_s, strict=True))
             ids = self._book(settings, plan, ids)
@@ -95,11 +96,12 @@ class Lending:
             next_s = now_s + 1.0
         return min(max(next_s - now_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S)
 
-    def _open_sources(
-        self, settings: Settings, wanted: Collection[str] | None, now_s: float
-    ) -> Collection[str]:
+    def _open_sources(self, settings: Settings, source: str | None, now_s: float) -> set[str]:
+        """Return the names of the sources whose items may be polled at this hour."""
         names = {count.source for count in self._store.items.counts()} - settings.closed_sources(now_s).keys()
-        return names if wanted is None else names & set(wanted)
+        if source is None:
+            return names
+        return names & {one_of("source", source, [table.settings.name for table in settings.sources])}
 
     def extend(self, leases: Sequence[LeaseKey], duration_s: float) -> tuple[str, ...]:
         """Let these leases end ``duration_s`` seconds from now, unless they end later. Return the keys of the

@@ -45,21 +45,20 @@ _DELAYS_KEPT_S = 30.0  # the delays that robots.txt files ask for are read again
 class GroupStarts(Protocol):
     """When requests to groups may start. ``ready_s`` is the earliest start of the next request in Unix
     seconds, ``delay_s`` the seconds between two requests, and ``ahead_s`` how many seconds ahead a request
-    must be planned at least. ``is_booked`` is True while only another lender may book requests to a group."""
+    must be planned at least."""
 
     def ready_s(self, source: str, group: str) -> float: ...
     def delay_s(self, source: str, group: str) -> float: ...
     def ahead_s(self, source: str, group: str) -> float: ...
-    def is_booked(self, group: str) -> bool: ...
 
 
 @dataclass(slots=True)
 class LendingPlan:
     """The requests that are lent in one call. ``first_s`` is the first free slot of the budget, and at most
     ``most`` slots are used, of which the last is at most ``ahead_s`` seconds after ``now_s``. ``starts_s``
-    has the start of each admitted request, ``last_s`` that of the last request to each group that has a
-    delay, and ``busy_s`` the time until which such a group is busy. ``next_s`` is the earliest time at which
-    a group that was not admitted may be asked."""
+    has the start of each admitted request. Of each group that has a delay, ``begin_s`` and ``last_s`` have
+    the starts of its first and last request, and ``busy_s`` the time until which it is busy. ``next_s`` is
+    the earliest time at which a group that was not admitted may be asked."""
 
     groups: GroupStarts
     limits: Limits
@@ -68,6 +67,7 @@ class LendingPlan:
     now_s: float
     ahead_s: float = 0.0
     starts_s: list[float] = field(default_factory=list)
+    begin_s: dict[str, float] = field(default_factory=dict)
     last_s: dict[str, float] = field(default_factory=dict)
     busy_s: dict[str, float] = field(default_factory=dict)
     next_s: float = math.inf
@@ -78,7 +78,8 @@ class LendingPlan:
 
     def clear(self) -> None:
         """Forget the requests that were admitted, because other items will be picked."""
-        self.starts_s, self.last_s, self.busy_s, self.next_s = [], {}, {}, math.inf
+        self.starts_s, self.next_s = [], math.inf
+        self.begin_s, self.last_s, self.busy_s = {}, {}, {}
 
     def admit(self, source: str, group: str) -> bool:
         """Admit one more request to ``group``, if budget and group allow it; return whether they do."""
@@ -89,12 +90,13 @@ class LendingPlan:
         start_s = max(self.now_s, slot_s, ready_s)
         latest_s = max(self.now_s, slot_s) + self.groups.ahead_s(source, group)
         latest_s = max(latest_s, slot_s + self.limits.covered_s) + _ROUNDING_S
-        if start_s > latest_s or self.groups.is_booked(group):
+        if start_s > latest_s:
             self.next_s = min(self.next_s, start_s)
             return False
         self.starts_s.append(start_s)
         delay_s = self.groups.delay_s(source, group)
         if delay_s > 0:
+            self.begin_s.setdefault(group, start_s)
             self.last_s[group], self.busy_s[group] = start_s, start_s + delay_s
         return True
 
@@ -111,21 +113,16 @@ class _NoDelays:
     def ahead_s(self, _source: str, _group: str) -> float:
         return 0.0
 
-    def is_booked(self, _group: str) -> bool:
-        return False
-
 
 @dataclass(frozen=True, slots=True)
 class StoredGroups:
     """``GroupStarts`` as far as the store knows them: ``busy_s`` has the times until which groups may not be
-    asked. ``booked`` are groups that another lender has booked, ``engine_groups`` those to which a running
-    engine may send requests at any time. At ``left_s`` the last engine stopped, which may have sent requests
-    to any group until then."""
+    asked. ``engine_groups`` are those to which a running engine may send requests at any time. At ``left_s``
+    the last engine stopped, which may have sent requests to any group until then."""
 
     settings: Settings
     now_s: float
     busy_s: Mapping[str, float]
-    booked: frozenset[str]
     engine_groups: frozenset[str]
     left_s: float
     crawl_delays: Mapping[str, float]
@@ -139,9 +136,6 @@ class StoredGroups:
 
     def ahead_s(self, source: str, group: str) -> float:
         return FOLLOWED_S + self.delay_s(source, group) if group in self.engine_groups else 0.0
-
-    def is_booked(self, group: str) -> bool:
-        return group in self.booked
 
 
 def group_delay_s(settings: Settings, source: str, group: str, asked_s: float = 0.0) -> float:
@@ -164,13 +158,11 @@ class LentRequests:
 
     def read(self, settings: Settings, now_s: float) -> StoredGroups:
         """Return when the groups of all items may be asked."""
-        busy_s, booked, engines = dict[str, float](), set(), set()
+        busy_s, engines = dict[str, float](), set()
         for claim in self._store.fleet.claims(now_s):
             kind, _, group = claim.name.partition(":")
             if kind == LENT_GROUPS:
                 busy_s[group] = claim.until_s
-                if claim.worker != self._worker:
-                    booked.add(group)
             elif kind == "group":
                 engines.add(group)
         for _, rest in read_backoffs(self._store, settings, now_s):
@@ -182,7 +174,7 @@ class LentRequests:
         left, delays = self._store.state.get(LAST_LEFT), self._crawl_delays(settings)
         # If the clock was set back, the time at which the last engine stopped lies in the future.
         left_s = min(float(left), now_s) if left else -math.inf
-        return StoredGroups(settings, now_s, busy_s, frozenset(booked), frozenset(engines), left_s, delays)
+        return StoredGroups(settings, now_s, busy_s, frozenset(engines), left_s, delays)
 
     def _crawl_delays(self, settings: Settings) -> Mapping[str, float]:
         now_s = self._clock.elapsed_s()
@@ -194,6 +186,7 @@ class LentRequests:
         """Book the requests of ``plan``; return the groups that another lender has booked in this moment.
         ``caps`` are the groups that have a cap. Bookings that are over are removed."""
         now_s, by_time = plan.now_s, defaultdict[float, list[str]](list)
+        self._end_bookings(plan)
         for group, until_s in plan.busy_s.items():
             by_time[until_s].append(group)
         taken = set()
@@ -203,20 +196,23 @@ class LentRequests:
         if starts:
             named = {CAPPED_STARTS + group: repr(start_s).encode() for group, start_s in starts.items()}
             self._store.state.set(named)
-        if by_time:
-            self._remove_old_bookings(now_s)
         return plan.busy_s.keys() - taken
+
+    def _end_bookings(self, plan: LendingPlan) -> None:
+        """End the bookings that are over, and those of other lenders that the requests of ``plan`` follow:
+        its own bookings begin with theirs."""
+        fleet = self._store.fleet
+        for claim in fleet.claims(-math.inf):
+            kind, _, group = claim.name.partition(":")
+            is_own = claim.worker == self._worker
+            follows_s = plan.now_s if is_own else plan.begin_s.get(group, plan.now_s) + _ROUNDING_S
+            if kind == LENT_GROUPS and claim.until_s <= follows_s:
+                fleet.release([claim.name], claim.worker)
 
     def _take(self, groups: Iterable[str], now_s: float, until_s: float) -> list[str]:
         names = [lent_claim(group) for group in groups]
         held = self._store.fleet.take(names, self._worker, now_s, until_s - now_s)
         return [name.partition(":")[2] for name in held]
-
-    def _remove_old_bookings(self, now_s: float) -> None:
-        fleet = self._store.fleet
-        for claim in fleet.claims(-math.inf):
-            if claim.name.partition(":")[0] == LENT_GROUPS and claim.until_s <= now_s:
-                fleet.release([claim.name], claim.worker)
 
     def record_ends(self, settings: Settings, ends: Sequence[tuple[str, RequestEnd]], now_s: float) -> None:
         """Record how requests ended, each with the name of its source. After a failure the whole host rests,

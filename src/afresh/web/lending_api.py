@@ -146,8 +146,7 @@ def add_leases(router: APIRouter, data: DashboardData, options: dict[str, Any]) 
 
     @router.post("/leases", **options, summary="Lease items, to fetch them yourself")
     def lease(wanted: LeasesIn) -> LeasesOut:
-        sources = None if wanted.source is None else [data.engine.source_name(wanted.source)]
-        lent = lending.lend(wanted.count, _parse_duration(wanted.duration), sources)
+        lent = lending.lend(wanted.count, _parse_duration(wanted.duration), wanted.source)
         rows = LeaseRows(data.engine.store, data.engine.settings)
         leases = [LeaseOut(**rows.row(each)) for each in lent.leases]
         return LeasesOut(leases=leases, retry_after=lent.retry_after_s)

@@ -35,13 +35,12 @@ def due(
 
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     with open_project(sets, reading=lease is None) as engine:
-        names = None if source is None else [engine.source_name(source)]
         found: Sequence[Item | Lease] = ()
         retry_after_s = 0.0
         if lease_s is None:
-            found = engine.lending.find_due(k, names, within_budget=True)
+            found = engine.lending.find_due(k, source)
         else:
-            lent = engine.lending.lend(k, lease_s, names)
+            lent = engine.lending.lend(k, lease_s, source)
             found, retry_after_s = lent.leases, lent.retry_after_s
         rows = [LeaseRows(engine.store, engine.settings).row(each) for each in found] if as_json else []
         burst = engine.current().budget.burst_requests

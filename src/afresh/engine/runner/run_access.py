@@ -90,6 +90,3 @@ class RunGroups:
 
     def ahead_s(self, _source: str, _group: str) -> float:
         return 0.0
-
-    def is_booked(self, group: str) -> bool:
-        return self.context.member.claims.is_elsewhere(group)
