@@ -30,9 +30,11 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.http.validators import validators_of
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import ANSWERS_KEPT_S, Store
 from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
+from afresh.values.items import display_key
 from afresh.values.lease import Lease
 from afresh.values.outcome import Answer, Observation, Outcome
 from afresh.values.reported import ReportAnswer, ReportResult
@@ -165,9 +167,11 @@ class _Report:
     def _commit(self, polls: list[tuple[_Place, Lease]]) -> None:
         """Learn from polls of distinct items, commit them, and answer them."""
         settings, now_s, external = self._settings, self._now_s, self._external
-        fetched = [
-            to_fetched(each.row, lease, settings) if is_fetch(each.row) else None for each, lease in polls
-        ]
+        with ParserPool().joined() as parsers:
+            fetched = [
+                to_fetched(each.row, lease, settings, parsers) if is_fetch(each.row) else None
+                for each, lease in polls
+            ]
         covered_s = budget_limits(settings.budget).covered_s
         # The request of a lease was reserved when it was given. Slots of the past are over.
         unpaid = [
@@ -239,7 +243,7 @@ def _outcome(
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
     """Return what is wrong with a reported poll, or an empty string if it is valid."""
     if row.item not in ids:
-        return f"there is no item {row.item!r}: add it first"
+        return f"there is no item {display_key(row.item)}: add it first"
     if row.changed is None and not is_fetch(row):
         return "has neither changed nor content"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:

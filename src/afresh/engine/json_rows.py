@@ -22,6 +22,8 @@ from afresh.values.reported import ReportAnswer, Reported
 
 _CHECKED = 16  # every 16th lease has no validators, so that a host which wrongly answers 304 is found out
 _MOST_COUNT = 10**9
+_LATEST_S = 1e15  # larger numbers are no times and no durations
+_LONGEST = 100  # characters of a wrong value in a message
 _HEADERS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
@@ -103,7 +105,7 @@ def parse_report(given: object, now_s: float, row: int = 0) -> Reported:
         changed=read.changed(),
         content=read.content(),
         media_type=read.text("media_type"),
-        lease=read.whole("lease", -(2**63), 2**63 - 1, "the number that came with the lease"),
+        lease=read.whole("lease", 0, 2**63 - 1, "the number that came with the lease"),
         row=row,
         count=read.whole("count", 0, _MOST_COUNT, "the number of changes since the last poll"),
         modified_s=read.moment("modified"),
@@ -125,7 +127,7 @@ class _Fields:
     row: int
 
     def fault(self, name: str, right: str) -> InputError:
-        words = f"{name} is {repr(self.given[name])[:100]}: give {right}"
+        words = f"{name} is {_shorten(self.given[name])}: give {right}"
         return InputError(words, row=self.row or None, line=0)
 
     def text(self, name: str) -> str:
@@ -138,7 +140,7 @@ class _Fields:
         given = self.given.get(name)
         if given is None:
             return None
-        if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
+        if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < _LATEST_S:
             return float(given)
         raise self.fault(name, "a number of seconds, 0 or more")
 
@@ -156,7 +158,7 @@ class _Fields:
         given = self.given.get(name)
         if given is None:
             return None
-        if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
+        if isinstance(given, int | float) and not isinstance(given, bool) and abs(given) < _LATEST_S:
             return float(given)
         found = _read_moment(given) if isinstance(given, str) else None
         if found is None:
@@ -179,6 +181,15 @@ class _Fields:
         except ValueError as error:
             words = f"content_base64 is not base64: {error}"
             raise InputError(words, row=self.row or None, line=0) from None
+
+
+def _shorten(value: object) -> str:
+    """Return a wrong value for a message, cut if it is long."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value with many levels"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _read_moment(text: str) -> float | None:

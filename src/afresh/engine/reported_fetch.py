@@ -12,6 +12,8 @@ from afresh.sources.http.fetcher import Reply, Trouble
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, soft_error
 from afresh.sources.http.validators import MOVED, validators_of
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.settings import SourceSettings
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -27,7 +29,7 @@ def is_fetch(reported: Reported) -> bool:
     return reported.content is not None or _has_problem(reported)
 
 
-def to_fetched(reported: Reported, lease: Lease, settings: Settings) -> Fetched:
+def to_fetched(reported: Reported, lease: Lease, settings: Settings, parsers: ParserPool) -> Fetched:
     """Return what was fetched, compared with the copy by the rules of the item's source, and its cost."""
     table = settings.source(lease.source)
     if table is None:
@@ -35,7 +37,7 @@ def to_fetched(reported: Reported, lease: Lease, settings: Settings) -> Fetched:
     if _has_problem(reported):
         found = _without_content(reported, lease)
     else:
-        found = _with_content(reported, lease, table.settings)
+        found = _with_content(reported, lease, table.settings, parsers)
     return replace(found, status=reported.status, requests=1, bytes=reported.bytes, seconds=reported.seconds)
 
 
@@ -49,20 +51,19 @@ def _without_content(reported: Reported, lease: Lease) -> Fetched:
     return Fetched(kind, validators=validators, modified_s=_modified_s(reported))
 
 
-def _with_content(reported: Reported, lease: Lease, settings: SourceSettings) -> Fetched:
+def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, parsers: ParserPool) -> Fetched:
     content, url = reported.content or b"", reported.url or lease.key
     if isinstance(settings, HttpSettings):
         soft = soft_error(content, reported.media_type, lease.key, url, settings.error_patterns)
         if soft is not None:
             return Fetched(soft[0], problem=soft[1])
-    found = compare_content(
-        content,
-        reported.media_type,
-        settings.recipe.for_item(lease.selector),
-        held_hash=lease.content_hash,
-        held_notes=lease.validators,
-        near_duplicate=settings.near_duplicate,
-    )
+    recipe, copy = settings.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
+    try:
+        found = parsers.parse_here(
+            compare_content, content, reported.media_type, recipe, *copy, settings.near_duplicate
+        )
+    except ParseBudgetError as error:
+        return Fetched("failed", problem=str(error))
     validators = {**validators_of(reported.validators), **found.notes}
     return replace(
         found.to_fetched(content, reported.media_type),

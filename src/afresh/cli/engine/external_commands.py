@@ -90,7 +90,10 @@ def _parse_row(file: str, number: int, line: str, now_s: float) -> Reported:
 
     try:
         given = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        words = getattr(error, "msg", "it is nested too deeply")
-        raise InputError(f"is not JSON: {words}", path=file, row=number, line=0) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", path=file, row=number, line=0) from None
+    except RecursionError:
+        raise InputError("is JSON with too many levels", path=file, row=number, line=0) from None
+    except ValueError:  # Python reads whole numbers of up to 4,300 digits
+        raise InputError("has a number with too many digits", path=file, row=number, line=0) from None
     return parse_report(given, now_s, number)

@@ -244,7 +244,8 @@ class Run:
     def reload(self, settings: Settings) -> list[str]:
         """Apply ``settings``; return what changed in the sources. If this raises, nothing has changed."""
         words = self.context.sources.replace_sources(settings.sources)
-        self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
+        hooks, timeout_s = source_hooks(settings), settings.run.hook_timeout
+        self.tasks.hooks.replace_hooks(hooks, settings.views, timeout_s=timeout_s)
         self.context.settings.now = settings
         self.context.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
         self.scheduler.follow_settings(self.context.recorder.money_input())

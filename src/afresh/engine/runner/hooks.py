@@ -4,6 +4,10 @@ Events are queued in the transaction that commits the copy, so that none is lost
 of event and the key of the item as its last two arguments and the content on standard input; a function
 receives a ``Change``. A failed delivery is repeated after longer and longer waits, and later events of the
 same item wait until it succeeds.
+
+If item views are made from the item, their hooks are told too, after the hook of the source. Such a command
+receives the kind of event, the name of the view and the key of the item as its last three arguments; such a
+function receives a ``StaleView``. The hook of a view is called once at a time.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
+from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
@@ -32,9 +38,12 @@ from afresh.values.stored import Event
 _AT_ONCE = 16
 RETRIES = Backoff(first_s=2.0, longest_s=3600.0)
 _LONGEST_WORDS = 200
+_OF_SOURCE = ""  # stands for the hook of the item's source, among the names of views
 
-Hook: TypeAlias = tuple[str, ...] | str
-Call: TypeAlias = Callable[["Change"], Any]
+Call: TypeAlias = Callable[[Any], Any]
+_Teller: TypeAlias = Callable[["Change"], Awaitable[str]]
+ReadyHook: TypeAlias = Call | tuple[str, ...]
+"""A hook that can be called: a function, or a command as a tuple of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +58,57 @@ class Change:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class StaleView:
+    """What the hook of an item view receives: the view became stale by ``change``, which is of its item."""
+
+    view: str
+    change: Change
+
+
 class HookFailedError(Exception):
     """A hook failed; the message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class _HeldUp:
+    """A delivery that failed: the event, when it is tried again (Unix seconds), and those of its hooks that
+    were told already and are not told again: "" for the hook of the source, or the name of a view."""
+
+    event: int
+    until_s: float
+    told: tuple[str, ...] = ()
+
+
 class Hooks:
-    """Delivers the events of a store to the hooks of their sources."""
+    """Delivers the events of a store to the hooks of their sources, and of the views of their items."""
 
     def __init__(
-        self, store: ThreadedStore, clock: Clock, hooks: Mapping[str, Hook], *, timeout_s: float
+        self,
+        store: ThreadedStore,
+        clock: Clock,
+        hooks: Mapping[str, HookSetting],
+        views: ItemViews | None = None,
+        *,
+        timeout_s: float,
     ) -> None:
         self._store, self._clock = store, clock
-        self.replace_hooks(hooks, timeout_s=timeout_s)
-        # By item id: the event that failed, and when it is tried again. None until read from the store.
-        self._held_up: dict[int, tuple[int, float]] | None = None
+        self.replace_hooks(hooks, views, timeout_s=timeout_s)
+        # By item id; None until it is read from the store.
+        self._held_up: dict[int, _HeldUp] | None = None
 
-    def replace_hooks(self, hooks: Mapping[str, Hook], *, timeout_s: float) -> None:
-        """Deliver all events to ``hooks`` (by source) from now on, also events that are waiting already."""
-        self._timeout_s = timeout_s
-        self._hooks: dict[str, Call | tuple[str, ...]] = {
-            name: find_function(hook, "on_change") if isinstance(hook, str) else tuple(hook)
-            for name, hook in hooks.items()
-        }
+    def replace_hooks(
+        self, hooks: Mapping[str, HookSetting], views: ItemViews | None = None, *, timeout_s: float
+    ) -> None:
+        """Deliver all events to ``hooks`` (by source) and to the hooks of ``views`` from now on, also events
+        that are waiting already."""
+        of_source = {name: _make_ready(hook, "on_change") for name, hook in hooks.items()}
+        tables = views.tables if views is not None else ()
+        of_view = {view.name: _make_ready(view.on_stale, "on_stale") for view in tables if view.on_stale}
+        # Nothing is replaced if a function cannot be found.
+        self._timeout_s, self._views = timeout_s, views or ItemViews()
+        self._hooks, self._view_hooks = of_source, of_view
+        self._one_at_a_time = {name: asyncio.Lock() for name in of_view}
 
     def forget_order(self) -> int:
         """Forget which events failed, because another worker delivers now. Return 0, the number delivered."""
@@ -79,39 +117,45 @@ class Hooks:
 
     async def deliver(self) -> int:
         """Deliver the next events that are due; return how many were delivered."""
-        if not self._hooks or not await self._store.run(self._store.sync.events.waiting):
+        if not (self._hooks or self._view_hooks):
+            return 0
+        if not await self._store.run(self._store.sync.events.waiting):
             return 0
         if self._held_up is None:
             packed = await self._store.run(self._store.sync.state.get, HOOKS)
             kept = json.loads(packed) if packed else {}
-            self._held_up = {int(item): (event, until_s) for item, (event, until_s) in kept.items()}
-        events = await self._store.run(
-            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, 2 * self._timeout_s
-        )
+            self._held_up = {
+                int(item): _HeldUp(event, until_s, *map(tuple, told))  # afresh 0.1.0 did not save ``told``
+                for item, (event, until_s, *told) in kept.items()
+            }
+        longest_s = (2 + len(self._view_hooks)) * self._timeout_s
+        events = await self._store.run(self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, longest_s)
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
         return sum(await asyncio.gather(*(self._deliver_in_order(line) for line in lines.values())))
 
-    async def _save_held_up(self, item_id: int, failed: tuple[int, float] | None) -> None:
+    async def _save_held_up(self, item_id: int, failed: _HeldUp | None) -> None:
         held_up = self._held_up = dict(self._held_up or {})
         if failed is not None:
             held_up[item_id] = failed
         elif held_up.pop(item_id, None) is None:
             return
-        await self._store.run(self._store.sync.state.set, {HOOKS: json.dumps(held_up).encode()})
+        packed = json.dumps({item: (one.event, one.until_s, one.told) for item, one in held_up.items()})
+        await self._store.run(self._store.sync.state.set, {HOOKS: packed.encode()})
 
     async def _deliver_in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
-        held, until_s = (self._held_up or {}).get(line[0].item_id, (0, 0.0))
-        if held and line[0].id > held:  # an earlier event of the item failed, and must be delivered first
-            await self._store.run(self._store.sync.events.defer, [event.id for event in line], until_s)
+        held = (self._held_up or {}).get(line[0].item_id)
+        if held and line[0].id > held.event:  # an earlier event of the item failed, and is delivered first
+            await self._store.run(self._store.sync.events.defer, [event.id for event in line], held.until_s)
             return 0
         for done, event in enumerate(line):
-            problem = await self._deliver_event(event)
+            told = held.told if held is not None and held.event == event.id else ()
+            told, problem = await self._deliver_event(event, told)
             if problem:
                 until_s = self._clock.now_s() + RETRIES.wait_s(event.attempts)
-                await self._save_held_up(event.item_id, (event.id, until_s))
+                await self._save_held_up(event.item_id, _HeldUp(event.id, until_s, told))
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
@@ -123,15 +167,49 @@ class Hooks:
             await self._store.run(self._store.sync.events.done, [event.id])
         return len(line)
 
-    async def _deliver_event(self, event: Event) -> str:
-        """Deliver one event; return why it failed, or an empty string if it was delivered."""
-        hook = self._hooks.get(event.source)
-        if hook is None:
-            return ""  # the source no longer has a hook
-        change = await self._change(event)
+    async def _deliver_event(self, event: Event, told: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+        """Deliver one event to all its hooks but those in ``told``. Return a tuple: the hooks that are told
+        now, and why another one failed, or an empty string if none did."""
+        waiting = [teller for teller in self._tellers(event) if teller[0] not in told]
+        if not waiting:
+            return told, ""  # the source no longer has a hook
+        change, problems = await self._change(event), []
+        for name, tell in waiting:
+            problem = await tell(change)
+            if problem:
+                problems.append(f"view {name!r}: {problem}" if name else problem)
+            else:
+                told = (*told, name)
+        return told, "; ".join(problems)
+
+    def _tellers(self, event: Event) -> list[tuple[str, _Teller]]:
+        """Return a tuple (name, function) for each hook of an event; the function calls the hook, and returns
+        why this failed, or an empty string. The name is that of a view, or "" for the hook of the source."""
+        found: list[tuple[str, _Teller]] = []
+        if event.source in self._hooks:
+            found.append((_OF_SOURCE, partial(self._tell_source, self._hooks[event.source])))
+        for view in self._views.of_item(event.key):
+            if view.name in self._view_hooks:
+                hook, lock = self._view_hooks[view.name], self._one_at_a_time[view.name]
+                found.append((view.name, partial(self._tell_view, hook, lock, view.name)))
+        return found
+
+    async def _tell_source(self, hook: ReadyHook, change: Change) -> str:
+        return await self._call(hook, change, (change.kind, change.item), change.content)
+
+    async def _tell_view(self, hook: ReadyHook, lock: asyncio.Lock, view: str, change: Change) -> str:
+        async with lock:
+            words = (change.kind, view, change.item)
+            return await self._call(hook, StaleView(view, change), words, change.content)
+
+    async def _call(self, hook: ReadyHook, given: object, words: tuple[str, ...], content: bytes) -> str:
+        """Call a function with ``given``, or a command with ``words`` and ``content`` on standard input."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                await (run_command(hook, change) if isinstance(hook, tuple) else call(hook, change))
+                if isinstance(hook, tuple):
+                    await run_command((*hook, *words), content)
+                else:
+                    await call(hook, given)
         except TimeoutError:
             return f"did not end within {self._timeout_s:g} s"
         except HookFailedError as error:
@@ -147,14 +225,13 @@ class Hooks:
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
 
 
-async def run_command(command: tuple[str, ...], change: Change) -> None:
-    """Run a hook command with the event; raise ``HookFailedError`` unless its exit code is 0."""
+async def run_command(command: tuple[str, ...], content: bytes) -> None:
+    """Run a hook command with ``content`` on its standard input; raise ``HookFailedError`` unless its exit
+    code is 0."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
-            change.kind,
-            change.item,
             stdin=pipe,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=pipe,
@@ -164,7 +241,7 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
         raise HookFailedError(f"{command[0]}: {error.strerror}") from None
     with LEFTOVERS.process(process.pid, leads_group=True):
         try:
-            _, words = await process.communicate(change.content)
+            _, words = await process.communicate(content)
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):  # it has just ended
@@ -175,16 +252,20 @@ async def run_command(command: tuple[str, ...], change: Change) -> None:
         raise HookFailedError(f"{command[0]} ended with {process.returncode}: {last[0][:_LONGEST_WORDS]}")
 
 
-async def call(function: Call, change: Change) -> None:
+async def call(function: Call, given: object) -> None:
     """Call a hook function or coroutine function; raise ``HookFailedError`` if it raises."""
     try:
         if inspect.iscoroutinefunction(function):
-            await await_function(function, change)
+            await await_function(function, given)
         else:
-            await asyncio.to_thread(call_function, function, change)
+            await asyncio.to_thread(call_function, function, given)
     except RaisedError as error:
         raise HookFailedError(str(error)) from None
 
 
-def source_hooks(settings: Settings) -> dict[str, Hook]:
+def _make_ready(hook: HookSetting, setting: str) -> ReadyHook:
+    return find_function(hook, setting) if isinstance(hook, str) else tuple(hook)
+
+
+def source_hooks(settings: Settings) -> dict[str, HookSetting]:
     return {table.settings.name: table.on_change for table in settings.sources if table.on_change}

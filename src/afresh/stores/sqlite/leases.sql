@@ -35,9 +35,7 @@ ON CONFLICT (item_id) DO UPDATE SET
     worker = excluded.worker;
 
 -- name: leased
-SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
-       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker, state.weight
+SELECT {lease_columns}
 FROM lease
 CROSS JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id
@@ -57,9 +55,7 @@ SELECT item_id, leased_s FROM lease WHERE until_s > :now_s ORDER BY leased_s, it
 SELECT until_s FROM lease WHERE item_id = :item_id AND until_s > :now_s;
 
 -- name: read
-SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
-       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker, state.weight
+SELECT {lease_columns}
 FROM lease
 CROSS JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id

@@ -26,16 +26,8 @@ JOIN name AS source ON source.id = tally.source_id
 JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
--- name: add_item
-INSERT INTO item (id, key, labels, added_s, selector) VALUES (?, ?, ?, ?, ?);
-
 -- name: last_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';
-
--- name: add_state
-INSERT INTO state (item_id, source_id, group_id, status, weight, cost,
-                   min_interval_s, max_interval_s, prior_rate_per_s, due_s)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: crossed
 SELECT item.key
