@@ -48,7 +48,7 @@ _EXPRESSIONS = {
 _EXPRESSIONS |= {"source": "source.text", "group": "grouping.text"}
 _EXPRESSIONS |= {"not_before_s": "NULL"}  # a lender knows it, but no store
 _DECODERS: dict[str, Callable[[Any], Any]] = {"status": STATUSES.__getitem__}
-_DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text}
+_DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text, "listed": bool}
 _DECODERS |= {"not_before_s": lambda _: -math.inf}
 
 

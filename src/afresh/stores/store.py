@@ -230,7 +230,9 @@ class Events(Protocol):
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         """Return at most ``limit`` events that are due, the oldest first.
 
-        An event that is not ``done`` within ``retry_s`` seconds is due again."""
+        An event that is not ``done`` within ``retry_s`` seconds is due again. An event waits until no earlier
+        event of its item is taken or deferred, whichever process did that, and whether or not it still
+        runs."""
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove events that were delivered."""
