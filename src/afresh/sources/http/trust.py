@@ -45,6 +45,18 @@ class SavedTrust:
         of_host = self.seen.get((name, host), NO_CHANGES)
         return HiddenShare.of(self.seen.get((name, pages), NO_CHANGES), of_host)
 
+    def check_probabilities(self, lease: Lease, url: str) -> dict[str, float]:
+        """Return the names of the validators that are trusted in requests for the item of ``lease`` to
+        ``url``, each with the probability with which it should be left out as a check."""
+        host, pages = host_group(url), path_class(url)
+        distrusted = {*self.hosts.get(host, ValidatorTrust()).noisy(), *_names(lease, LIED)}
+        proven, found = _names(lease, SHOWN), {}
+        for name in CONDITIONS:
+            share = self.share(name, host, pages)
+            if name not in distrusted and (name in proven or share.is_tolerable):
+                found[name] = RAREST if name in proven else share.check_probability
+        return found
+
     def complaints(self, host: str) -> tuple[str, ...]:
         """Return what is wrong with the validators of a host, as texts; empty if all are used.
 
@@ -118,13 +130,8 @@ class HostTrust:
         validators = sendable_validators(lease, url, recipe, near_duplicate) if conditional else {}
         if not validators:
             return {}
-        host, pages = host_group(url), path_class(url)
-        distrusted = {*self._hosts.get(host, ValidatorTrust()).noisy(), *_names(lease, LIED)}
-        proven, checks = _names(lease, SHOWN), {}
-        for name in validators:
-            share = self._known.share(name, host, pages)
-            if name not in distrusted and (name in proven or share.is_tolerable):
-                checks[name] = RAREST if name in proven else share.check_probability
+        checks = self._known.check_probabilities(lease, url)
+        checks = {name: checks[name] for name in validators if name in checks}
         if not checks or self._draw(lease) < max(checks.values()):
             return {}
         return {CONDITIONS[name]: validators[name] for name in checks}
