@@ -55,7 +55,7 @@ WHY_FIELDS = {
 STATUS_FIELDS = {
     "absorbed_per_s", "age_s", "audited", "budget_per_s", "by_status", "closed", "copies", "dropped",
     "due", "events", "failing", "file_bytes", "freshness", "groups", "items", "leases", "limits",
-    "looked_at", "money", "notices", "problems", "run", "searches", "spent_last_hour", "target",
+    "looked_at", "money", "noise", "notices", "problems", "run", "searches", "spent_last_hour", "target",
     "time_s", "troubles", "views", "workers",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from afresh.engine.reporting.item_snapshot import (
     mean_interval_s,
     take_snapshot,
 )
+from afresh.engine.reporting.noise_hints import changing_part_of, describe_part
 from afresh.engine.reporting.rate_words import (
     TOO_OFTEN,
     describe_jump,
@@ -93,6 +94,8 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
         reasons += describe_jump(rate)
         reasons = explain_difference(reasons, rate, expected_rate(policy, row))
+        part = changing_part_of(store, item)
+        reasons += [] if part is None else [describe_part(part)]
     else:
         reasons = _seen_reasons(seen, item, now_s)
     reasons += _weighing_views(settings, item)
