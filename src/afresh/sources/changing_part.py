@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from afresh.sources.text_decoding import decode
 
@@ -58,7 +59,7 @@ def find_changing_part(versions: Sequence[bytes], content_type: str) -> Changing
     'ignore = ["served at .*"]'
     """
     texts = [decode(version, content_type) for version in versions]
-    pairs = [(one, other) for one, other in zip(texts, texts[1:], strict=False) if one != other]
+    pairs = [(one, other) for one, other in pairwise(texts) if one != other]
     if len(pairs) < FEWEST:
         return None
     found: Counter[tuple[str, str]] = Counter()

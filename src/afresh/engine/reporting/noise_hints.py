@@ -1,4 +1,4 @@
-"""Hints about items whose changes nearly all lie in one small part, such as a clock, and how to leave it out."""
+"""Hints about items whose changes nearly all lie in one small part, and the settings that leave it out."""
 
 from __future__ import annotations
 
