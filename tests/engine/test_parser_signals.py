@@ -1,0 +1,59 @@
+"""A run that is told to end while a parser process works ends, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.servers.site import page
+from tests.servers.threaded import served
+from tests.waiting import LIMIT_S
+
+from afresh.engine.app import open_engine
+
+SETTINGS = """
+[budget]
+requests = "100/s"
+[[source]]
+name = "web"
+kind = "http"
+allow_private = true
+delay = "0.001s"
+selectors = "main"
+"""
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+        if parent == pid:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_a_run_ends_at_the_second_signal_while_a_page_is_parsed(tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text(SETTINGS)
+    command = [sys.executable, "-m", "afresh", "-C", str(tmp_path), "run", "--log", "debug"]
+    with served({"/deep": page(b"<main>" * 160_000)}) as site:
+        with open_engine(tmp_path) as engine:
+            engine.add([f"{site.url}/deep"])
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as run:
+            worker = None
+            while worker is None:
+                worker = next(iter(children(run.pid)), None)
+            handle = os.pidfd_open(worker)
+            run.send_signal(signal.SIGTERM)
+            assert run.stderr is not None
+            run.stderr.readline()
+            run.send_signal(signal.SIGTERM)
+            run.wait(timeout=LIMIT_S)
+        assert select.select([handle], [], [], LIMIT_S)[0]  # the parser process has ended
+        os.close(handle)
