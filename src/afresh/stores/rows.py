@@ -47,7 +47,7 @@ _EXPRESSIONS = {
 }
 _EXPRESSIONS |= {"source": "source.text", "group": "grouping.text"}
 _DECODERS: dict[str, Callable[[Any], Any]] = {"status": STATUSES.__getitem__}
-_DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text}
+_DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text, "listed": bool}
 
 
 def _row_reader(of: type[T]) -> tuple[str, Callable[[Row], T]]:

@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypedDict
 
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -56,6 +56,15 @@ PLANNER = "role:planner"
 
 EDITS_KEPT = 100_000
 """How many edits a store remembers, the latest ones. A reader that missed more must read all items again."""
+
+
+class OpenOptions(TypedDict, total=False):
+    """How a store is opened. ``create`` makes a store that does not exist yet (the default), ``read_only``
+    refuses to write, and ``timeout_s`` is how many seconds to wait for other writers (5 by default)."""
+
+    create: bool
+    read_only: bool
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +214,9 @@ class Events(Protocol):
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         """Return at most ``limit`` events that are due, the oldest first.
 
-        An event that is not ``done`` within ``retry_s`` seconds is due again."""
+        An event that is not ``done`` within ``retry_s`` seconds is due again. An event waits until no earlier
+        event of its item is taken or deferred, whichever process did that, and whether or not it still
+        runs."""
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove events that were delivered."""

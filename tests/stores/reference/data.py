@@ -22,6 +22,7 @@ class ItemRecord:
     belief: bytes = b""
     validators: Mapping[str, str] = field(default_factory=dict)
     lease: Lease | None = None
+    listed: bool = False
     copies: list[Copy] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
 

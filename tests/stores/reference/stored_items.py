@@ -27,6 +27,8 @@ class ReferenceItems(ReferenceGroup, StoredItems):
                 if item.key not in self._data.ids:
                     self._add(item, now_s)
                     new += 1
+                elif not item.listed:
+                    self._data.records[self._data.ids[item.key]].listed = False
         return new
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
@@ -108,12 +110,12 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         item_id = self._data.next_number("item")
         self._data.code(new.source)
         self._data.code(new.group)
-        given = {f.name: getattr(new, f.name) for f in fields(new)}
+        given = {f.name: getattr(new, f.name) for f in fields(new) if f.name != "listed"}
         past: dict[str, Any] = {"polled_s": None, "changed_s": None}
         past |= dict.fromkeys(("polls", "changes", "failures", "version"), 0)
         item = Item(id=item_id, status="active", added_s=now_s, due_s=now_s, problem="", **given, **past)
         self._data.ids[new.key] = item_id
-        self._data.records[item_id] = ItemRecord(item)
+        self._data.records[item_id] = ItemRecord(item, listed=new.listed)
 
 
 class ReferenceLeases(ReferenceGroup, Leases):
@@ -175,6 +177,7 @@ class ReferenceLeases(ReferenceGroup, Leases):
                 content_hash=record.copies[-1].version.normal_hash if record.copies else None,
                 belief=record.belief,
                 worker=worker,
+                listed=record.listed,
                 **same,
             )
         return [record.lease for record in records if record.lease]

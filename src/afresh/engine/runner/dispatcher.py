@@ -184,10 +184,13 @@ class Dispatcher:
         context = self._context
         name, group = self._scheduler.group_names(group_key)
         table = context.settings.now.source(name)
-        if table is None or self._polls.in_group[group_key] >= table.settings.polls_at_once:
+        shares = self._polls.shares
+        if table is None or shares.in_group[group_key] >= table.settings.polls_at_once:
             return math.inf
         if self._tasks.staleness.is_reading(name):
             return math.inf
+        if not shares.may_start(group_key, context.settings.now.run.concurrency):
+            return now_s + TICK_S / 2
         ready_s = max(context.sources.ready_s(name, group, now_s), context.gate.ready_s(group))
         return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
 

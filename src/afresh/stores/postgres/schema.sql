@@ -20,7 +20,8 @@ CREATE TABLE item (
     prior_rate_per_s double precision,
     labels text,
     selector text NOT NULL,
-    added_s double precision NOT NULL
+    added_s double precision NOT NULL,
+    listed smallint NOT NULL DEFAULT 0
 );
 
 CREATE UNIQUE INDEX item_key ON item (key_hash);
@@ -149,6 +150,8 @@ CREATE TABLE event (
     due_s double precision NOT NULL,
     attempts integer NOT NULL DEFAULT 0
 );
+
+CREATE INDEX event_item ON event (item_id, id);
 
 CREATE INDEX event_due ON event (due_s);
 

@@ -23,7 +23,7 @@ from afresh.values.lease import Lease
 
 _COLUMNS = (
     *("ids", "keys", "hashes", "sources", "groups", "weights", "costs"),
-    *("least", "most", "priors", "labels", "selectors"),
+    *("least", "most", "priors", "labels", "selectors", "listed"),
 )
 
 
@@ -103,7 +103,7 @@ def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:
     labels = text_from_mapping(item.labels) if item.labels else None
     place = (item_id, item.key, key_hash(item.key), names[item.source], names[item.group])
     limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
-    return (*place, item.weight, item.cost, *limits, labels, item.selector)
+    return (*place, item.weight, item.cost, *limits, labels, item.selector, int(item.listed))
 
 
 class PostgresLeases(SqlLeases[Connection]):

@@ -61,7 +61,13 @@ class SqlEvents(SqlPart[ConnectionT], contract.Events):
     file = "events"
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        found = self._execute("take", now_s=now_s, until_s=now_s + retry_s, limit=limit)
+        given = {"now_s": now_s, "until_s": now_s + retry_s, "limit": limit}
+
+        def work(connection: ConnectionT) -> list[Row]:
+            self._rows(connection, "lock", {})
+            return self._rows(connection, "take", given)
+
+        found = self._database.write(work)
         return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
 
     def done(self, ids: Sequence[int]) -> None:
