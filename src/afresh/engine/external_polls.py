@@ -25,7 +25,7 @@ from afresh.engine.scheduler.restore import load_items, plan_shadow_price
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.rates.segments import rank_within, rounds, run_starts
-from afresh.sources.change_detection import compare_content
+from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import Store
@@ -325,7 +325,13 @@ def _fetched(
     recipe, copy = source.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
     try:
         verdict = parsers.parse_here(
-            compare_content, content, media_type, recipe, *copy, source.near_duplicate
+            compare_content,
+            content,
+            media_type,
+            recipe,
+            *copy,
+            source.near_duplicate,
+            small=most_bytes_here(recipe, source.near_duplicate),
         )
     except ParseBudgetError as error:
         return Fetched("failed", problem=str(error), requests=1)
