@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from afresh.sources.change_detection import Recipe
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, did_you_mean
-from afresh.values.units import SIZE_BYTES, parse_duration
+from afresh.values.units import SIZE_BYTES, parse_duration, parse_rate
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
@@ -40,6 +40,11 @@ def _as_tuple(given: object) -> object:
 Seconds = Annotated[float, BeforeValidator(_parse_duration), Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0, allow_inf_nan=False)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+PositiveRate = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_rate(given) if isinstance(given, str) else given),
+    Field(gt=0, allow_inf_nan=False),
+]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
@@ -73,7 +78,8 @@ class SourceSettings(BaseModel):
     ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
     are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
-    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds."""
+    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. ``saa_guess`` is a
+    first guess of the rates, in changes per second, with which SAA polls items until it knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -81,6 +87,7 @@ class SourceSettings(BaseModel):
     name: str = Field(min_length=1)
     windows: Texts = ()
     time_zone: str = "UTC"
+    saa_guess: PositiveRate | None = None
     selectors: Texts = ()
     drop: Texts = ()
     json_path: str = ""
