@@ -181,12 +181,13 @@ IGNORED = (
 )
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+def started(folder: Path, *words: str, python_path: Sequence[str] = ()) -> subprocess.Popen[str]:
     """An engine in a folder, in whose environment a test finds what it started."""
+    found = [*python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, "-m", "afresh", *words],
         cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(found)},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -195,7 +196,7 @@ def started(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def engine_at(
-    folder: Path, path: str, settings: str = ""
+    folder: Path, path: str, settings: str = "", python_path: Sequence[str] = ()
 ) -> Iterator[tuple[subprocess.Popen[str], threading.Event]]:
     """A run that polls one page, which never answers if it is ``/never``; the event tells of the request."""
     asked = threading.Event()
@@ -208,7 +209,7 @@ def engine_at(
         (folder / "afresh.toml").write_text("[[source]]\nname = 'web'\nallow_private = true\n" + settings)
         with open_engine(folder) as engine:
             engine.add([site.url + path])
-        process = started(folder, "run", "--budget", "10/s")
+        process = started(folder, "run", "--budget", "10/s", python_path=python_path)
         try:
             yield process, asked
         finally:
@@ -245,3 +246,18 @@ def test_a_hook_that_hangs_ends_with_the_run_and_with_what_it_started(tmp_path: 
         _, words = process.communicate(timeout=30)
         assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words
         assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("keyword", ["def", "async def"])
+def test_a_hook_function_that_hangs_keeps_no_run_from_ending(keyword: str, tmp_path: Path) -> None:
+    code = f"import threading, pathlib\n{keyword} hang(_):\n"
+    code += "    pathlib.Path('hooked').touch()\n    threading.Event().wait(600)\n"
+    (tmp_path / "hanging_hook.py").write_text(code)
+    hook = "on_change = 'hanging_hook:hang'\n[run]\nhook_timeout = '0.1s'\n"
+    with (
+        engine_at(tmp_path, "/page", hook, [str(tmp_path)]) as (process, _),
+    ):
+        until((tmp_path / "hooked").exists, "the hook is called")
+        process.send_signal(signal.SIGTERM)
+        _, words = process.communicate(timeout=30)
+        assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words

@@ -60,13 +60,16 @@ class Site:
     """Serves ``routes`` (path without query → handler); everything else is 404. ``seen`` is its log."""
 
     def __init__(
-        self, routes: Mapping[str, Handler] | None = None, tls: ssl.SSLContext | None = None
+        self,
+        routes: Mapping[str, Handler] | None = None,
+        tls: ssl.SSLContext | None = None,
+        address: str = "127.0.0.1",
     ) -> None:
         self.routes: dict[str, Handler] = dict(routes or {})
         self.seen: list[Seen] = []
         self.at_once = self.most_at_once = 0
         self.port = 0
-        self._tls = tls
+        self._tls, self._address = tls, address
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,7 +83,7 @@ class Site:
         return [seen.path for seen in self.seen]
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._connected, self._address, 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -32,7 +32,8 @@ def fill(store: Store) -> None:
     """Everything that a store can hold."""
     store.items.add(new_items(12, labels={"a": "ß"}, selector="main"), 1.0)
     store.items.add(
-        [NewItem("x" * 3000, "feed", "g", 2.0, 3.0, 4.0, 5.0, 0.5), NewItem("é", "feed", "g")], 2.0
+        [NewItem("x" * 3000, "feed", "g", 2.0, 3.0, 4.0, 5.0, 0.5), NewItem("é", "feed", "g", listed=True)],
+        2.0,
     )
     for time in range(45):
         poll(store, "k0", 10.0 + time, changed=time % 3 == 0, audit=time % 4 == 0, belief=bytes([time]))
@@ -93,6 +94,8 @@ def next_numbers(store: Store) -> list[Any]:
     """What comes next of everything that is numbered; the store is changed by asking."""
     store.items.add([NewItem("new", "web", "new host")], 500.0)
     (lease,) = store.leases.take(list(store.items.ids(["new"]).values()), 500.0, 5.0)
+    (listed,) = store.leases.take(list(store.items.ids(["é"]).values()), 500.0, 5.0)
+    assert listed.listed
     store.commit([seen(lease, 501.0, new_copy=copy_of(b"fresh"), event="new", audit=True)])
     store.items.change(["new"], ItemChange(weight=2.0))
     store.notices.add([lease.item_id], 502.0)

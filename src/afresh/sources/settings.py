@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from afresh.sources.change_detection import Recipe
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, did_you_mean
-from afresh.values.units import SIZE_BYTES, parse_duration, parse_rate
+from afresh.values.units import SIZE_BYTES, parse_duration, parse_rate, parse_size_rate
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
@@ -40,6 +40,11 @@ def _as_tuple(given: object) -> object:
 Seconds = Annotated[float, BeforeValidator(_parse_duration), Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, BeforeValidator(_parse_duration), Field(gt=0, allow_inf_nan=False)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+SizeRate = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_size_rate(given) if isinstance(given, str) else given),
+    Field(ge=0, allow_inf_nan=False),
+]
 PositiveRate = Annotated[
     float,
     BeforeValidator(lambda given: parse_rate(given) if isinstance(given, str) else given),
@@ -78,8 +83,9 @@ class SourceSettings(BaseModel):
     ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
     are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
-    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. ``saa_guess`` is a
-    first guess of the rates, in changes per second, with which SAA polls items until it knows their rates."""
+    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
+    only until the source has ``max_items``; a user may add more. ``saa_guess`` is a first guess of the rates,
+    in changes per second, with which SAA polls items until it knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -98,6 +104,7 @@ class SourceSettings(BaseModel):
     timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
+    max_items: int = Field(default=10_000_000, ge=0)
 
     @property
     def recipe(self) -> Recipe:

@@ -35,7 +35,8 @@ class NewItem:
     ``weight`` is the importance of the item, ``cost`` what one poll takes from the budget. Polls are at least
     ``min_interval_s`` and at most ``max_interval_s`` seconds apart. ``prior_rate_per_s`` is the change rate
     expected before the first poll. ``selector`` selects the part of the content that is compared; if it is
-    empty, the source's selectors apply.
+    empty, the source's selectors apply. ``listed`` is True if a listing names the item, False if the user
+    adds it; then an item that a listing named before is no longer a listed one.
 
     >>> NewItem("https://example.org/", "web", "example.org").weight
     1.0
@@ -54,6 +55,7 @@ class NewItem:
     prior_rate_per_s: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     selector: str = ""
+    listed: bool = False
 
     def __post_init__(self) -> None:
         if not self.key:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.engine.living import engine_for
 from tests.engine.virtual_site import VirtualSite
+from tests.servers.site import Answer, Seen, page
+from tests.servers.threaded import served
 
 from afresh.engine.runner.hooks import Change, Hooks
 from afresh.engine.threaded_store import ThreadedStore
@@ -18,15 +22,19 @@ from afresh.stores.store import Store
 from afresh.values.errors import UsageError
 from afresh.values.items import NewItem
 from afresh.values.outcome import NewCopy, Observation, Outcome
+from afresh.values.stored import Event
 
 TOLD: list[Change] = []
 FAIL: set[str] = set()
+WHILE_TOLD: list[Callable[[Change], None]] = []
 
 
 def told(change: Change) -> None:
     """A hook that a test can make fail."""
     if change.item in FAIL:
         raise RuntimeError("not now")
+    for other in WHILE_TOLD:
+        other(change)
     TOLD.append(change)
 
 
@@ -50,6 +58,7 @@ def _nothing_told() -> Iterator[None]:
     yield
     TOLD.clear()
     FAIL.clear()
+    WHILE_TOLD.clear()
 
 
 class FixedClock:
@@ -111,6 +120,33 @@ def test_a_failure_is_tried_again_and_later_events_wait_behind_it(store: Store) 
     assert store.events.waiting() == 0
 
 
+def test_events_wait_for_the_one_that_a_killed_process_had_taken(store: Store) -> None:
+    for version in (1, 2):
+        changed(store, "a", b"%d" % version, 1000.0 + version)
+    assert len(store.events.take(1003.0, 1, 10.0)) == 1  # by a process that is killed now
+    changed(store, "a", b"3", 1004.0)
+    deliver(store, FixedClock(), "tests.engine.runner.test_hooks:told", [1005.0])
+    assert TOLD == []
+    deliver(store, FixedClock(), "tests.engine.runner.test_hooks:told", [1014.0])
+    assert [change.content for change in TOLD] == [b"1", b"2", b"3"]
+
+
+def test_events_behind_a_slow_delivery_are_not_offered_to_another_worker(store: Store) -> None:
+    clock = FixedClock()
+    for version in range(4):
+        changed(store, "a", b"%d" % version, 1000.0)
+    offered: list[Event] = []
+
+    def other_worker(_: Change) -> None:
+        clock.time_s += 4.0  # the time-out is 5 s, so that an event is reserved for 10 s
+        offered.extend(store.events.take(clock.time_s, 9, 10.0))
+
+    WHILE_TOLD.append(other_worker)
+    deliver(store, clock, "tests.engine.runner.test_hooks:told", [1001.0])
+    assert offered == []
+    assert [change.content for change in TOLD] == [b"0", b"1", b"2", b"3"]
+
+
 @pytest.mark.parametrize("name", ["leave", "leave_later"])
 def test_a_function_that_would_end_the_process_has_only_failed(store: Store, name: str) -> None:
     changed(store, "a", b"1", 1000.0)
@@ -170,3 +206,26 @@ def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:
         for item in {change.item for change in TOLD}:
             versions = [change.version for change in TOLD if change.item == item]
             assert versions == sorted(versions)
+
+
+def test_a_run_that_ends_by_itself_waits_for_the_hook_under_way(tmp_path: Path) -> None:
+    called, served_all = threading.Event(), threading.Event()
+
+    async def after_the_hook(_seen: Seen, answer: Answer) -> None:
+        await asyncio.to_thread(called.wait, 30)
+        await answer.send(b"2")
+        served_all.set()
+
+    def slow(_: Change) -> None:
+        called.set()
+        served_all.wait(30)
+        threading.Event().wait(0.3)  # the run has nothing left to do meanwhile
+
+    WHILE_TOLD.append(slow)
+    routes = {"/robots.txt": page(b""), "/1": page(b"1"), "/2": after_the_hook}
+    hook = "on_change = 'tests.engine.runner.test_hooks:told'"
+    with served(routes) as site, engine_for(tmp_path, source=hook) as engine:
+        engine.add([f"{site.url}/1", f"{site.url}/2"])
+        engine.run(once=True)
+        assert engine.store.events.waiting() == 0
+    assert sorted(change.content for change in TOLD) == [b"1", b"2"]

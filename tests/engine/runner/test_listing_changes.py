@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ from afresh.policy.adaptive.saved_state import Arrays
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
-from afresh.values.items import ItemChange
+from afresh.values.errors import UsageError
+from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, ListingKind
 from afresh.values.stored import ObservationColumns
 
@@ -44,15 +46,54 @@ def listing(*entries: ListingEntry, complete: bool = True) -> Listing:
     return Listing("https://h/sitemap.xml", "sitemap", entries, complete)
 
 
+def apply(store: Store, given: Listing, now_s: float, **changes: Any) -> tuple[int, int, int]:
+    """Apply a listing of the source ``web`` without a problem; return the numbers of what it changed."""
+    done = apply_listing(store, HttpSettings(name="web", **changes), lambda _key: "h", given, now_s)
+    assert done.problem == ""
+    return done.born, done.missing, done.notices
+
+
+def test_an_entry_that_cannot_be_an_item_is_refused_alone(store: Store) -> None:
+    def group(key: str) -> str:
+        if key == "ftp":
+            raise UsageError("ftp is not an address")
+        return "h"
+
+    entries = [ListingEntry(key, "mark\udcff") for key in ("a", "nul\0", "half \udc80", "ftp", "", "b")]
+    for _ in range(2):  # the refused ones are refused again, and change nothing
+        done = apply_listing(store, HttpSettings(name="web"), group, listing(*entries), 10.0)
+        assert "4 entries refused, the first because" in done.problem
+        assert "'nul\\x00'" in done.problem
+        assert [item.key for item in store.items.by_id([1, 2, 3])] == ["a", "b"]
+
+
+def test_listings_add_items_until_the_source_has_max_items(store: Store) -> None:
+    store.items.add([NewItem("other", "books", "h")], 0.0)
+    settings = HttpSettings(name="web", max_items=2)
+
+    def read(*keys: str) -> tuple[int, str]:
+        given = listing(*(ListingEntry(key) for key in keys), complete=False)
+        done = apply_listing(store, settings, lambda _key: "h", given, 10.0)
+        return done.born, done.problem
+
+    assert read("a", "b") == (2, "")
+    assert read("a", "b") == (0, "")
+    assert read("a", "b", "c", "d") == (0, "the source has its max_items = 2 items: 2 entries not added")
+    store.items.remove(["a", "b"], 20.0)
+    assert read("c", "d", "e") == (2, "the source has its max_items = 2 items: 1 entry not added")
+    store.items.add([NewItem("e", "web", "h")], 30.0)  # a user may add more
+    assert read("c", "d", "e") == (0, "")
+
+
 def test_births_deaths_and_notices(store: Store) -> None:
     first = listing(ListingEntry("a", "1", prior_rate_per_s=0.5), ListingEntry("b", "1"))
-    assert apply_listing(store, "web", lambda _key: "h", first, 10.0) == (2, 0, 0)
-    assert apply_listing(store, "web", lambda _key: "h", first, 20.0) == (0, 0, 0)
+    assert apply(store, first, 10.0) == (2, 0, 0)
+    assert apply(store, first, 20.0) == (0, 0, 0)
     item = store.items.get("a")
     assert item is not None
     assert item.prior_rate_per_s == 0.5
     second = listing(ListingEntry("b", "2"), ListingEntry("c", "1"))
-    assert apply_listing(store, "web", lambda _key: "h", second, 30.0) == (1, 1, 1)
+    assert apply(store, second, 30.0) == (1, 1, 1)
     gone = store.items.get("a")
     assert gone is not None
     assert (gone.status, gone.due_s) == ("active", 30.0)  # the source itself has the last word
@@ -61,28 +102,16 @@ def test_births_deaths_and_notices(store: Store) -> None:
 
 
 def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
-    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 10.0)
-    assert apply_listing(
-        store, "web", lambda _key: "h", listing(ListingEntry("b"), complete=False), 20.0
-    ) == (
-        0,
-        0,
-        0,
-    )
-    assert apply_listing(
-        store, "web", lambda _key: "h", listing(ListingEntry("a"), ListingEntry("b")), 30.0
-    ) == (
-        0,
-        0,
-        0,
-    )
+    apply(store, listing(ListingEntry("a"), ListingEntry("b")), 10.0)
+    assert apply(store, listing(ListingEntry("b"), complete=False), 20.0) == (0, 0, 0)
+    assert apply(store, listing(ListingEntry("a"), ListingEntry("b")), 30.0) == (0, 0, 0)
 
 
 def test_what_was_gone_and_is_listed_again_comes_back(store: Store) -> None:
-    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a")), 10.0)
-    apply_listing(store, "web", lambda _key: "h", listing(), 20.0)
+    apply(store, listing(ListingEntry("a")), 10.0)
+    apply(store, listing(), 20.0)
     store.items.change(["a"], ItemChange(status="gone"))
-    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a")), 30.0)
+    apply(store, listing(ListingEntry("a")), 30.0)
     item = store.items.get("a")
     assert item is not None
     assert item.status == "active"
@@ -146,12 +175,12 @@ def polled(store: Store, key: str, now_s: float) -> None:
 def test_a_date_before_the_last_poll_announces_nothing(
     store: Store, mark: str, modified_s: float | None, announced: bool
 ) -> None:
-    apply_listing(store, "web", lambda _key: "h", listing(ListingEntry("a", "first")), 10.0)
+    apply(store, listing(ListingEntry("a", "first")), 10.0)
     polled(store, "a", 19.4166 * DAY_S)  # the 20th, ten o'clock
     again = listing(ListingEntry("a", mark, modified_s=modified_s))
-    assert apply_listing(store, "web", lambda _key: "h", again, 30 * DAY_S) == (0, 0, int(announced))
+    assert apply(store, again, 30 * DAY_S) == (0, 0, int(announced))
     assert len(store.notices.open()) == announced
-    assert apply_listing(store, "web", lambda _key: "h", again, 31 * DAY_S) == (0, 0, 0)  # it is known now
+    assert apply(store, again, 31 * DAY_S) == (0, 0, 0)  # it is known now
 
 
 @pytest.mark.parametrize(("kind", "origin"), [("sitemap", "sitemap"), ("feed", "feed"), ("query", "cursor")])
@@ -160,7 +189,7 @@ def test_a_notice_has_the_origin_of_its_document_and_the_time_of_the_change(
 ) -> None:
     def read(mark: str, modified_s: float | None, now_s: float) -> None:
         entries = (ListingEntry("a", mark, modified_s), ListingEntry("b", mark, modified_s))
-        apply_listing(store, "web", lambda _key: "h", Listing("x", kind, entries, complete=True), now_s)
+        apply(store, Listing("x", kind, entries, complete=True), now_s)
 
     read("first", None, 10.0)
     (under_way,) = store.leases.take([1], 20_000.0, 60.0)  # it begins before the document is read

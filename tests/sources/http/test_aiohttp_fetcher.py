@@ -13,7 +13,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_reqrep import ConnectionKey
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
-from tests.sources.polling import lease_of, quick_settings
+from tests.sources.polling import SetClock, lease_of, quick_settings
 
 from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import (
@@ -24,6 +24,7 @@ from afresh.sources.http.aiohttp_fetcher import (
 )
 from afresh.sources.http.fetcher import Reply, Request, ResponseLimits
 from afresh.sources.http.source import HttpSource
+from afresh.sources.http.statuses import host_condition
 from afresh.sources.secrets import Secret
 
 QUICK = ResponseLimits(connect_s=1.5, idle_s=1.0, total_s=1.5)
@@ -343,3 +344,27 @@ def test_only_one_file_knows_the_http_library() -> None:
     folder = Path(afresh.sources.__path__[0])
     knowing = [path.name for path in folder.rglob("*.py") if "import aiohttp" in path.read_text("utf-8")]
     assert knowing == ["aiohttp_fetcher.py"]
+
+
+def test_a_body_that_drips_ends_with_the_least_rate_and_its_host_rests() -> None:
+    clock = SetClock()
+
+    async def drip(_seen: Seen, answer: Answer) -> None:
+        await answer.raw(b"HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n")
+        while True:
+            clock.time_s += 1.0
+            await answer.raw(b"x")
+
+    async def run(least_rate: float) -> Reply:
+        async with Site({"/p": drip}) as site:
+            fetcher = AiohttpFetcher(allow_private=True, clock=clock)
+            limits = ResponseLimits(least_rate=least_rate, max_bytes=200_000)
+            try:
+                return await fetcher.fetch(Request(f"{site.url}/p", limits=limits))
+            finally:
+                await fetcher.close()
+
+    reply = asyncio.run(run(100.0))
+    assert (reply.trouble, reply.problem) == ("slow", "came with fewer than 100 bytes per second")
+    assert (reply.status, host_condition(reply)) == (200, "down")
+    assert reply.seconds < 60.0

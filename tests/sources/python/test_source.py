@@ -167,6 +167,38 @@ def test_an_async_function_that_hangs_is_cancelled(source_of: Callable[..., Sour
     assert source.ready_s("g", 5.0) == 5.0
 
 
+def test_an_async_function_that_blocks_delays_only_its_own_poll(source_of: Callable[..., Source]) -> None:
+    release = threading.Event()
+
+    async def block(_: str) -> bytes:
+        release.wait(30)
+        return b"late"
+
+    async def run() -> None:
+        source = source_of(block, concurrency=1)
+        assert (await source.poll(lease_of("k"))).problem == "no answer within 0.3 s"
+        assert "all 1 calls still run" in (await source.poll(lease_of("k"))).problem
+        release.set()
+        await until_async(lambda: source.ready_s("g", 0.0) < float("inf"), "the call ends")
+        await source.close()
+
+    asyncio.run(run())
+
+
+def test_an_item_is_not_called_again_while_its_earlier_call_hangs(source_of: Callable[..., Source]) -> None:
+    release = threading.Event()
+
+    async def run() -> None:
+        source = source_of(lambda key: (key == "hang" and release.wait(30) and b"") or b"x", concurrency=2)
+        assert (await source.poll(lease_of("hang"))).problem == "no answer within 0.3 s"
+        assert (await source.poll(lease_of("hang"))).problem == "the earlier call for this item still runs"
+        assert (await source.poll(lease_of("other"))).content == b"x"
+        release.set()
+        await source.close()
+
+    asyncio.run(run())
+
+
 def test_each_call_is_admitted_and_windows_hold(source_of: Callable[..., Source]) -> None:
     admitted: list[str] = []
 

@@ -327,6 +327,21 @@ def test_keys_of_any_type_in_sqlite(tmp_path: Path) -> None:
     use_source(source_of(db.url, query="SELECT k FROM t", key="k"), run)
 
 
+def test_rows_whose_key_is_not_text_are_refused_alone(tmp_path: Path) -> None:
+    db = SqliteDatabase(tmp_path / "odd.db")
+    db.run(
+        "CREATE TABLE odd (k)",
+        "INSERT INTO odd VALUES ('a'), (x'ff00'), ('nul' || char(0)), (CAST(x'ff' AS TEXT)), (7), (NULL)",
+    )
+    source = source_of(db.url, query="SELECT * FROM odd", key="k")
+    listing = use_source(source, read_listing)
+    assert [entry.key for entry in listing.entries] == ["a", "7"]
+    assert listing.problem == (
+        "1 row has no key (column 'k' is NULL or empty); "
+        "3 rows have a key that is not text (column 'k' has a BLOB, NUL or invalid UTF-8)"
+    )
+
+
 def test_text_that_is_no_unicode_in_sqlite(tmp_path: Path) -> None:
     db = SqliteDatabase(tmp_path / "odd.db")
     db.run("CREATE TABLE book (id, t)", "INSERT INTO book VALUES (1, CAST(x'ff41' AS TEXT))")

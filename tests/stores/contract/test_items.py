@@ -81,6 +81,20 @@ def test_changes_reach_the_items_named_and_no_others(store: Store) -> None:
     assert (item.prior_rate_per_s, item.labels, item.status, item.due_s) == (0.1, {"a": "b"}, "paused", 5.0)
 
 
+def test_an_item_is_listed_until_the_user_adds_it(store: Store) -> None:
+    def listed() -> list[bool]:
+        return [
+            lease.listed for lease in sorted(store.leases.take([1, 2], 0.0, 0.0), key=lambda one: one.key)
+        ]
+
+    store.items.add([NewItem("a", "web", "h", listed=True), NewItem("b", "web", "h")], 0.0)
+    assert listed() == [True, False]
+    store.items.add([NewItem("a", "web", "h", listed=True), NewItem("b", "web", "h", listed=True)], 0.0)
+    assert listed() == [True, False]
+    assert store.items.add([NewItem("a", "web", "h")], 0.0) == 0
+    assert listed() == [False, False]
+
+
 def test_an_item_may_have_a_selector_of_its_own(store: Store) -> None:
     store.items.add([NewItem("a", "web", "h", selector="main > p.é"), NewItem("b", "web", "h")], 0.0)
     assert [item.selector for item in store.items.by_id([1, 2])] == ["main > p.é", ""]

@@ -32,6 +32,20 @@ def test_an_event_comes_again_until_it_is_done(store: Store) -> None:
     assert store.events.waiting() == 1
 
 
+def test_an_event_waits_for_the_earlier_events_of_its_item(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    for time_s in (1.0, 2.0, 3.0):
+        poll(store, "k0", time_s, new_copy=copy_of(b"%d" % time_s), event="changed")
+    poll(store, "k1", 4.0, event="gone")
+    (first,) = store.events.take(10.0, 1, 5.0)  # whoever takes it may be killed before it is delivered
+    assert [event.key for event in store.events.take(10.0, 9, 5.0)] == ["k1"]
+    assert store.events.take(14.9, 9, 5.0) == []
+    assert [event.version for event in store.events.take(15.0, 2, 5.0) if event.key == "k0"] == [1, 2]
+    store.events.defer([first.id], 30.0)
+    store.events.done([event.id for event in store.events.take(29.0, 9, 5.0)])
+    assert [event.version for event in store.events.take(30.0, 9, 5.0)] == [1, 2, 3]
+
+
 def test_events_outlive_their_item_and_removal_can_be_one(store: Store) -> None:
     store.items.add(new_items(2), 0.0)
     poll(store, "k1", 1.0, new_copy=copy_of(b"a"), event="new")

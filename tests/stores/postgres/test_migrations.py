@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,17 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
     older = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:5])
     insert = "INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2) RETURNING number"
     assert older.write(lambda connection: fetch_rows(connection, insert)) == [(3,)]
+    for statement in (
+        "INSERT INTO item VALUES (7, 'é', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
+        "INSERT INTO value VALUES ('engine.listed:web:u', convert_to('{\"é\":\"\"}', 'UTF8'))",
+        "INSERT INTO value VALUES ('engine.listed_at:web', '\\xff')",
+    ):
+        older.write(partial(fetch_rows, statement=f"{statement} RETURNING 1"))
     older.close()
     with PostgresStore(url) as store:
         assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
+        read = store.database.read
+        assert read(lambda connection: fetch_rows(connection, "SELECT key, listed FROM item")) == [("é", 1)]
 
 
 def test_several_that_make_a_store_at_once_make_one(url: str) -> None:

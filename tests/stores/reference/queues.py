@@ -20,7 +20,16 @@ class ReferenceEvents(ReferenceGroup, Events):
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         with self._data:
             events = self._data.events
-            numbers = [number for number, (due_s, _) in sorted(events.items()) if due_s <= now_s][:limit]
+            held_up = {
+                event.item_id: number
+                for number, (due_s, event) in sorted(events.items(), reverse=True)
+                if due_s > now_s
+            }
+            numbers = [
+                number
+                for number, (due_s, event) in sorted(events.items())
+                if due_s <= now_s and number < held_up.get(event.item_id, number + 1)
+            ][:limit]
             for number in numbers:
                 event = events[number][1]
                 events[number] = (now_s + retry_s, replace(event, attempts=event.attempts + 1))

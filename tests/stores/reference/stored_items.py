@@ -27,6 +27,8 @@ class ReferenceItems(ReferenceGroup, StoredItems):
                 if item.key not in self._data.ids:
                     self._add(item, now_s)
                     new += 1
+                elif not item.listed:
+                    self._data.records[self._data.ids[item.key]].listed = False
         return new
 
     def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
@@ -108,12 +110,12 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         item_id = self._data.next_number("item")
         self._data.code(new.source)
         self._data.code(new.group)
-        given = {f.name: getattr(new, f.name) for f in fields(new)}
+        given = {f.name: getattr(new, f.name) for f in fields(new) if f.name != "listed"}
         past: dict[str, Any] = {"polled_s": None, "changed_s": None}
         past |= dict.fromkeys(("polls", "changes", "failures", "version"), 0)
         item = Item(id=item_id, status="active", added_s=now_s, due_s=now_s, problem="", **given, **past)
         self._data.ids[new.key] = item_id
-        self._data.records[item_id] = ItemRecord(item)
+        self._data.records[item_id] = ItemRecord(item, listed=new.listed)
 
 
 class ReferenceLeases(ReferenceGroup, Leases):
@@ -139,6 +141,26 @@ class ReferenceLeases(ReferenceGroup, Leases):
             due = due_records(self._data, now_s)
             chosen = [record for record in due if source is None or record.item.source == source]
             return self._lease(chosen[:limit], now_s, duration_s)
+
+    def read(self, ids: Sequence[int]) -> list[Lease]:
+        with self._data:
+            known = [self._data.records[i] for i in dict.fromkeys(ids) if i in self._data.records]
+            return [record.lease for record in sorted(known, key=_by_due) if record.lease]
+
+    def extend(self, leases: Sequence[Lease], until_s: float) -> list[int]:
+        held = []
+        with self._data:
+            for lease in leases:
+                record = self._data.records.get(lease.item_id)
+                if record and record.lease and record.lease.token == lease.token:
+                    record.lease = replace(record.lease, until_s=max(record.lease.until_s, until_s))
+                    held.append(lease.item_id)
+        return sorted(held)
+
+    def answers(self, leases: Sequence[tuple[int, int]], since_s: float) -> dict[tuple[int, int], str]:
+        with self._data:
+            kept = {lease: self._data.answers[lease] for lease in leases if lease in self._data.answers}
+        return {lease: answer.text for lease, answer in kept.items() if answer.time_s >= since_s}
 
     def release(self, leases: Sequence[Lease]) -> None:
         with self._data:
@@ -175,6 +197,7 @@ class ReferenceLeases(ReferenceGroup, Leases):
                 content_hash=record.copies[-1].version.normal_hash if record.copies else None,
                 belief=record.belief,
                 worker=worker,
+                listed=record.listed,
                 **same,
             )
         return [record.lease for record in records if record.lease]

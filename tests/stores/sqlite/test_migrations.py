@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -71,7 +72,18 @@ def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: P
             "INSERT INTO state (item_id, source_id, group_id, status, weight, cost, min_interval_s,"
             " max_interval_s, due_s) VALUES (7, 1, 1, 0, 1.0, 1.0, 0.0, 9e999, 6.0)"
         )
-        connection.execute("INSERT INTO tally VALUES (1, 1, 0, 1)")
+        connection.execute("INSERT INTO item (id, key, added_s) VALUES (8, 'é', 5.0)")
+        connection.execute(
+            "INSERT INTO state (item_id, source_id, group_id, status, weight, cost, min_interval_s,"
+            " max_interval_s, due_s) VALUES (8, 1, 1, 0, 1.0, 1.0, 0.0, 9e999, 6.0)"
+        )
+        listed = (
+            "engine.listed:web:https://h/sitemap.xml",
+            json.dumps({"é": ""}, ensure_ascii=False).encode(),
+        )
+        connection.execute("INSERT INTO value (name, data) VALUES (?, ?)", listed)
+        connection.execute("INSERT INTO value (name, data) VALUES ('engine.listed_at:web', x'ff')")
+        connection.execute("INSERT INTO tally VALUES (1, 1, 0, 2)")
         connection.execute("INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2)")
     database.close()
     with SqliteStore(path) as store:
@@ -80,6 +92,10 @@ def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: P
         assert (item.id, item.selector, item.due_s) == (7, "", 6.0)
         assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
         assert store.upkeep.check() == []
+        assert {lease.key: lease.listed for lease in store.leases.take([7, 8], 10.0, 1.0)} == {
+            "k": False,
+            "é": True,
+        }
 
 
 def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
+from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
@@ -40,7 +41,8 @@ _MUCH = 1.1  # single rounds do not start at exactly even times
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The counts of a run since its start, the estimated freshness, and why the store cannot be used."""
+    """The counts of a run since its start, the estimated freshness, why the store cannot be used, and what
+    failed."""
 
     polls: int = 0
     changes: int = 0
@@ -50,6 +52,7 @@ class RunProgress:
     in_flight: int = 0
     freshness: float = math.nan
     trouble: str = ""
+    failed: RunFailures = field(default_factory=RunFailures)
 
 
 class Run:
@@ -72,6 +75,7 @@ class Run:
         self.polls = PollTasks(context, tasks.writer)
         self.dispatcher = Dispatcher(context, tasks, self.polls, rng, stop)
         self._counted_items = _count_active(self.scheduler)
+        self._delivery: asyncio.Task[int] | None = None  # the latest call of ``Hooks.deliver``
 
     @property
     def settings(self) -> Settings:
@@ -92,6 +96,7 @@ class Run:
             requests=self.context.gate.requests,
             in_flight=len(self.polls.in_flight),
             trouble=self.context.store.trouble,
+            failed=self.context.recorder.failures,
         )
 
     def count_unspent(self, lasted_s: float) -> dict[str, int]:
@@ -223,9 +228,13 @@ class Run:
         self._is_complete.set()
 
     async def _deliver_events(self) -> None:
-        hooks = self.tasks.hooks
         while True:
-            delivered = await hooks.deliver() if self.context.member.is_planner else hooks.forget_order()
+            delivered = 0
+            if self.context.member.is_planner:
+                self._delivery = asyncio.create_task(self.tasks.hooks.deliver())
+                delivered = await asyncio.shield(self._delivery)
+            else:
+                self.tasks.hooks.forget_told()
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _save_and_adapt(self) -> None:
@@ -254,7 +263,8 @@ class Run:
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Wait until all polls are committed and saved, or a second stop is requested; then close the run."""
-        for other in others:
+        delivery = [self._delivery] if self._delivery is not None else []
+        for other in (*others, *(delivery if self._stop.is_requested else ())):
             other.cancel()
         draining = asyncio.create_task(self._drain())
         giving_up = asyncio.create_task(self._stop.abandoned.wait())
@@ -262,22 +272,25 @@ class Run:
         store = self.context.store
         if not draining.done():
             log_event(logging.WARNING, "stopped before everything was saved", problem=store.trouble)
-        ended = (*others, *self.polls.in_flight, draining, giving_up, *serving)
+        ended = (*others, *delivery, *self.polls.in_flight, draining, giving_up, *serving)
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
         await self.close()
 
     async def close(self) -> None:
-        """Leave the fleet, and close the sources and the thread of the store."""
+        """Leave the fleet, and close the sources, the hooks and the thread of the store."""
         await self.context.member.leave()
         await self.context.sources.close()
+        await self.tasks.hooks.close()
         self.context.store.close()
 
     async def _drain(self) -> None:
         if self.polls.in_flight:
             await asyncio.wait(set(self.polls.in_flight))
         await self.tasks.writer.wait_until_committed()
+        if self._delivery is not None:  # hooks that are under way; if a stop was requested, they were ended
+            await asyncio.wait({self._delivery})
         while self.context.member.is_planner and await self.tasks.hooks.deliver():
             pass
         await self.context.gate.close()

@@ -2,8 +2,9 @@
 
 Events are queued in the transaction that commits the copy, so that none is lost. A command receives the kind
 of event and the key of the item as its last two arguments and the content on standard input; a function
-receives a ``Change``. A failed delivery is repeated after longer and longer waits, and later events of the
-same item wait until it succeeds.
+receives a ``Change``. A failed delivery is repeated after longer and longer waits. Later events of the same
+item wait until it succeeds: the store offers an event only when no earlier event of its item is taken or
+deferred, so that the order is kept even if the process is killed in the middle of a delivery.
 
 If item views are made from the item, their hooks are told too, after the hook of the source. Such a command
 receives the kind of event, the name of the view and the key of the item as its last three arguments; such a
@@ -13,31 +14,28 @@ function receives a ``StaleView``. The hook of a view is called once at a time.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import logging
-import os
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
+from afresh.engine.runner.hook_command import CommandFailedError, run_command
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.sources.python.user_function import RaisedError, await_function, call_function, find_function
+from afresh.sources.python.user_calls import UserCalls
+from afresh.sources.python.user_function import RaisedError, find_function
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
-from afresh.values.leftovers import LEFTOVERS
 from afresh.values.stored import Event
 
 _AT_ONCE = 16
 RETRIES = Backoff(first_s=2.0, longest_s=3600.0)
-_LONGEST_WORDS = 200
+_MOST_CALLS = 64  # of hook functions, among them those that did not end within their time
 _OF_SOURCE = ""  # stands for the hook of the item's source, among the names of views
 
 Call: TypeAlias = Callable[[Any], Any]
@@ -66,10 +64,6 @@ class StaleView:
     change: Change
 
 
-class HookFailedError(Exception):
-    """A hook failed; the message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class _HeldUp:
     """A delivery that failed: the event, when it is tried again (Unix seconds), and those of its hooks that
@@ -93,6 +87,7 @@ class Hooks:
         timeout_s: float,
     ) -> None:
         self._store, self._clock = store, clock
+        self._calls = UserCalls("afresh hooks", _MOST_CALLS)
         self.replace_hooks(hooks, views, timeout_s=timeout_s)
         # By item id; None until it is read from the store.
         self._held_up: dict[int, _HeldUp] | None = None
@@ -110,10 +105,12 @@ class Hooks:
         self._hooks, self._view_hooks = of_source, of_view
         self._one_at_a_time = {name: asyncio.Lock() for name in of_view}
 
-    def forget_order(self) -> int:
-        """Forget which events failed, because another worker delivers now. Return 0, the number delivered."""
+    def forget_told(self) -> None:
+        """Forget which hooks were told, because another worker delivers now."""
         self._held_up = None
-        return 0
+
+    async def close(self) -> None:
+        await self._calls.close()
 
     async def deliver(self) -> int:
         """Deliver the next events that are due; return how many were delivered."""
@@ -128,8 +125,9 @@ class Hooks:
                 int(item): _HeldUp(event, until_s, *map(tuple, told))  # afresh 0.1.0 did not save ``told``
                 for item, (event, until_s, *told) in kept.items()
             }
-        longest_s = (2 + len(self._view_hooks)) * self._timeout_s
-        events = await self._store.run(self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, longest_s)
+        events = await self._store.run(
+            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, self._reserved_s
+        )
         lines: dict[int, list[Event]] = {}
         for event in events:
             lines.setdefault(event.item_id, []).append(event)
@@ -144,13 +142,20 @@ class Hooks:
         packed = json.dumps({item: (one.event, one.until_s, one.told) for item, one in held_up.items()})
         await self._store.run(self._store.sync.state.set, {HOOKS: packed.encode()})
 
+    @property
+    def _reserved_s(self) -> float:
+        """The seconds after which an event that was taken is offered again, if its delivery was cut short."""
+        return (2 + len(self._view_hooks)) * self._timeout_s
+
     async def _deliver_in_order(self, line: Sequence[Event]) -> int:
         """Deliver the events of one item in order, until one fails; return how many were delivered."""
-        held = (self._held_up or {}).get(line[0].item_id)
-        if held and line[0].id > held.event:  # an earlier event of the item failed, and is delivered first
-            await self._store.run(self._store.sync.events.defer, [event.id for event in line], held.until_s)
-            return 0
+        held, taken_s = (self._held_up or {}).get(line[0].item_id), self._clock.elapsed_s()
         for done, event in enumerate(line):
+            rest = [waiting.id for waiting in line[done:]]
+            if self._clock.elapsed_s() - taken_s > self._timeout_s / 2:
+                # The earlier deliveries took long: the rest must not be offered to another worker meanwhile.
+                await self._defer(rest, self._clock.now_s() + self._reserved_s)
+                taken_s = self._clock.elapsed_s()
             told = held.told if held is not None and held.event == event.id else ()
             told, problem = await self._deliver_event(event, told)
             if problem:
@@ -159,13 +164,14 @@ class Hooks:
                 log_event(
                     logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
                 )
-                await self._store.run(
-                    self._store.sync.events.defer, [event.id for event in line[done:]], until_s
-                )
+                await self._defer(rest, until_s)
                 return done
             await self._save_held_up(event.item_id, None)
             await self._store.run(self._store.sync.events.done, [event.id])
         return len(line)
+
+    async def _defer(self, ids: Sequence[int], until_s: float) -> None:
+        await self._store.run(self._store.sync.events.defer, ids, until_s)
 
     async def _deliver_event(self, event: Event, told: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         """Deliver one event to all its hooks but those in ``told``. Return a tuple: the hooks that are told
@@ -209,10 +215,10 @@ class Hooks:
                 if isinstance(hook, tuple):
                     await run_command((*hook, *words), content)
                 else:
-                    await call(hook, given)
+                    await self._calls.call(hook, given, words[1])  # one call for each item, or view
         except TimeoutError:
             return f"did not end within {self._timeout_s:g} s"
-        except HookFailedError as error:
+        except (CommandFailedError, RaisedError) as error:
             return str(error)
         return ""
 
@@ -223,44 +229,6 @@ class Hooks:
             copy = await self._store.run(self._store.sync.copies.get, event.item_id)
         content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
         return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
-
-
-async def run_command(command: tuple[str, ...], content: bytes) -> None:
-    """Run a hook command with ``content`` on its standard input; raise ``HookFailedError`` unless its exit
-    code is 0."""
-    pipe = asyncio.subprocess.PIPE
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=pipe,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=pipe,
-            start_new_session=True,  # so that the processes it starts can be ended with it
-        )
-    except OSError as error:
-        raise HookFailedError(f"{command[0]}: {error.strerror}") from None
-    with LEFTOVERS.process(process.pid, leads_group=True):
-        try:
-            _, words = await process.communicate(content)
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):  # it has just ended
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-    if process.returncode != 0:
-        last = words.decode(errors="replace").strip().splitlines()[-1:] or ["no error message"]
-        raise HookFailedError(f"{command[0]} ended with {process.returncode}: {last[0][:_LONGEST_WORDS]}")
-
-
-async def call(function: Call, given: object) -> None:
-    """Call a hook function or coroutine function; raise ``HookFailedError`` if it raises."""
-    try:
-        if inspect.iscoroutinefunction(function):
-            await await_function(function, given)
-        else:
-            await asyncio.to_thread(call_function, function, given)
-    except RaisedError as error:
-        raise HookFailedError(str(error)) from None
 
 
 def _make_ready(hook: HookSetting, setting: str) -> ReadyHook:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
 from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
-from afresh.values.errors import UsageError
+from afresh.values.errors import AfreshError, UsageError
+from afresh.values.formatting import format_count
 from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, compare_listing
+from afresh.values.storable_text import replace_unstorable
 
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
 _SKEW_S = 300.0  # the clock of a site may differ by this much
+_LONGEST_WORDS = 200
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
@@ -51,19 +55,36 @@ def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str
     return settings.model_copy(update=update)
 
 
+@dataclass(frozen=True, slots=True)
+class AppliedListing:
+    """What one document changed: the numbers of new items (``born``), missing items (``missing``) and
+    notices. ``problem`` says which entries were refused or left out, and why; empty if there are none."""
+
+    born: int
+    missing: int
+    notices: int
+    problem: str = ""
+
+
 def apply_listing(
-    store: Store, source: str, group: Callable[[str], str], listing: Listing, now_s: float
-) -> tuple[int, int, int]:
-    """Compare one document with its last version, and apply the differences to the store. Return a tuple: the
-    numbers of new items, missing items and notices. ``group`` computes the group of a key. The new version is
-    saved last, so that all is repeated, without harm, if the process ends in between."""
-    name = f"{LISTED_MARKS}{source}:{listing.origin}"
+    store: Store, source: SourceSettings, group: Callable[[str], str], listing: Listing, now_s: float
+) -> AppliedListing:
+    """Compare one document with its last version, and apply the differences to the store. ``group`` computes
+    the group of a key. An entry that cannot be an item is refused alone. The new version is saved last, so
+    that all is repeated, without harm, if the process ends in between."""
+    name = f"{LISTED_MARKS}{source.name}:{replace_unstorable(listing.origin)}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
     found = compare_listing(before, listing.entries, complete=listing.complete)
     entries = {entry.key: entry for entry in listing.entries}
-    born = store.items.add(_new_items(found.births, entries, source, group), now_s)
-    born_again = [store.items.get(key) for key in found.births]
+    new, refused = _new_items(found.births, entries, source.name, group)
+    new, problem = _within_limit(store, source, new)
+    accepted = {item.key for item in new}
+    for key in found.births:
+        if key not in accepted:
+            del entries[key]
+    born = store.items.add(new, now_s)
+    born_again = [store.items.get(key) for key in accepted]
     back = [item.key for item in born_again if item is not None and item.status == "gone"]
     if back:
         store.items.change(back, ItemChange(status="active", due_s=now_s))
@@ -75,8 +96,9 @@ def apply_listing(
         store.notices.add(list(notices), list(notices.values()), origin)
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
-    store.state.set({name: json.dumps(marks, ensure_ascii=False).encode()})
-    return born, len(found.deaths), len(notices)
+    store.state.set({name: json.dumps(marks, ensure_ascii=False).encode("utf-8", "replace")})
+    words = "; ".join(text for text in (refused, problem) if text)
+    return AppliedListing(born, len(found.deaths), len(notices), words)
 
 
 def _unseen(
@@ -96,8 +118,39 @@ def _unseen(
 
 def _new_items(
     keys: Iterable[str], entries: Mapping[str, ListingEntry], source: str, group: Callable[[str], str]
-) -> Iterable[NewItem]:
+) -> tuple[list[NewItem], str]:
+    """Return the new items, and words about the entries that cannot be items (empty if there are none)."""
+    new: list[NewItem] = []
+    refused: list[str] = []
     for key in keys:
         rate = entries[key].prior_rate_per_s
         known = rate if rate is not None and math.isfinite(rate) and rate > 0 else None
-        yield NewItem(key, source, group(key), prior_rate_per_s=known)
+        try:
+            new.append(NewItem(key, source, group(key), prior_rate_per_s=known, listed=True))
+        except AfreshError as error:
+            refused.append(str(error))
+    if not refused:
+        return new, ""
+    return new, f"{format_count(len(refused), 'entry')} refused, the first because {_shorten(refused[0])}"
+
+
+def _within_limit(store: Store, source: SourceSettings, new: list[NewItem]) -> tuple[list[NewItem], str]:
+    """Return the new items that ``max_items`` of the source still allows, and words about the others. Items
+    that the store has already do not count as new."""
+    if not new:
+        return new, ""
+    held = sum(count.items for count in store.items.counts() if count.source == source.name)
+    room = max(source.max_items - held, 0)
+    if len(new) <= room:
+        return new, ""
+    known = store.items.ids([item.key for item in new])
+    unknown = [item for item in new if item.key not in known]
+    if len(unknown) <= room:
+        return new, ""
+    kept = [item for item in new if item.key in known] + unknown[:room]
+    left_out = format_count(len(unknown) - room, "entry")
+    return kept, f"the source has its max_items = {source.max_items:,} items: {left_out} not added"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.logs import log_event
-from afresh.engine.runner.listing_changes import apply_listing
+from afresh.engine.runner.listing_changes import AppliedListing, apply_listing
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, TROUBLE
@@ -101,6 +101,7 @@ class ListingTask:
                     log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
             # Saved for ``status``: which documents cannot be read, and why.
             words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            self._context.recorder.failures.record_source(name, words)
             if words != self._troubles.get(name):
                 self._troubles[name] = words
                 await self._store.run(self._store.sync.state.set, {TROUBLE + name: words.encode() or None})
@@ -116,11 +117,13 @@ class ListingTask:
         unread: set[str] = set()
         async for found in source.listings():
             listing = leave_out_long_keys(found)
-            documents, born = documents + 1, born + await self._apply(name, source, listing)
-            if listing.problem:
-                problems[listing.origin] = listing.problem
-                if not listing.entries and not listing.complete:
-                    unread.add(listing.origin)
+            applied = await self._apply(name, source, listing)
+            documents, born = documents + 1, born + applied.born
+            problem = "; ".join(words for words in (listing.problem, applied.problem) if words)
+            if problem:
+                problems[listing.origin] = problem
+            if listing.problem and not listing.entries and not listing.complete:
+                unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
         self._failures[name] = self._failures.get(name, 0) + 1 if len(unread) == documents else 0
@@ -132,8 +135,8 @@ class ListingTask:
     def _observes_staleness(self, name: str) -> bool:
         return self._sources.capabilities(name).staleness is not None
 
-    async def _apply(self, name: str, source: Source, listing: Listing) -> int:
-        """Apply one document and record its cost; return the number of new items."""
+    async def _apply(self, name: str, source: Source, listing: Listing) -> AppliedListing:
+        """Apply one document and record its cost."""
         now_s = self._clock.now_s()
         spent = compute_spent(
             self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
@@ -146,5 +149,7 @@ class ListingTask:
             self._context.gate.record_cost(spent)
         await self._store.run(self._store.sync.ledger.add, name, now_s, spent)
         sync, group = self._store.sync, source.group
-        born, _, _ = await self._store.run(apply_listing, sync, name, group, listing, now_s)
-        return born
+        table = self._context.settings.now.source(name)
+        if table is None:  # the source was removed from the settings meanwhile
+            return AppliedListing(0, 0, 0)
+        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s)

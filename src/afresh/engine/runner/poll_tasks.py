@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from afresh.engine.runner.batch_polls import BatchPolls
 from afresh.engine.runner.run_context import RunContext
+from afresh.engine.runner.slot_shares import SlotShares
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.picker import GroupKey
 from afresh.values.fetched import Fetched
@@ -25,24 +25,22 @@ class Bulk:
 
 
 class PollTasks:
-    """The polls of one run. ``in_group`` counts the polls under way in each group; ``in_flight`` are their
+    """The polls of one run. ``shares`` counts the polls under way in each group; ``in_flight`` are their
     tasks. ``defect`` is an error that a poll task raised, which must end the run."""
 
     def __init__(self, context: RunContext, writer: Writer) -> None:
         self._context, self._writer = context, writer
-        self.in_group: Counter[GroupKey] = Counter()
+        self.shares = SlotShares()
         self._batch_polls = BatchPolls(context)
         self.in_flight: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 
     def begin(self, group_key: GroupKey) -> None:
         """Count one more poll in a group. Call ``leave`` when it is over, or if it is not made."""
-        self.in_group[group_key] += 1
+        self.shares.begin(group_key)
 
     def leave(self, group_key: GroupKey) -> None:
-        self.in_group[group_key] -= 1
-        if self.in_group[group_key] <= 0:
-            del self.in_group[group_key]
+        self.shares.end(group_key)
         self._context.scheduler.picker.release_group(group_key)
         self._context.wakeup.set()
 
@@ -56,7 +54,9 @@ class PollTasks:
         """Poll ``leases`` and pass the outcomes on. With ``may_choose``, the source may add items."""
         context = self._context
         try:
-            for lease, fetched in await self._fetch(bulk, leases, may_choose=may_choose):
+            answers = await self._fetch(bulk, leases, may_choose=may_choose)
+            self.shares.record(bulk.group_key, sum(fetched.seconds for _, fetched in answers))
+            for lease, fetched in answers:
                 poll = context.recorder.decide(lease, fetched, context.clock.now_s(), audit=bulk.audit)
                 context.gate.record_cost(poll.spent)
                 self._writer.put(poll)
@@ -85,6 +85,8 @@ class PollTasks:
     def is_quiet(self, group: str) -> bool:
         """Return whether a group can be released: it has no poll under way, and no delay or back-off."""
         now_s, sources = self._context.clock.now_s(), self._context.sources
-        if any(self._context.scheduler.group_names(group_key)[1] == group for group_key in self.in_group):
+        if any(
+            self._context.scheduler.group_names(group_key)[1] == group for group_key in self.shares.in_group
+        ):
             return False
         return all(sources.ready_s(name, group, now_s) <= now_s for name in sources.names())

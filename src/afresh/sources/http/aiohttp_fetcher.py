@@ -17,7 +17,7 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
-from afresh.sources.http.fetcher import Reply, Request, ResponseLimits, Trouble
+from afresh.sources.http.fetcher import RATE_WINDOW_S, Reply, Request, ResponseLimits, Trouble
 from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
 from afresh.sources.secrets import Secret
 from afresh.values.clock import Clock, SystemClock
@@ -35,6 +35,10 @@ _AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
 
 class PrivateAddressError(OSError):
     """A URL or a name leads to an address that must not be requested."""
+
+
+class TooSlowError(Exception):
+    """A body arrives with fewer bytes per second than allowed."""
 
 
 class CheckedResolver(AbstractResolver):
@@ -139,6 +143,8 @@ class AiohttpFetcher:
             trouble, problem = "private", f"refused: {error}"
         except TooLargeError as error:
             trouble, problem = "size", str(error)
+        except TooSlowError as error:
+            trouble, problem = "slow", str(error)
         except BadEncodingError as error:
             trouble, problem = "encoding", str(error)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
@@ -182,7 +188,7 @@ class AiohttpFetcher:
             received.headers = _join_headers(response)
             received.wire_bytes = sum(len(name) + len(value) + 4 for name, value in response.raw_headers)
             if response.status not in _NO_BODY:
-                await _read(response, request, received)
+                await _read(response, request, received, self._clock)
 
     def _parse_url(self, text: str) -> yarl.URL:
         url = yarl.URL(text)
@@ -229,7 +235,9 @@ def _describe_refusal(host: str) -> str:
     return f"{host}, a {never} address, {NEVER}" if never else f"{host}, a {refusal(host)} address"
 
 
-async def _read(response: aiohttp.ClientResponse, request: Request, received: _Received) -> None:
+async def _read(
+    response: aiohttp.ClientResponse, request: Request, received: _Received, clock: Clock
+) -> None:
     limits = request.limits
     declared = response.content_length
     if declared is not None and declared > limits.max_bytes and not request.cut:
@@ -239,10 +247,17 @@ async def _read(response: aiohttp.ClientResponse, request: Request, received: _R
         response.headers.get("Content-Encoding", ""), max_bytes=limits.max_bytes, max_ratio=limits.max_ratio
     )
     received.body = bytearray()
+    window_s, window_bytes = clock.elapsed_s(), received.wire_bytes
     try:
         async for chunk in response.content.iter_any():
             received.wire_bytes += len(chunk)
             received.body += inflater.feed(chunk)
+            lasted_s = clock.elapsed_s() - window_s
+            if lasted_s >= RATE_WINDOW_S:
+                if received.wire_bytes - window_bytes < limits.least_rate * lasted_s:
+                    response.close()
+                    raise TooSlowError(f"came with fewer than {limits.least_rate:g} bytes per second")
+                window_s, window_bytes = window_s + lasted_s, received.wire_bytes
     except TooLargeError:
         response.close()
         if not request.cut:

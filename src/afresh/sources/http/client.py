@@ -43,13 +43,15 @@ class RequestCost:
 class FinalResponse:
     """The reply after all redirects, its URL, and the headers of its request. ``moved_to`` is set only if
     there were redirects and all of them were permanent. If robots.txt forbids the request, no request was
-    sent, and ``blocked`` is the result of the poll."""
+    sent, and ``blocked`` is the result of the poll. ``withheld`` is True if the source has secret headers,
+    and the request was sent without them."""
 
     url: str
     reply: Reply
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     moved_to: str | None = None
     blocked: Fetched | None = None
+    withheld: bool = False
 
 
 class PoliteClient:
@@ -62,6 +64,7 @@ class PoliteClient:
         self._settings, self._context, self._fetcher = settings, context, fetcher
         self._limits = settings.limits
         self._secret_headers = secret_headers(settings, context.resolver)
+        self._secret_origins = settings.secret_origins
         self.hide = redactor(all_secrets(settings, context.resolver))
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
@@ -99,9 +102,12 @@ class PoliteClient:
         self._throttle.load_backoffs(backoffs)
         self._robots.load(robots)
 
-    async def fetch(self, url: str, home: str, headers_for: HeadersFor, cost: RequestCost) -> FinalResponse:
+    async def fetch(
+        self, url: str, home: str, headers_for: HeadersFor, cost: RequestCost, *, listed: bool = False
+    ) -> FinalResponse:
         """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
-        are sent only to the origin of ``home``, and so not after a redirect to another host."""
+        are sent only to the origin of ``home``, and so not after a redirect to another host; and if
+        ``listed`` (only a listing names ``home``), only if the settings name that origin too."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -111,14 +117,15 @@ class PoliteClient:
             if blocked is not None:
                 return FinalResponse(url, Reply(), blocked=blocked)
             headers = default_headers(self._settings) | headers_for(url)
-            if self._secret_headers and origin(url) == origin(home):
+            withheld = bool(self._secret_headers) and not self._may_have_secrets(url, home, listed=listed)
+            if not withheld:
                 headers |= {name: secret.reveal() for name, secret in self._secret_headers.items()}
             reply = await self._send(Request(url, headers, self._limits), cost)
             if reply.trouble == "private":
                 reply = replace(reply, problem=_with_remedy(reply.problem, remedy))
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
-                return FinalResponse(url, reply, headers, url if moved and seen else None)
+                return FinalResponse(url, reply, headers, url if moved and seen else None, withheld=withheld)
             seen.add(url)
             target = resolve_link(url, location)
             problem = self._redirect_problem(target, location, seen)
@@ -144,6 +151,10 @@ class PoliteClient:
             self._is_open = False
             self._context.parsers.leave()
         await self._fetcher.close()
+
+    def _may_have_secrets(self, url: str, home: str, *, listed: bool) -> bool:
+        place = origin(url)
+        return place == origin(home) and (not listed or place in self._secret_origins)
 
     async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
         """Return the result of the poll if robots.txt forbids ``url``, or None if it allows ``url``.

@@ -10,8 +10,10 @@ from afresh.version import __version__
 
 USER_AGENT = f"afresh/{__version__} (+https://pypi.org/project/afresh/)"
 
+RATE_WINDOW_S = 10.0
+
 _BeforeReply: TypeAlias = Literal["url", "private", "local", "dns", "connect", "tls", "timeout"]
-_InReply: TypeAlias = Literal["protocol", "headers", "body", "size", "encoding"]
+_InReply: TypeAlias = Literal["protocol", "headers", "body", "size", "encoding", "slow"]
 Trouble: TypeAlias = Literal[_BeforeReply, _InReply]
 """The reason why a reply is not complete. ``local`` is a problem of this computer, such as no network."""
 
@@ -23,7 +25,8 @@ class ResponseLimits:
     ``connect_s`` is the longest time to connect, ``idle_s`` the longest pause, ``total_s`` the longest
     duration (seconds). ``max_bytes`` limits the size of the body, both compressed and decompressed, and
     ``max_ratio`` the ratio of the two sizes. ``max_header_bytes`` limits one header line, ``max_headers`` the
-    number of headers."""
+    number of headers. The body must come with at least ``least_rate`` bytes per second, measured over each
+    ``RATE_WINDOW_S`` seconds."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0
@@ -32,6 +35,7 @@ class ResponseLimits:
     max_ratio: float = 200.0
     max_header_bytes: int = 8190
     max_headers: int = 128
+    least_rate: float = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,11 @@ class Reply:
 
     @property
     def host_is_down(self) -> bool:
-        """Whether the host could not be reached, so that its other pages would fail as well."""
-        return self.status is None and self.trouble in ("dns", "connect", "tls", "timeout", "protocol")
+        """Whether the host could not be reached, or keeps a request waiting, so that its other pages would
+        fail as well."""
+        if self.trouble in ("timeout", "slow"):
+            return True
+        return self.status is None and self.trouble in ("dns", "connect", "tls", "protocol")
 
 
 class Fetcher(Protocol):

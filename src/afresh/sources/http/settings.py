@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,9 +13,10 @@ from pydantic import Field
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
 from afresh.sources.http.politeness import Politeness
+from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
 from afresh.sources.secrets import Resolver, Secret, resolve
-from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Size, SizeRate, SourceSettings, Texts
 from afresh.values.errors import UsageError
 
 
@@ -45,20 +47,24 @@ class WebSettings(SourceSettings):
 class HttpSettings(WebSettings):
     """Settings of a source of kind ``http``, whose items are URLs of pages.
 
-    Headers and cookies are sent only to the host of the item, not after a redirect to another host.
-    ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents that list items. ``queue_time`` is
-    the longest time in seconds that a poll may wait for its host."""
+    Headers and cookies are sent only to hosts that ``sitemaps``, ``feeds``, ``discover`` or ``secret_hosts``
+    name, and to the hosts of items that the user added; not to a host that only a listing names, and not
+    after a redirect to another host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents
+    that list items. ``queue_time`` is the longest time in seconds that a poll may wait for its host."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
     feeds: Texts = ()
     discover: Texts = ()
+    secret_hosts: Texts = ()
     max_listings: int = Field(default=1000, ge=1)
+    max_items: int = Field(default=200_000, ge=0)
     concurrency: int = Field(default=1, ge=1)
     queue_time: Seconds = 30.0
     accept_encoding: str = "gzip, deflate"
     connect_timeout: PositiveSeconds = 10.0
     idle_timeout: PositiveSeconds = 20.0
+    least_rate: SizeRate = 1000.0
     max_ratio: float = Field(default=200.0, gt=1)
     max_header_size: Size = 8190
     max_headers: int = Field(default=128, ge=8)
@@ -77,7 +83,7 @@ class HttpSettings(WebSettings):
     def access_fingerprint(self) -> str:
         """See ``SourceSettings``. The text contains the names of headers and cookies, not their values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
-        own = bool(self.proxy), self.user_agent, *names
+        own = bool(self.proxy), self.user_agent, *names, *sorted(self.secret_hosts)
         return repr((self.allow_private, self.respect_robots, *own))
 
     @property
@@ -90,11 +96,27 @@ class HttpSettings(WebSettings):
             self.max_ratio,
             self.max_header_size,
             self.max_headers,
+            self.least_rate,
         )
 
     @property
     def politeness(self) -> Politeness:
         return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
+
+    @property
+    def secret_origins(self) -> frozenset[str]:
+        """The origins (``https://example.org``) that the settings name, to which headers and cookies are
+        sent. A name of ``secret_hosts`` without ``http://`` stands for https.
+
+        >>> settings = HttpSettings(name="web", feeds=("http://a.test/feed",), secret_hosts=("b.test",))
+        >>> sorted(settings.secret_origins)
+        ['http://a.test', 'https://b.test']
+        """
+        found = {origin(host if "://" in host else f"https://{host}") for host in self.secret_hosts}
+        for url in (*self.sitemaps, *self.feeds, *self.discover):
+            with suppress(UsageError):  # reading that document reports the mistake
+                found.add(origin(url))
+        return frozenset(found)
 
     @property
     def error_patterns(self) -> tuple[LinearPattern, ...]:
@@ -103,6 +125,10 @@ class HttpSettings(WebSettings):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         _ = self.error_patterns
+        try:
+            _ = self.secret_origins
+        except UsageError as error:
+            raise UsageError(f"secret_hosts: {error}") from None
         for encoding in re.split(r"[,\s]+", self.accept_encoding):
             if encoding and encoding not in ENCODINGS:
                 raise UsageError(f"accept_encoding: cannot read {encoding!r}, only {', '.join(ENCODINGS)}")

@@ -36,6 +36,10 @@ from afresh.values.lease import Lease
 from afresh.values.listing import Listing
 
 _LONGEST_SPACING_S = 300.0  # the longest Crawl-delay that the reading of a document waits for
+_WANTS_SECRETS = (401, 403, 407)
+_WITHHELD = (
+    " (asked without the headers and cookies of the source: secret_hosts names hosts that receive them)"
+)
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
@@ -127,7 +131,8 @@ class HttpSource:
 
     async def _fetch_document(self, url: str, cost: RequestCost) -> FinalResponse:
         """Fetch a document. Unlike a poll, this may wait for a long Crawl-delay after reading robots.txt."""
-        lease = Lease(item_id=0, key=url, source=self.name, group=host_group(url), token=0, until_s=0.0)
+        group = host_group(url)
+        lease = Lease(item_id=0, key=url, source=self.name, group=group, token=0, until_s=0.0, listed=True)
         try:
             return await self._fetch(lease, cost, url, conditional=False)
         except HostBackoffError as error:
@@ -168,7 +173,8 @@ class HttpSource:
             conditions = self.trust.conditions(lease, url, recipe, conditional=conditional)
             return {"Accept-Encoding": encoding} | conditions
 
-        return await self._client.fetch(start.partition("#")[0], lease.key, headers_for, cost)
+        url = start.partition("#")[0]
+        return await self._client.fetch(url, lease.key, headers_for, cost, listed=lease.listed)
 
     async def _interpret(
         self, lease: Lease, response: FinalResponse, cost: RequestCost, started_at: str | None
@@ -182,6 +188,8 @@ class HttpSource:
         if reply.trouble is None and reply.status in WITH_CONTENT:
             return await self._interpret_content(lease, response, cost)
         kind, problem = classify_reply(reply, conditional=is_conditional(response.headers))
+        if response.withheld and reply.status in _WANTS_SECRETS:
+            problem += _WITHHELD
         if kind == "unchanged":
             return self._interpret_not_modified(lease, response, cost)
         return Fetched(

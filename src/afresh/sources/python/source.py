@@ -1,28 +1,20 @@
 """The python source: a function of the user receives the key of an item and returns its content.
 
 The setting ``call`` is ``module:function``. The function returns bytes, text, or None if there is no such
-item. A coroutine function runs on the event loop; any other function runs in a thread."""
+item. Every function runs in a thread that is not the engine's own (see ``user_calls.py``)."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from afresh.sources.capabilities import Capabilities
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.python.settings import PythonSettings
-from afresh.sources.python.user_function import (
-    RaisedError,
-    await_function,
-    call_function,
-    describe_error,
-    find_function,
-)
+from afresh.sources.python.user_calls import UserCalls
+from afresh.sources.python.user_function import RaisedError, describe_error, find_function
 from afresh.sources.source import SingleGroupSource
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -39,8 +31,7 @@ class PythonSource(SingleGroupSource):
         self._settings, self._context = settings, context
         self._function = find_function(settings.call)
         self._recipe = settings.recipe
-        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=f"afresh {settings.name}")
-        self._running = 0
+        self._calls = UserCalls(f"afresh {settings.name}", settings.concurrency)
         self.capabilities = Capabilities()
 
     def group(self, key: str) -> str:
@@ -50,18 +41,19 @@ class PythonSource(SingleGroupSource):
     def ready_s(self, group: str, now_s: float) -> float:
         """Return when the next window opens (Unix seconds); infinite while ``concurrency`` calls run."""
         del group
-        is_full = self._running >= self._settings.concurrency
-        return float("inf") if is_full else self._windows.next_opening_s(now_s)
+        return float("inf") if self._calls.is_full else self._windows.next_opening_s(now_s)
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         del conditional
-        if self._running >= self._settings.concurrency:
-            return Fetched("failed", problem=f"{self._settings.call}: all {self._running} calls still run")
+        if self._calls.is_full:
+            at_once = self._settings.concurrency
+            return Fetched("failed", problem=f"{self._settings.call}: all {at_once} calls still run")
         await self._context.admit(lease.group)
         start_s = self._context.clock.elapsed_s()
         try:
             async with asyncio.timeout(self._settings.timeout):
-                fetched = await self._compare(lease, await self._call(lease.key))
+                answer = await self._calls.call(self._function, lease.key, lease.key)
+                fetched = await self._compare(lease, answer)
         except TimeoutError:
             fetched = Fetched("failed", problem=f"no answer within {self._settings.timeout:g} s")
         except Exception as error:  # noqa: BLE001  # any error of the user's code is the result of the poll
@@ -76,27 +68,7 @@ class PythonSource(SingleGroupSource):
 
     async def close(self) -> None:
         """Accept no more calls. Running calls are not waited for, because a thread cannot be stopped."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _call(self, key: str) -> Any:
-        self._running += 1
-        if inspect.iscoroutinefunction(self._function):
-            try:
-                return await await_function(self._function, key)
-            finally:
-                self._running -= 1
-        loop = asyncio.get_running_loop()
-        try:
-            call = self._threads.submit(call_function, self._function, key)
-        except RuntimeError:
-            self._running -= 1
-            raise
-        # After a time-out the function goes on, so its thread is released only when it returns.
-        call.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._release))
-        return await asyncio.wrap_future(call)
-
-    def _release(self) -> None:
-        self._running -= 1
+        await self._calls.close()
 
     async def _compare(self, lease: Lease, answer: object) -> Fetched:
         if answer is None:

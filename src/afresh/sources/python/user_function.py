@@ -17,7 +17,8 @@ A = TypeVar("A")
 
 
 class RaisedError(Exception):
-    """A function of the user raised an exception. The message describes that exception in one line."""
+    """A function of the user raised an exception, or cannot be called now. The message says why, in one
+    line."""
 
 
 def describe_error(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from afresh.sources.sql.connections import (
 )
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.settings import SqlSettings
+from afresh.values.storable_text import is_storable, replace_unstorable
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
@@ -27,11 +28,13 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 @dataclass(frozen=True, slots=True)
 class KeyListing:
     """The keys that a query lists. ``marks`` holds the cursor value of each key. ``keyless`` is the number of
-    rows without a key. ``cut`` is True if the query has more rows than were read."""
+    rows without a key, ``refused`` of rows whose key is not text that can be stored (a BLOB, or text with NUL
+    or invalid UTF-8). ``cut`` is True if the query has more rows than were read."""
 
     marks: dict[str, str]
     keyless: int
     cut: bool
+    refused: int = 0
 
 
 def quote_identifier(name: str) -> str:
@@ -48,22 +51,24 @@ def row_limit(keys: list[str]) -> int:
     return 2 * len(keys) + 1
 
 
-def gather_keys(rows: Iterable[tuple[str | None, str | None]], most: int) -> KeyListing:
+def gather_keys(rows: Iterable[tuple[object, object]], most: int) -> KeyListing:
     """Collect tuples (key, cursor value) from the first ``most`` of the ``rows``.
 
-    >>> gather_keys([("a", "1"), (None, "2"), ("b", None)], 2)
-    KeyListing(marks={'a': '1'}, keyless=1, cut=True)
+    >>> gather_keys([("a", "1"), (None, "2"), (b"blob", "3"), ("b", None)], 3)
+    KeyListing(marks={'a': '1'}, keyless=1, cut=True, refused=1)
     """
     marks: dict[str, str] = {}
-    keyless = 0
+    keyless = refused = 0
     for read, (key, mark) in enumerate(rows):
         if read == most:
-            return KeyListing(marks, keyless, cut=True)
+            return KeyListing(marks, keyless, cut=True, refused=refused)
         if key is None or key == "":
             keyless += 1
+        elif not isinstance(key, str) or not is_storable(key):
+            refused += 1
         else:
-            marks[key] = mark or ""
-    return KeyListing(marks, keyless, cut=False)
+            marks[key] = replace_unstorable(str(mark)) if mark else ""
+    return KeyListing(marks, keyless, cut=False, refused=refused)
 
 
 def check_columns(names: list[str], settings: SqlSettings) -> None:
@@ -115,7 +120,11 @@ class SqliteSession(SqliteConnection):
         """Return the keys of the rows whose cursor value is at least ``since``; of all rows if it is None."""
         settings = self._settings
         mark = f"CAST(q.{self._cursor} AS TEXT)" if settings.cursor else "''"
-        text = f"SELECT CAST(q.{self._key} AS TEXT), {mark} {self._from}"
+        # A BLOB stays one, so that it is refused: no text would find its row again.
+        key = (
+            f"CASE typeof(q.{self._key}) WHEN 'blob' THEN q.{self._key} ELSE CAST(q.{self._key} AS TEXT) END"
+        )
+        text = f"SELECT {key}, {mark} {self._from}"
         if since is not None:
             text += f" WHERE q.{self._cursor} >= ?"
         values = () if since is None else (since,)

@@ -210,11 +210,19 @@ class SqlSource(SingleGroupSource):
         settings = self._settings
         if rows.cut:
             return f"the query has more than max_rows = {settings.max_rows} rows: the others are not listed"
-        if rows.keyless and not self._warned:
+        if (rows.keyless or rows.refused) and not self._warned:
             self._warned = True  # otherwise every listing would repeat the warning
-            found = "1 row has" if rows.keyless == 1 else f"{rows.keyless:,} rows have"
-            return f"{found} no key (column {settings.key!r} is NULL or empty)"
+            column = f"column {settings.key!r}"
+            reasons = {
+                f"no key ({column} is NULL or empty)": rows.keyless,
+                f"a key that is not text ({column} has a BLOB, NUL or invalid UTF-8)": rows.refused,
+            }
+            return "; ".join(f"{_count_rows(number)} {words}" for words, number in reasons.items() if number)
         return ""
+
+
+def _count_rows(number: int) -> str:
+    return "1 row has" if number == 1 else f"{number:,} rows have"
 
 
 @lru_cache(maxsize=64)

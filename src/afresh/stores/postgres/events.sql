@@ -1,6 +1,15 @@
+-- name: lock
+-- Of two workers that take events at once, the second waits; otherwise it would overlook what the first one takes, and
+-- take later events of the same items.
+SELECT pg_advisory_xact_lock(hashtextextended('afresh events ' || current_schema(), 0));
+
 -- name: take
 WITH due AS (
-    SELECT id FROM event WHERE due_s <= %(now_s)s ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT id FROM event
+    WHERE due_s <= %(now_s)s
+      AND NOT EXISTS (SELECT 1 FROM event AS earlier
+                      WHERE earlier.item_id = event.item_id AND earlier.id < event.id AND earlier.due_s > %(now_s)s)
+    ORDER BY id LIMIT %(limit)s FOR UPDATE
 ), taken AS (
     UPDATE event SET due_s = %(until_s)s, attempts = event.attempts + 1
     FROM due WHERE event.id = due.id

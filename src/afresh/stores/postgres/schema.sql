@@ -20,7 +20,8 @@ CREATE TABLE item (
     prior_rate_per_s double precision,
     labels text,
     selector text NOT NULL,
-    added_s double precision NOT NULL
+    added_s double precision NOT NULL,
+    listed smallint NOT NULL DEFAULT 0
 );
 
 CREATE UNIQUE INDEX item_key ON item (key_hash);
@@ -150,6 +151,8 @@ CREATE TABLE event (
     attempts integer NOT NULL DEFAULT 0
 );
 
+CREATE INDEX event_item ON event (item_id, id);
+
 CREATE INDEX event_due ON event (due_s);
 
 CREATE TABLE notice (
@@ -209,3 +212,13 @@ CREATE TABLE pace (
     debt_s double precision NOT NULL,
     asked_s double precision NOT NULL DEFAULT '-infinity'
 );
+
+CREATE TABLE answer (
+    item_id bigint NOT NULL,
+    token bigint NOT NULL,
+    time_s double precision NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (item_id, token)
+);
+
+CREATE INDEX answer_time ON answer (time_s);

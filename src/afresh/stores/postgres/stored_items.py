@@ -23,7 +23,7 @@ from afresh.values.lease import Lease
 
 _COLUMNS = (
     *("ids", "keys", "hashes", "sources", "groups", "weights", "costs"),
-    *("least", "most", "priors", "labels", "selectors"),
+    *("least", "most", "priors", "labels", "selectors", "listed"),
 )
 
 
@@ -103,7 +103,7 @@ def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:
     labels = text_from_mapping(item.labels) if item.labels else None
     place = (item_id, item.key, key_hash(item.key), names[item.source], names[item.group])
     limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
-    return (*place, item.weight, item.cost, *limits, labels, item.selector)
+    return (*place, item.weight, item.cost, *limits, labels, item.selector, int(item.listed))
 
 
 class PostgresLeases(SqlLeases[Connection]):
@@ -113,7 +113,7 @@ class PostgresLeases(SqlLeases[Connection]):
             if not free:
                 return []
             taken = self._ids(connection, "lease_free", {**given, "ids": free})
-            return [lease_from_row(row) for row in self._rows(connection, "leased", {"ids": taken})]
+            return [lease_from_row(row) for row in self._rows(connection, "read", {"ids": taken})]
 
         return self._database.write(work)
 

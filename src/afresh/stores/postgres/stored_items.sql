@@ -31,15 +31,20 @@ SELECT nextval('item_number') FROM generate_series(1, %(number)s::integer);
 -- name: add_items
 -- In the order of the hashes, which is the same for all who add the same keys at once.
 INSERT INTO item (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels,
-                  selector, added_s)
+                  selector, listed, added_s)
 SELECT id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
-       %(now_s)s
+       listed, %(now_s)s
 FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(hashes)s::bytea[], %(weights)s::double precision[], %(costs)s::double precision[], %(least)s::double precision[],
-            %(most)s::double precision[], %(priors)s::double precision[], %(labels)s::text[], %(selectors)s::text[])
-     AS new (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector)
+            %(most)s::double precision[], %(priors)s::double precision[], %(labels)s::text[], %(selectors)s::text[],
+            %(listed)s::smallint[])
+     AS new (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
+             listed)
 ORDER BY key_hash
 ON CONFLICT (key_hash) DO NOTHING
 RETURNING id;
+
+-- name: unlist
+UPDATE item SET listed = 0 WHERE listed = 1 AND id = ANY (%(ids)s::bigint[]);
 
 -- name: add_states
 INSERT INTO state (item_id, source_id, group_id, status, due_s)

@@ -127,8 +127,12 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
         return dict(self._rows(connection, "ids", {"keys": self._database.as_list(wanted)}))
 
     def _only_new(self, connection: ConnectionT, batch: list[NewItem]) -> list[NewItem]:
-        """Return the items of a batch whose keys are unknown; of items with the same key only the first."""
+        """Return the items of a batch whose keys are unknown; of items with the same key only the first.
+        Known items that the user adds are no longer listed ones."""
         known = self._ids(connection, [item.key for item in batch])
+        added_by_user = {known[item.key] for item in batch if not item.listed and item.key in known}
+        if added_by_user:
+            self._rows(connection, "unlist", {"ids": self._database.as_list(sorted(added_by_user))})
         new: dict[str, NewItem] = {}
         for item in batch:
             if item.key not in known:

@@ -8,7 +8,7 @@ CREATE TABLE item (
     key TEXT NOT NULL UNIQUE,
     labels TEXT,
     added_s REAL NOT NULL
-, selector TEXT NOT NULL DEFAULT '');
+, selector TEXT NOT NULL DEFAULT '', listed INTEGER NOT NULL DEFAULT 0);
 
 CREATE TABLE state (
     item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
@@ -184,3 +184,15 @@ CREATE TABLE notice (
 ) WITHOUT ROWID;
 
 CREATE INDEX notice_number ON notice (number);
+
+CREATE INDEX event_item ON event (item_id, id);
+
+CREATE TABLE answer (
+    item_id INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (item_id, token)
+) WITHOUT ROWID;
+
+CREATE INDEX answer_time ON answer (time_s);

@@ -20,7 +20,7 @@ from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
 
 # The columns of a new item in the two tables, in the order in which ``_add_batch`` gives their values.
-_ITEM = ("id", "key", "labels", "added_s", "selector")
+_ITEM = ("id", "key", "labels", "added_s", "selector", "listed")
 _STATE = (
     *("item_id", "source_id", "group_id", "status", "weight", "cost"),
     *("min_interval_s", "max_interval_s", "prior_rate_per_s", "due_s"),
@@ -76,7 +76,7 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
             counts[place] += 1
             limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
             labels = text_from_mapping(item.labels) if item.labels else None
-            keys.append((item_id, item.key, labels, now_s, item.selector))
+            keys.append((item_id, item.key, labels, now_s, item.selector, item.listed))
             states.append((item_id, *place, item.weight, item.cost, *limits, now_s))
         self._database.insert(connection, "item", _ITEM, keys)
         self._database.insert(connection, "state", _STATE, states)

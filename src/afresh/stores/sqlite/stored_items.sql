@@ -26,6 +26,9 @@ JOIN name AS source ON source.id = tally.source_id
 JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
+-- name: unlist
+UPDATE item SET listed = 0 WHERE listed = 1 AND id IN (SELECT value FROM json_each(:ids));
+
 -- name: last_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';
 
