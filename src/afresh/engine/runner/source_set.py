@@ -95,6 +95,11 @@ class SourceSet:
         source = self.get(name)
         return math.inf if source is None else source.ready_s(group, now_s)
 
+    def backoffs(self, name: str) -> tuple[GroupBackoff, ...]:
+        """Return the groups to which the source ``name`` sends no requests for a while after failures."""
+        held = self._held.get(name)
+        return () if held is None or held.state is None else held.state.backoffs()
+
     @contextmanager
     def using(self, name: str) -> Iterator[Source | None]:
         """Keep the source open inside the ``with`` block, even if the settings change meanwhile."""
@@ -183,6 +188,19 @@ class SourceSet:
                 held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
                 if held.source.name in groups:  # the whole source is one group, so all it learned is of use
                     await self._load_newer_state(held.source.name, held.state)
+
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff], only: str | None = None) -> None:
+        """Let the sources, or the one named ``only``, send no request to groups before the end of these
+        back-offs. A back-off without failures and reason is for a request of another program."""
+        for name, held in self._held.items():
+            if held.state is not None and backoffs and only in (None, name):
+                held.state.load_state(b"", backoffs)
+
+    def backoff(self, name: str, group: str) -> GroupBackoff | None:
+        """Return the back-off of a group of the source ``name``, or None if it has none."""
+        held = self._held.get(name)
+        found = held.state.backoffs() if held is not None and held.state is not None else ()
+        return next((each for each in found if each.group == group), None)
 
     async def _load_newer_state(self, name: str, source: StatefulSource) -> bool:
         """Load the state that other workers saved since the last call; return whether there was any."""
