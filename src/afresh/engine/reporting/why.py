@@ -188,6 +188,10 @@ def _reasons(
     found = _holding(item, now_s, due=due)
     if item.status != "active":
         return found
+    sampled = policy.sampling.state(row)
+    if sampled is not None:
+        every, done = format_duration(1.0 / sampled.frequency), f"{len(sampled.changed)} of {sampled.target}"
+        return [*found, f"its rate is not known yet: SAA polls it every {every}, {done} polls of this round"]
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
     weight = float(policy.item_rows.weight[row])  # with what views add

@@ -97,6 +97,12 @@ class PollRecorder:
             np.array([each.changed for each in seen], dtype=bool),
             _stated_changes(seen),
         )
+        scheduler.policy.sampling.observe(
+            rows[observed],
+            times_s[observed],
+            np.array([each.elapsed_s for each in seen]),
+            np.array([each.changed for each in seen], dtype=bool),
+        )
         item_rows.polled_s[rows[observed]], item_rows.is_requested[rows[observed]] = times_s[observed], False
         item_rows.not_before_s[rows] = [poll.due_s for poll in polls]
         was_active = item_rows.is_active[rows]

@@ -115,7 +115,7 @@ class Scheduler:
     def load(self, columns: Iterable[PolicyColumns], names: Mapping[int, str]) -> None:
         self.item_rows.load(columns)
         self.policy.ranking.grow()
-        self.names = names
+        self.names = self.policy.sampling.names = names
         self.picker.invalidate()
 
     def edit(self, item_ids: Sequence[int], columns: PolicyColumns, now_s: float) -> None:
@@ -156,6 +156,7 @@ class Scheduler:
             return False
         if not item_rows.catch_up(row, polled_s):
             return False
+        self.policy.sampling.miss(row, polled_s)
         belief = lease.belief
         self._adopt_beliefs(np.array([row]), np.array([polled_s]), belief, np.array([len(belief)]))
         return True
@@ -185,6 +186,7 @@ class Scheduler:
         """Apply the policy, objective, budget and prices of the settings, which may have changed."""
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
+        self.policy.sampling.follow_settings(settings, self.names)
         ranking.set_objective(settings.plan.objective)
         if not has_income(settings):
             ranking.set_budget(settings.budget.requests)
