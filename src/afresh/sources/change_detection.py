@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from base64 import b85decode, b85encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.sources.linear_pattern import compile_pattern
-from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
 from afresh.sources.text_decoding import decode
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
@@ -184,7 +185,7 @@ def compare_content(
     normal = normalise(content, content_type, recipe)
     found = content_hash(normal)
     fingerprint = recipe.fingerprint
-    comparable = held_hash is None or held_notes.get("recipe", "") == fingerprint
+    comparable = held_hash is None or is_comparable(held_notes, fingerprint, near_duplicate)
     differs = found != held_hash
     changed = differs
     notes = {"recipe": fingerprint} if fingerprint else {}
@@ -193,7 +194,30 @@ def compare_content(
         if differs and comparable and held_hash is not None and old_sketch is not None:
             changed = similarity(old_sketch, new_sketch) < near_duplicate
         notes["sketch"] = new_sketch if changed or old_sketch is None else old_sketch
+        notes["near"] = repr(near_duplicate)
     return Comparison(found, changed, differs and held_hash is not None, comparable, notes)
+
+
+def is_comparable(notes: Mapping[str, str], fingerprint: str, near_duplicate: float | None) -> bool:
+    """Return whether a copy with these ``notes`` was compared by today's content settings: by the recipe with
+    this ``fingerprint``, and by the same ``near_duplicate``.
+
+    >>> is_comparable({"recipe": "a1"}, "a1", None), is_comparable({"recipe": "a1"}, "a1", 0.9)
+    (True, False)
+    """
+    # Versions up to 0.1.0 kept only the sketch, and not the similarity from which on it is no change.
+    near = notes.get("near") or (repr(near_duplicate) if "sketch" in notes else repr(None))
+    return notes.get("recipe", "") == fingerprint and near == repr(near_duplicate)
+
+
+def most_bytes_here(recipe: Recipe, near_duplicate: float | None) -> int:
+    """Return up to how many bytes of content ``compare_content`` may compare in this process: any number if
+    the content is only hashed, else what is small for every parser.
+
+    >>> most_bytes_here(EVERY_BYTE, None) > 10**12, most_bytes_here(Recipe(text_only=True), None)
+    (True, 16384)
+    """
+    return sys.maxsize if recipe == EVERY_BYTE and near_duplicate is None else SMALL_BYTES
 
 
 def _json_part(text: str, path: str) -> str:
