@@ -9,13 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, parse_moment, read_duration
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.formatting import format_count
@@ -40,10 +39,10 @@ def due(
         words = (
             f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
         )
-        typer.echo(words, err=True)
+        print_note(words)
     for entry in found:
         if not as_json:
-            typer.echo(entry.key)
+            print_data(entry.key)
             continue
         row: dict[str, Any] = {"item": entry.key, "source": entry.source, "group": entry.group}
         token = getattr(entry, "token", None)
@@ -68,9 +67,9 @@ def observe(
     if as_json:
         print_json({"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)})
     for problem in taken.refused:
-        typer.echo(f"not kept: {problem}", err=True)
+        print_note(f"not kept: {problem}")
     known = f"; {taken.known:,} already known" if taken.known else ""
-    typer.echo(f"{format_count(taken.taken, 'observation')} taken{known}", err=True)
+    print_note(f"{format_count(taken.taken, 'observation')} taken{known}")
     if taken.refused and not taken.taken and not taken.known:
         raise AfreshError("none of the rows could be taken")
 

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from afresh.cli.options import JsonSummary, parse_moment
 from afresh.cli.progress import ProgressBar
-from afresh.cli.summary import print_json, print_summary
+from afresh.cli.summary import print_json, print_note, print_summary
 from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
 
@@ -115,7 +115,7 @@ def report_history(
     start, end = format_iso_time(summary["start"]), format_iso_time(summary["end"])
     rows = [(key, f"{summary[key]:,}{notes.get(key, '')} ({outputs[key]})") for key in ("items", "changes")]
     print_summary(f"{title}; replay it with the command below", [*rows, ("window", f"{start} to {end}")])
-    typer.echo(replay_command(outputs, start, end), err=True)  # a table would break the line
+    print_note(replay_command(outputs, start, end))  # a table would break the line
 
 
 def replay_command(outputs: dict[str, str], start: str, end: str) -> str:
