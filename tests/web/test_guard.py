@@ -208,7 +208,14 @@ def test_names_and_copies_with_html_are_harmless(web: Client) -> None:
 def test_reading_may_need_the_token_too(tmp_path: Path) -> None:
     basic = {"Authorization": f"Basic {b64encode(f'me:{TOKEN}'.encode()).decode()}"}
     with engine_of(tmp_path) as engine, dashboard(engine, read_token=True) as web:
-        for path in ("/", "/api/v1/status", "/metrics", "/live", "/static/afresh.css", "/api/v1/openapi.json"):
+        for path in (
+            "/",
+            "/api/v1/status",
+            "/metrics",
+            "/live",
+            "/static/afresh.css",
+            "/api/v1/openapi.json",
+        ):
             for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic bWU6d3Jvbmc="}):
                 refused = web.ask("GET", path, headers=headers)
                 assert (refused.status, refused.headers["www-authenticate"][:5]) == (401, "Basic"), path

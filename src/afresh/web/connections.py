@@ -1,8 +1,8 @@
 """Limits the connections to the web server: idle ones end, and the longest idle one makes room for a new one.
 
 uvicorn counts connections without a request as load, and answers 503 when there are many. Here, a connection
-must send the head of a request within ten seconds, and of more than 256 connections the one that has been idle
-longest is closed. So whoever opens connections and sends nothing keeps nobody out."""
+must send the head of a request within ten seconds, and of more than 256 connections the one that has been
+idle longest is closed. So whoever opens connections and sends nothing keeps nobody out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._active_s = self.loop.time()
-        others = (each for each in self.connections if isinstance(each, BoundedConnection) and each is not self)
+        others = (
+            each for each in self.connections if isinstance(each, BoundedConnection) and each is not self
+        )
         idle = [each for each in others if each.is_idle]
         if len(self.connections) > MOST_CONNECTIONS and idle:
             min(idle, key=lambda each: each._active_s).transport.close()  # noqa: SLF001  # of this class

@@ -22,8 +22,8 @@ _JOIN_S = 30.0
 
 
 def needs_token_to_read(host: str, setting: bool | None) -> bool:
-    """Return whether reading needs the token: as ``setting`` says or, if it is None, if other machines can reach
-    ``host``.
+    """Return whether reading needs the token: as ``setting`` says or, if it is None, if other machines can
+    reach ``host``.
 
     >>> needs_token_to_read("127.0.0.1", None), needs_token_to_read("0.0.0.0", None)
     (False, True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import sys
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +66,8 @@ def get(
 
 
 def _print_content(content: bytes) -> None:
-    """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in it."""
+    """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in
+    it."""
     if sys.stdout.isatty():
         content = printable(content.decode(errors="replace"), lines=True).encode()
     write_bytes(STANDARD_STREAM, content)
