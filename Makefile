@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check bench slow format clean chromium
+.PHONY: help demo test check bench slow format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
 	@echo "make format  let ruff put the code in shape"
+	@echo "make schema  write stores/sqlite/schema.sql as the migrations make it"
 
 $(AFRESH): pyproject.toml
 	@echo "setting up .venv with what afresh needs: a minute or two, once"
@@ -72,6 +73,9 @@ slow: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+schema: $(READY)
+	$(BIN)/python -m tests.stores.sqlite.write_schema
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.slow_cases import with_slow_cases
 
 from afresh.model.decay import DECAYS, Decay, Empirical, Exponential, Linear, Lomax, Weibull, decay_from
+from afresh.model.decays.empirical import kaplan_meier
 from afresh.money.best_interval import best_interval, find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, change_probability, excess_income, turning_term
 from afresh.money.interval_optima import any_optimum
@@ -23,7 +24,7 @@ CURVES = {
     "lines": Empirical([0.5, 1.0, 2.5, 4.0], [0.9, 0.5, 0.4, 0.0], linear=True),
     "lines to a plateau": Empirical([0.5, 1.0, 2.5, 4.0], [0.9, 0.5, 0.4, 0.3], linear=True),
     "lifetimes": Empirical.from_lifetimes([0.3, 0.7, 1.0, 2.2, 5.0], [True, True, True, False, True]),
-    "restarted lifetimes": Empirical.from_lifetimes([0.3, 0.7, 1.0, 2.2, 5.0], restarts=True),
+    "restarted lifetimes": Empirical(*kaplan_meier([0.3, 0.7, 1.0, 2.2, 5.0])),
 }
 amounts = st.floats(1e-2, 1e2)
 extras = st.one_of(st.just(0.0), st.floats(1e-2, 1e1))

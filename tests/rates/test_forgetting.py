@@ -20,18 +20,13 @@ from afresh.rates.priors.gamma_prior import GammaPrior, fit_gamma
 @pytest.mark.parametrize("seed", range(5))
 def test_steady_rates_are_not_forgotten(seed: int) -> None:
     polls = drifting(np.random.default_rng(seed), np.inf)
-    chosen = choose_horizon(polls, fit_gamma(polls))
-    assert not chosen.is_supported
-    assert chosen.horizon == np.inf
+    assert choose_horizon(polls, fit_gamma(polls)) == np.inf
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_drifting_rates_are_forgotten_over_about_their_memory(seed: int) -> None:
     polls = drifting(np.random.default_rng(seed), 20.0)
-    chosen = choose_horizon(polls, fit_gamma(polls))
-    assert chosen.is_supported
-    assert 4.0 < chosen.horizon < 40.0
-    assert chosen.gain > 0
+    assert 4.0 < choose_horizon(polls, fit_gamma(polls)) < 40.0
 
 
 @pytest.mark.parametrize("regular", [True, False])
@@ -41,7 +36,7 @@ def test_items_that_are_all_alike_are_not_called_drifting(number: int, regular: 
     called = 0
     for seed in range(20):
         polls = steady(np.random.default_rng(seed), number, regular=regular)
-        called += choose_horizon(polls, fit_gamma(polls)).is_supported
+        called += choose_horizon(polls, fit_gamma(polls)) < np.inf
     assert called <= 1
 
 
@@ -96,6 +91,5 @@ def test_the_score_is_that_of_the_filter_asked_poll_by_poll() -> None:
 
 
 def test_too_little_to_tell_is_no_drift() -> None:
-    assert not choose_horizon(
-        polls_from_intervals([1.0, 1.0], [True, False]), GammaPrior.of(1.0, 1.0)
-    ).is_supported
+    polls = polls_from_intervals([1.0, 1.0], [True, False])
+    assert choose_horizon(polls, GammaPrior.of(1.0, 1.0)) == np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -118,3 +119,22 @@ def test_the_budget_shown_is_that_of_the_engine_that_runs(tmp_path: Path) -> Non
             assert web.get("/api/v1/status").json()["budget_per_s"] == 5.0
             assert web.get("/api/v1/plan").json()["today"]["requests_per_s"] == 5.0
             assert "afresh_budget_requests_per_second 5.0" in web.get("/metrics").text
+
+
+def test_views_made_from_items_are_on_the_page_and_in_the_api(tmp_path: Path) -> None:
+    table = f"[[view]]\nname = 'front <page>'\nitems = ['{PLAIN}', 'https://nowhere/']\n"
+    engine = engine_of(tmp_path, table)
+    engine.add([PLAIN])
+    with engine, dashboard(engine) as web:
+        (view,) = web.get("/api/v1/status").json()["item_views"]
+        assert (view["name"], view["items"], view["unknown"]) == ("front <page>", 2, 1)
+        assert (view["fresh"], view["polled_s"]) == (0.0, None)
+        page = web.get("/").text
+        assert "front &lt;page&gt;" in page
+        assert "2 items, 1 of them not known" in page
+        assert 'data-field="view-0">0.0 %<' in page
+
+
+def test_without_views_their_table_is_hidden(web: Client) -> None:
+    assert web.get("/api/v1/status").json()["item_views"] == []
+    assert re.search(r'id="item-views" data-mark="[0-9a-f]+" hidden', web.get("/").text)

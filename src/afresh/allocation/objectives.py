@@ -101,16 +101,6 @@ def as_array_function(formula: Formula) -> Callable[[ArrayLike], Float64s]:
     return function
 
 
-def _freshness_marginal(r: Float64s) -> Float64s:
-    cut = np.minimum(r, 1e200)  # beyond 1e200 the ratio is 1, and ∞/∞ must not occur
-    return np.asarray(np.square(cut / (1 + cut)))
-
-
-def _freshness_inverse(y: Float64s) -> Float64s:
-    root = np.sqrt(np.minimum(y, 1.0))
-    return np.asarray(root / (1 - root))
-
-
 def _age_marginal(r: Float64s) -> Float64s:
     cut = np.minimum(r, 1e100)
     return np.asarray(r * r * (cut / (1 + cut)) * ((cut + 2) / (1 + cut)))
@@ -141,7 +131,13 @@ _FIXED = {
     ),
 }
 _MEMORYLESS = {
-    "freshness": _objective(1, 1.0, lambda r: 1 / (1 + r), _freshness_marginal, _freshness_inverse),
+    "freshness": _objective(
+        1,
+        1.0,
+        lambda r: 1 / (1 + r),
+        lambda r: np.square(1 / (1 + 1 / r)),
+        lambda y: 1 / (1 / np.sqrt(np.minimum(y, 1.0)) - 1),
+    ),
     "age": _objective(2, np.inf, lambda r: -r / (1 + 1 / r), _age_marginal, _age_inverse),
     "harmonic": _objective(
         1,

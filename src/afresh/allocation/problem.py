@@ -22,7 +22,7 @@ from afresh.allocation.gains import Gains, RateGains, decay_gains
 from afresh.allocation.objectives import objective_for
 from afresh.model.decay import Decay
 from afresh.model.freshness import check_order
-from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
+from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints, nonnegative
 from afresh.values.errors import InfeasibleError, InputError, UsageError, did_you_mean
 
 _ROUNDING = 1e-12  # lower bounds may exceed a budget or cap by rounding errors
@@ -245,9 +245,7 @@ def build_problem(
     """Return the problem with the arguments of ``allocate``, checked.
     Raise ``InputError`` or ``UsageError`` for wrong numbers, lengths or combinations of options, and
     ``InfeasibleError`` if lower bounds exceed upper bounds or caps."""
-    rate = nonnegative("rate", rates).astype(np.float64, copy=False)
-    if rate.ndim != 1:
-        raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
+    rate = check_rates(rates).astype(np.float64, copy=False)
     _check_range("rate", rate)
     order = check_order(order, random_means="memoryless")
     if isinstance(decay, str) or (isinstance(decay, Sequence) and len(decay)):
@@ -255,15 +253,12 @@ def build_problem(
         if all(name == "exponential" for name in names):
             decay = None  # exponential items need only their rates
     _check_combination(objective, order, decay, update_costs)
-    cost = _column("cost", costs, rate, 1.0)
-    if cost.size and cost.min() <= 0:
-        raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
     # Static items get no refreshes, so any rate above 0 may replace theirs and avoid divisions by 0.
     safe = np.where(rate > 0, rate, 1.0)
     problem = AllocationProblem(
         rate=rate,
         weight=_column("weight", weights, rate, 1.0),
-        cost=cost,
+        cost=_column("cost", costs, rate, 1.0),
         gains=_gains(objective, order, decay, safe),
         freshness=_gains("freshness", order, decay, safe),
         age=_gains("age", order, decay, safe),
@@ -274,6 +269,31 @@ def build_problem(
     )
     problem.check_bounds()
     return problem
+
+
+def check_rates(rates: ArrayLike) -> Floats:
+    """Return the rates as an array; raise ``InputError`` unless they are a list of numbers of 0 or more."""
+    rate = nonnegative("rate", rates)
+    if rate.ndim != 1:
+        raise InputError(f"rate has {rate.ndim} dimensions: give a list of numbers, one for each item")
+    return rate
+
+
+def check_column(
+    name: str, given: ArrayLike | None, rate: Floats, *, infinite: bool = False
+) -> Floats | None:
+    """Return a number per item, or None if ``given`` is None; one number is used for all items. Raise
+    ``InputError`` if the length differs from that of ``rate``, or for a cost of 0."""
+    if given is None:
+        return None
+    column = nonnegative(name, given, infinite=infinite)
+    if column.ndim == 0:
+        column = np.full_like(rate, column)
+    if column.shape != rate.shape:
+        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
+    if name == "cost" and column.size and not column.min() > 0:
+        raise InputError(f"cost[{int(np.argmin(column))}] is 0: a refresh must cost more than nothing")
+    return column
 
 
 def _check_range(name: str, column: Float64s) -> None:
@@ -312,15 +332,12 @@ def _check_combination(objective: str, order: str, decay: object, update_costs: 
 def _column(
     name: str, given: ArrayLike | None, rate: Float64s, default: float, *, infinite: bool = False
 ) -> Float64s:
-    if given is None:
+    checked = check_column(name, given, rate, infinite=infinite)
+    if checked is None:
         return np.full(rate.shape, default)
-    column = nonnegative(name, given, infinite=infinite).astype(np.float64, copy=False)
+    column = checked.astype(np.float64, copy=False)
     if name in ("weight", "cost", "update_cost"):
-        _check_range(name, np.atleast_1d(column))
-    if column.ndim == 0:
-        return np.full(rate.shape, float(column))
-    if column.shape != rate.shape:
-        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
+        _check_range(name, column)
     return column
 
 

@@ -39,6 +39,7 @@ from afresh.engine.ratelimit.budget_override import (
 )
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
+from afresh.engine.reporting.item_view_status import ViewWhy, explain_view
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -56,7 +57,7 @@ from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError
+from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.stored import Copy, Version
@@ -268,6 +269,14 @@ class Engine(ItemOperations, ClosedOnExit):
     def why(self, key: str) -> Why:
         """Explain why an item is polled as often as it is."""
         return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
+
+    def why_view(self, name: str) -> ViewWhy:
+        """Explain how fresh an item view of the settings is, and by which of its items it is stale."""
+        view = self.settings.views.view(name)
+        if view is None:
+            near = did_you_mean(name, [each.name for each in self.settings.views.tables])
+            raise UsageError(f"there is no view {name!r}{near}")
+        return explain_view(self.store, self.running_settings(), view, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Set a budget override in requests per second. Running engines apply it within seconds. It ends when

@@ -18,6 +18,7 @@ from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import pack_learned, pack_price, start_scheduler
 from afresh.engine.scheduler.row_policy import Tier
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
 from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.engine.state_names import EXTERNAL_CALL, LAST_LEFT, LEARNED
 from afresh.stores.store import Store
@@ -87,6 +88,8 @@ class ExternalScheduler:
         added = list(store.plan.columns(after_id=int(ids[-1]) if ids.size else 0))
         if sum(part.id.size for part in added):
             scheduler.load(added, store.plan.names())
+            assert self._settings is not None
+            apply_view_weights(scheduler, read_view_weights(store, self._settings.views))
         edits = store.items.edits(self._edit_number)
         self._edit_number = edits.number
         if edits.item_ids:

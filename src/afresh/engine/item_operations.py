@@ -123,7 +123,8 @@ class ItemOperations(ABC):
 
     def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Remove items and their copies, and queue events for the hooks. Return the keys without an item."""
-        hooked = any(source.on_change for source in self.settings.sources)
+        settings = self.settings
+        hooked = any(source.on_change for source in settings.sources) or settings.views.has_hooks()
         return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:

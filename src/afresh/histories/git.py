@@ -138,8 +138,8 @@ def _commits(
 
 def _paths_at(repository: Path, commit: str, specs: Sequence[str]) -> Iterator[str]:
     """Yield every path in a commit, by comparing it with an empty tree: only git's diffs understand globs."""
-    nothing = git_text(repository, "hash-object", "-t", "tree", "--stdin")
-    arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", nothing, commit, "--", *specs]
+    (nothing,) = git_fields(repository, ["hash-object", "-t", "tree", "--stdin"], between=b"\n")
+    arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", _text(nothing), commit, "--", *specs]
     yield from map(_text, git_fields(repository, arguments))
 
 
@@ -220,11 +220,6 @@ def git_fields(
         if process.wait() != 0:
             messages.seek(0)
             raise InputError(_error_text(messages.read()), path=str(repository))
-
-
-def git_text(repository: Path, *arguments: str) -> str:
-    """Return the output of a git command as one text, without its last newline."""
-    return b"\n".join(git_fields(repository, arguments, between=b"\n")).decode()
 
 
 def _start(repository: Path, arguments: Sequence[str], messages: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -171,9 +171,6 @@ def _refuse_outside(table: CheckedTable, time: Float64s, start: float, end: floa
     outside = (time < start) | (time > end)
     if outside.any():
         at = int(np.argmax(outside))
-        side = (
-            f"before the start, {format_iso_time(start)}"
-            if time[at] < start
-            else f"after the end, {format_iso_time(end)}"
-        )
-        raise table.fault(at, "time", f"is {format_iso_time(float(time[at]))}: {side}")
+        side, limit = ("before the start", start) if time[at] < start else ("after the end", end)
+        problem = f"is {format_iso_time(float(time[at]))}: {side}, {format_iso_time(limit)}"
+        raise table.fault(at, "time", problem)

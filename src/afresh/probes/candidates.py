@@ -79,13 +79,13 @@ def find_candidates(
         expected = totals(sets)
         parts.append(_padded(sets, most_keywords))
         estimates.append(expected)
-        broader = _set_codes(sets[expected > page_size], len(relation.keywords))
+        broader = set_codes(sets[expected > page_size], len(relation.keywords))
     return _without_dominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
 
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
     """Return the sets of ``size`` keywords that at least two records contain and that may be candidates.
-    All subsets of such a set with one keyword less must be in ``broader`` (as codes of ``_set_codes``)."""
+    All subsets of such a set with one keyword less must be in ``broader`` (as codes of ``set_codes``)."""
     width = len(relation.keywords)
     known = SortedSet(broader)
     found: list[Ints] = [np.empty(0, np.int64)]
@@ -95,8 +95,8 @@ def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) 
         chosen = np.array(list(combinations(range(degree), size)))
         sets = block[:, chosen].reshape(-1, size)
         for left_out in range(size if size > 2 else 0):  # the keywords of pairs were checked by the caller
-            sets = sets[known(_set_codes(np.delete(sets, left_out, axis=1), width))]
-        found.append(_set_codes(sets, width))
+            sets = sets[known(set_codes(np.delete(sets, left_out, axis=1), width))]
+        found.append(set_codes(sets, width))
     codes = np.sort(np.concatenate(found))
     first = np.flatnonzero(np.diff(codes, prepend=-1))
     counts = np.diff(np.append(first, len(codes)))
@@ -107,7 +107,7 @@ def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) 
     return sets
 
 
-def _set_codes(sets: Ints, width: int) -> Ints:
+def set_codes(sets: Ints, width: int) -> Ints:
     """Return one integer for each set of keywords, which are numbers below ``width``."""
     codes = np.zeros(len(sets), dtype=np.int64)
     for column in sets.T:

@@ -164,40 +164,27 @@ class _CoveringProblem:
         return among[:0] if found.x is None else among[found.x[: len(among)] > 0.5]
 
 
-def greedy_cover(tuples: Postings, costs: Floats, values: Floats | None = None) -> Ints:
-    """Return queries chosen greedily, in the order of choice, while one gains more than as many look-ups.
-    Row q of ``tuples`` holds the records that query q returns. ``values`` are the values of the records (1 by
-    default). A look-up gains the value of one record for one request.
+def greedy_cover(tuples: Postings, costs: Floats) -> Ints:
+    """Return queries chosen greedily, in the order of choice, while one covers more than as many look-ups.
+    Row q of ``tuples`` holds the records that query q returns. A look-up covers one record for one request.
 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])
     """
-    worth: Float64s = np.ones(tuples.width) if values is None else np.array(values, dtype=np.float64)
+    is_left = np.ones(tuples.width, dtype=np.bool_)
     members = [tuples.row(query) for query in range(tuples.height)]
-    heap = [
-        (-gain / cost, query)
-        for query, (gain, cost) in enumerate(zip(tuples.sums(worth), costs, strict=True))
-    ]
+    heap = [(-size / cost, query) for query, (size, cost) in enumerate(zip(tuples.sizes, costs, strict=True))]
     heapq.heapify(heap)
     chosen = []
     while heap:
         _, query = heapq.heappop(heap)
-        left = worth[members[query]]
-        gain = float(left.sum())
-        if gain <= _gain_of_look_ups(left, costs[query]):
+        new = int(np.count_nonzero(is_left[members[query]]))
+        if new <= costs[query]:
             continue
-        score = -gain / costs[query]
+        score = -new / costs[query]
         if heap and (score, query) > heap[0]:
             heapq.heappush(heap, (score, query))
             continue
         chosen.append(query)
-        worth[members[query]] = 0.0
+        is_left[members[query]] = False
     return np.array(chosen, dtype=np.int64)
-
-
-def _gain_of_look_ups(left: Float64s, cost: float) -> float:
-    """Return the total value of the ``cost`` most valuable records, ``left`` being the value of each."""
-    count = int(cost)
-    if count >= len(left):
-        return float(left.sum())
-    return float(left.max(initial=0.0)) if count == 1 else float(np.sort(left)[-count:].sum())

@@ -43,11 +43,9 @@ class ProbeServer(Protocol):
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         """Return page ``number``, from 1, of the records that contain all ``keywords``."""
-        ...
 
     def look_up(self, key: str) -> ProbeAnswer:
         """Return a page with the record of this key, or an empty page."""
-        ...
 
 
 class IndexServer:

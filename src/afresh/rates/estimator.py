@@ -305,7 +305,7 @@ def find_regime(
         # The Gamma filter is not used: one Gamma prior is wrong for some items if polling intervals differ.
         found = fit_season(part, estimate_polls(part).rate, hour=hour, always=season is True)
         part = found.apply_to(part) if found.is_supported else part
-    return Regime(found, choose_horizon(part, prior).horizon if horizon is None else horizon)
+    return Regime(found, choose_horizon(part, prior) if horizon is None else horizon)
 
 
 _FEW = 3.0  # after this many polls a learned prior is not yet reliable

@@ -18,7 +18,7 @@ the result of the poll. Forgetting is used only if both of these hold by ``MARGI
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,19 +34,6 @@ POLLS_ENOUGH = 100_000  # suffice to decide; if there are more, only every k-th 
 LATEST = 400  # only this many of the latest polls of an item are used
 FEWEST = 4  # items needed to decide, and polls needed of an item
 GOLDEN = 0.6180339887498949
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """The ``horizon`` to use (∞ for no forgetting), and the best horizon's ``gain`` in log score per poll."""
-
-    horizon: float
-    gain: float
-
-    @property
-    def is_supported(self) -> bool:
-        """Whether forgetting predicts clearly better than not forgetting."""
-        return math.isfinite(self.horizon)
 
 
 def fade(
@@ -119,19 +106,19 @@ def predictive_scores(polls: PollTable, prior: GammaPrior, horizons: Float64s) -
     return score
 
 
-def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
+def choose_horizon(polls: PollTable, prior: GammaPrior) -> float:
     """Return the horizon that predicts best, or ∞ if forgetting is not supported.
     Horizons from 1/2 to 1/128 of the longest history of an item are compared.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> item = np.repeat(np.arange(50), 40)
     >>> busy_then_quiet = polls_from_intervals(np.ones(2000), np.tile(np.arange(40) < 20, 50), item=item)
-    >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)).is_supported
+    >>> choose_horizon(busy_then_quiet, GammaPrior.of(1.0, 1.0)) < math.inf
     True
     """
     informative = _informative_items(polls)
     if np.count_nonzero(informative) < FEWEST:
-        return Drift(math.inf, 0.0)
+        return math.inf
     part, own = polls.of_items(informative), prior.for_items(polls.items)
     ends = np.cumsum(part.polls_per_item())
     latest = ends[part.item] - np.arange(part.size) <= LATEST
@@ -145,8 +132,7 @@ def choose_horizon(polls: PollTable, prior: GammaPrior) -> Drift:
     never, shuffled = predictive_scores(_shuffle_order(part), own, horizons[[0, best + 1]])
     ordered = gains[best] - (shuffled - never)
     errors = min(_standard_errors(gains[best]), _standard_errors(ordered))
-    horizon = float(horizons[best + 1]) if errors > MARGIN else math.inf
-    return Drift(horizon, float(gains[best].sum()) / part.size)
+    return float(horizons[best + 1]) if errors > MARGIN else math.inf
 
 
 def _informative_items(polls: PollTable) -> Bools:

@@ -88,13 +88,11 @@ def ratio_interval(polls: ArrayLike, changes: ArrayLike, level: float = 0.9) -> 
     n, x = _counts(polls, changes)
     tail = (1 - check_level(level)) / 2
     n64, x64 = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
-    some, rest = np.maximum(x64, 1), np.maximum(n64 - x64, 1)
-    low = -np.log1p(-betaincinv(some, n64 - some + 1, tail))
+    low, p = change_probability_interval(x64, n64, level)
     # r is computed from q = 1−p where p is close to 1 and from p where p is close to 0, for accuracy.
-    q, p = betaincinv(rest, n64 - rest + 1, tail), betaincinv(n64 - rest + 1, rest, 1 - tail)
+    q = betaincinv(np.maximum(n64 - x64, 1), x64 + 1, tail)
     high = np.where(q < 0.5, -np.log(q), -np.log1p(-np.minimum(p, 0.5)))
-    low, high = np.where(x64 == 0, 0.0, low), np.where(x64 == n64, np.inf, high)
-    return like_inputs(low, n, x), like_inputs(high, n, x)
+    return like_inputs(-np.log1p(-low), n, x), like_inputs(np.where(x64 == n64, np.inf, high), n, x)
 
 
 def _counts(polls: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:

@@ -146,10 +146,9 @@ def with_views(
         low, high = (np.where(variance > 0, scale * gammaincinv(shape, tail), rate) for tail in tails)
     low = np.where(summed(found.low) > 0, low, 0.0)
     polls, changes = (summed(column).astype(np.int64) for column in (found.polls, found.changes))
-    before = (found.rate, found.low, found.high, found.polls, found.changes)
-    columns = zip(before, (rate, low, high, polls, changes), strict=True)
-    every: tuple[Any, ...] = tuple(np.concatenate(pair) for pair in columns)
-    return graph.views, RateEstimates(every[0], every[1], every[2], every[3], every[4], found.method)
+    added = {"rate": rate, "low": low, "high": high, "polls": polls, "changes": changes}
+    every: Any = {name: np.append(getattr(found, name), column) for name, column in added.items()}
+    return graph.views, RateEstimates(**every, method=found.method)
 
 
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:

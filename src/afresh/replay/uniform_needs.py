@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
-from afresh.replay.compare import PeriodScores, ReplayResult
+from afresh.replay.compare import ReplayResult
 from afresh.replay.scores import scores_when_seen
 from afresh.replay.uniform_polling import UniformPolling
 from afresh.values.arrays import Float64s
@@ -101,16 +101,12 @@ def add_uniform_needs(
     curve = UniformCurve(history, start, begins, seed=seed)
     found = []
     for done, result in enumerate(results):
-        if result.policy == "uniform":
-            periods = [replace(part, uniform_needs=1.0) for part in (result.whole, result.after)]
-        else:
-            periods = [_with_needs(part, curve, at) for at, part in enumerate((result.whole, result.after))]
+        periods = []
+        for at, part in enumerate((result.whole, result.after)):
+            score = getattr(part.scores, start.objective)
+            needs = 1.0 if result.policy == "uniform" else curve.factor(score, at)
+            periods.append(replace(part, uniform_needs=needs))
         found.append(replace(result, whole=periods[0], after=periods[1]))
         if progress is not None:
             progress((done + 1) / len(results))
     return found
-
-
-def _with_needs(part: PeriodScores, curve: UniformCurve, period: int) -> PeriodScores:
-    score = getattr(part.scores, curve.start.objective)
-    return replace(part, uniform_needs=curve.factor(score, period))

@@ -54,9 +54,10 @@ def copy_store(source: SqlTables[Any], target: SqlTables[Any], on_rows: OnRows =
         done, after = start.done, start.after
         for table in names[names.index(start.table) :]:
             while rows := source.rows(connection, table, after):
-                after, done = rows[-1][: TABLES[table].keys], done + len(rows)
+                after, done = rows[-1][: len(TABLES[table])], done + len(rows)
                 progress = start._replace(table=table, after=after, done=done)
-                target.load(table, rows, {PROGRESS: progress.pack()})
+                columns = source.columns(connection, table)
+                target.load(table, columns, rows, {PROGRESS: progress.pack()})
                 on_rows(done, total)
             after = None
         target.finish(counters, {PROGRESS: None})

@@ -10,20 +10,13 @@ from afresh.values.items import Item, ItemQuery, Sort
 
 SortValue = str | float
 _TEXT_SORTS: tuple[Sort, ...] = ("key",)
+_TIMES: dict[Sort, str] = {"due": "due_s", "changed": "changed_s"}  # other sorts have the names of fields
 _WHOLE, _SHOWN = 2**63, 100
 
 
 def sort_value(item: Item, sort: Sort) -> SortValue:
     """Return the value by which an item is sorted. It is −∞ for the time of a change that never happened."""
-    values: dict[Sort, SortValue | None] = {
-        "id": item.id,
-        "key": item.key,
-        "due": item.due_s,
-        "changed": item.changed_s,
-        "failures": item.failures,
-        "weight": item.weight,
-    }
-    value = values[sort]
+    value: SortValue | None = getattr(item, _TIMES.get(sort, sort))
     return -math.inf if value is None else value
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,23 +20,9 @@ from afresh.values.stored import Ids, ObservationColumns, PolicyColumns
 STATUS_CODE: dict[Status, int] = {status: code for code, status in enumerate(STATUSES)}
 ACTIVE, PAUSED = STATUS_CODE["active"], STATUS_CODE["paused"]
 Row = tuple[Any, ...]
+T = TypeVar("T")
 _OBSERVATION_TYPES = [np.int64, np.float64, np.float64, bool, np.float64, np.float64, bool]  # None is NaN
 _POLICY_TYPES = [np.int64] * 3 + [np.int8] + [np.float64] * 7
-
-
-def item_from_row(row: Row) -> Item:
-    """Return the item of a row of the view ``full_item``, which has labels as JSON and status as a code."""
-    fields: Row = (*row[:9], mapping_from_text(row[9]), STATUSES[row[10]], *row[11:])
-    return Item(*fields)
-
-
-def lease_from_row(row: Row) -> Lease:
-    """Return the lease of a row of the statement ``leased``, which has mappings as JSON, status as a code."""
-    fields = list(row)
-    for place in (7, 15):
-        fields[place] = mapping_from_text(row[place])
-    fields[10], fields[18] = STATUSES[row[10]], bool(row[18])
-    return Lease(*fields)
 
 
 def text_from_mapping(mapping: Mapping[str, str]) -> str:
@@ -50,6 +37,38 @@ def text_from_mapping(mapping: Mapping[str, str]) -> str:
 def mapping_from_text(text: str | None) -> dict[str, str]:
     """Return the mapping that a JSON text holds; for None, an empty mapping."""
     return json.loads(text) if text else {}
+
+
+_EXPRESSIONS = {
+    "id": "item.id",
+    "item_id": "item.id",
+    "key": "item.key",
+    "content_hash": "version.normal_hash",
+}
+_EXPRESSIONS |= {"source": "source.text", "group": "grouping.text"}
+_DECODERS: dict[str, Callable[[Any], Any]] = {"status": STATUSES.__getitem__}
+_DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text, "listed": bool}
+
+
+def _row_reader(of: type[T]) -> tuple[str, Callable[[Row], T]]:
+    """Return a tuple: the columns of a SELECT for the fields of a class, and a function that makes an object
+    of this class from a row of them. A field has the name of its column, or its SQL in ``_EXPRESSIONS``."""
+    names = [field.name for field in fields(of)]  # type: ignore[arg-type]
+    encoded = [(place, _DECODERS[name]) for place, name in enumerate(names) if name in _DECODERS]
+
+    def read(row: Row) -> T:
+        values = list(row)
+        for place, decode in encoded:
+            values[place] = decode(values[place])
+        return of(*values)
+
+    return ", ".join(_EXPRESSIONS.get(name, name) for name in names), read
+
+
+_ITEM_COLUMNS, item_from_row = _row_reader(Item)
+_LEASE_COLUMNS, lease_from_row = _row_reader(Lease)
+COLUMNS = {"{item_columns}": _ITEM_COLUMNS, "{lease_columns}": _LEASE_COLUMNS}
+"""What stands for the columns of an item and of a lease in the files of SQL statements."""
 
 
 def check_due_times(ids: Ids, due_s: Float64s) -> None:
@@ -92,12 +111,12 @@ def group_by_item(columns: ObservationColumns) -> Iterator[tuple[int, list[Obser
 def observation_columns(rows: Sequence[Row]) -> ObservationColumns:
     """Convert database rows, whose columns are the fields of ``Observation``, to arrays."""
     columns: list[Row] = list(zip(*rows, strict=True)) if rows else [()] * 7
-    fields: Row = tuple(map(np.array, columns, _OBSERVATION_TYPES))
-    return ObservationColumns(*fields)
+    arrays: Row = tuple(map(np.array, columns, _OBSERVATION_TYPES))
+    return ObservationColumns(*arrays)
 
 
 def _observation(row: Row) -> Observation:
     *start, modified_s, count, audit = row
     known_count = None if math.isnan(count) else int(count)
-    fields: Row = (*start, None if math.isnan(modified_s) else modified_s, known_count, audit)
-    return Observation(*fields)
+    values: Row = (*start, None if math.isnan(modified_s) else modified_s, known_count, audit)
+    return Observation(*values)

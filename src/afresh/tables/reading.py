@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from afresh.tables.cells import BadCell, check_cells, format_value, refuse_empty_where
@@ -30,6 +31,7 @@ from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 BATCH_ROWS = 1 << 18
+Kind = TypeVar("Kind", bound=np.generic)
 RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 
@@ -55,20 +57,25 @@ class CheckedTable:
 
     def numbers(self, name: str) -> Floats:
         """Return a column of kind ``number``: float32 if a Parquet file stores float32, else float64."""
-        column: Floats = self._column(name, np.float64)
-        return column
+        return self._column(name, np.float64)
 
     def times(self, name: str) -> Float64s:
-        column: Float64s = self._column(name, np.float64)
-        return column
+        return self._column(name, np.float64)
 
     def counts(self, name: str) -> Ints:
-        column: Ints = self._column(name, np.int64)
-        return column
+        return self._column(name, np.int64)
 
     def flags(self, name: str) -> Bools:
-        column: Bools = self._column(name, np.bool_)
-        return column
+        return self._column(name, np.bool_)
+
+    def column(self, column: Column) -> Any:
+        """Return the values of a column, as the method for its kind does."""
+        kinds = {"count": np.int64, "flag": np.bool_}
+        return (
+            self.text(column.name)
+            if column.is_text
+            else self._column(column.name, kinds.get(column.kind, np.float64))
+        )
 
     def text(self, name: str) -> pa.LargeStringArray:
         """Return a column of kind ``text`` as a pyarrow array without nulls."""
@@ -81,10 +88,11 @@ class CheckedTable:
         row = self.first_row + index + 1
         return InputError(problem, path=self.path, row=row, line=self.line_of(row), column=column)
 
-    def _column(self, name: str, kind: type[np.generic]) -> Any:
-        if name in self.values:
-            return self.values[name]
-        return np.full(self.rows, self.empty_values[name], dtype=kind)
+    def _column(self, name: str, kind: type[Kind]) -> npt.NDArray[Kind]:
+        if name not in self.values:
+            return np.full(self.rows, self.empty_values[name], dtype=kind)
+        column: npt.NDArray[Kind] = self.values[name]
+        return column
 
 
 def read_table(
@@ -217,12 +225,8 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: lis
 
 def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[Column]) -> Any:
     column = next(column for column in columns if column.name == name)
-    if column.is_text:
-        return pa.concat_arrays([batch.text(name) for batch in batches])
-    numbers = {"count": CheckedTable.counts, "flag": CheckedTable.flags}.get(
-        column.kind, CheckedTable.numbers
-    )
-    return np.concatenate([numbers(batch, name) for batch in batches])
+    parts = [batch.column(column) for batch in batches]
+    return pa.concat_arrays(parts) if column.is_text else np.concatenate(parts)
 
 
 def hash_keys(keys: pa.Array) -> Ints:

@@ -5,12 +5,12 @@
 - **Origin.** A request that changes something is refused if a page of another origin sends it. The request
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
 - **Token.** Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has
-it: as a bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name).
-Changes always need it as a bearer token. - **Number.** At most 256 requests run at the same time; others are
-refused. ``/healthz`` is always answered. - **Size and time.** The body of a request is limited in bytes and
-in seconds. - **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it
-never ends. - **Headers.** Pages may load scripts, styles and data only from this server, and no page may
-frame them.
+  it: as a bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name).
+  Changes always need it as a bearer token.
+- **Number.** At most 256 requests run at the same time; others are refused. ``/healthz`` is always answered.
+- **Size and time.** The body of a request is limited in bytes and in seconds.
+- **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it never ends.
+- **Headers.** Pages may load scripts, styles and data only from this server, and no page may frame them.
 """
 
 from __future__ import annotations

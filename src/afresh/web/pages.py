@@ -21,7 +21,7 @@ from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import RequestError
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.copy_diff import compare_newest, decode_text
-from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, page_texts
+from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, VIEWS_SHOWN, page_texts
 from afresh.web.reports.source_report import MOST_FAILING, report_sources
 from afresh.web.snapshot_cache import StatusSnapshot
 
@@ -130,6 +130,7 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             series=compute_series(snapshot).model_dump(),
             failing=snapshot.failing,
             backoffs=snapshot.backoffs[:_BACKOFFS_SHOWN],
+            item_views=snapshot.status.item_views[:VIEWS_SHOWN],
             target=snapshot.status.target,
         )
 

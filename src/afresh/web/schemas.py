@@ -63,6 +63,21 @@ class SeenOut(Model):
     problem: str
 
 
+class ItemViewOut(Model):
+    """A view of the settings, made from several items: it is fresh with the probability ``fresh``."""
+
+    name: str
+    weight: float
+    items: int
+    unknown: int
+    rate_per_s: Number
+    low_per_s: Number
+    high_per_s: Number
+    fresh: float
+    polled_s: Number
+    changed_s: Number
+
+
 class FactorOut(Model):
     """An estimated factor, and the ends of the interval that contains it with the probability ``level``."""
 
@@ -98,6 +113,7 @@ class StatusOut(Model):
     file_bytes: int
     target: Number
     views: list[SeenOut]
+    item_views: list[ItemViewOut] = []
     money: SpendingPlan | None
     troubles: list[SourceTrouble]
     workers: list[WorkerStatus]

@@ -112,3 +112,27 @@ def test_wrong_questions_and_damaged_stores(
     (tmp_path / "afresh.toml").write_text("# no store at all, but a file\n" * 100)
     ran = afresh("config", *arguments)
     assert (ran.code, words in ran.err) == (2, True), ran.err
+
+
+def test_the_items_of_views_must_be_known(afresh: Afresh, tmp_path: Path) -> None:
+    assert afresh("init").code == 0
+    assert afresh("add", "https://a.example/1", "https://a.example/2").code == 0
+    right = "[[view]]\nname = 'front'\nitems = [\n'https://a.example/1',\n'https://a.example/2',\n]\n"
+    (tmp_path / "afresh.toml").write_text(right)
+    ran = afresh("config", "check")
+    assert (ran.code, "view front" in ran.err, "2 items" in ran.err) == (0, True, True), ran.err
+    assert json.loads(afresh("config", "check", "--json").out)["settings"]["view"][0]["name"] == "front"
+    for wrong, problem in (
+        (
+            right.replace("example/2", "example/3"),
+            "afresh.toml, line 5: there is no item 'https://a.example/3'",
+        ),
+        (right.replace("'front'", "'https://a.example/1'"), "is also the key of an item"),
+        (right + "on_stale = ['no-such-program']", "on_stale: there is no program 'no-such-program'"),
+        (right + "on_stale = 'nowhere:told'", "on_stale 'nowhere:told' cannot be found"),
+        (right + right, "afresh.toml, line 8: two views are named 'front'"),
+        ("[[view]]\nname = 'front'\nitems = []", "afresh.toml, line 3: view 'front': items must be a list"),
+    ):
+        (tmp_path / "afresh.toml").write_text(wrong)
+        ran = afresh("config", "check")
+        assert (ran.code, problem in ran.err) == (2, True), ran.err

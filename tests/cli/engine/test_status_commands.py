@@ -115,3 +115,27 @@ def test_a_least_interval_is_said_once_and_kept(mirror: Afresh, site: Site) -> N
     assert "none: it may not be polled now" in words
     assert "next poll in 7" in words or "next poll in 6" in words
     assert "due now" not in words
+
+
+def test_views_have_a_line_each_and_why_explains_one(mirror: Afresh, site: Site, tmp_path: Path) -> None:
+    items = [f"{site.url}/{name}" for name in "ab"]
+    write_settings(
+        tmp_path,
+        f"[[source]]\nname = 'web'\n[[view]]\nname = 'front page'\nitems = {items}\nweight = 2\n"
+        f"[[view]]\nname = 'odd'\nitems = ['{items[0]}', 'https://nowhere/']\n",
+    )
+    assert mirror("add", *items).code == 0
+    assert "view front page 2 items, fresh with 0.000" in " ".join(mirror("status").err.split())
+    assert mirror("run", "--once", *QUICK).code == 0
+    said = " ".join(mirror("status").err.split())
+    assert re.search(r"view front page 2 items, fresh with [01]\.\d+; .* with 90 % probability\)", said)
+    assert re.search(r"view odd 2 items, fresh with 0\.000; .* 1 item of it not known", said)
+    (front, odd) = json.loads(mirror("status", "--json").out)["item_views"]
+    assert (front["name"], front["items"], front["weight"], odd["unknown"]) == ("front page", 2, 2.0, 1)
+    why = mirror("why", "front page")
+    for words in ("view front page", "2, added to that of each item", items[0], "most probably stale by"):
+        assert words in why.err
+    found = json.loads(mirror("why", "front page", "--json").out)
+    assert {item["key"] for item in found["items"]} == set(items)
+    assert "its weight is 3, because views add theirs: 'front page' (2)" in mirror("why", items[0]).err
+    assert "did you mean 'front page'" in mirror("why", "front pag").err

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.papers.yang.content_lag import interval_for, lag_per_time, search_interval
-from afresh.values.errors import UsageError
 
 sums = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)
 
@@ -22,8 +21,3 @@ def test_the_papers_search_finds_the_closed_form(groups: list[float], alpha: flo
         assert lag_per_time(groups, 7, closed) == pytest.approx(alpha, rel=1e-9)
     else:
         assert closed == np.inf
-
-
-def test_a_threshold_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="above 0"):
-        search_interval([1.0, 2.0], 3, 0.0)

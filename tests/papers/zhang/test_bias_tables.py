@@ -104,7 +104,6 @@ def test_limits_at_zero_and_far_out() -> None:
     assert expectation(0.0, 7) == 0
     assert spread(0.0, 7) == np.inf
     assert expectation(1e12, 7) == pytest.approx(np.log(15))
-    assert expectation(np.array([1.0, 2.0], np.float32), 3).dtype == np.float32
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 50, 10**6, 10**12])
@@ -159,11 +158,5 @@ def test_wrong_questions_are_refused_in_words() -> None:
         ratio_interval(3, 4)
     with pytest.raises(InputError, match=r"a is -0\.1: must be 0 or more"):
         ratio_estimate(3, 1, a=-0.1)
-    with pytest.raises(InputError, match="must be 1 or more"):
-        exact_a(0)
-    with pytest.raises(InputError, match="no range"):
-        suitable_a(2, 1)
-    with pytest.raises(InputError, match="0 or more, and finite"):
-        bias(np.inf, 7)
     with pytest.raises(InputError, match="level is 1"):
         ratio_interval(7, 3, level=1)

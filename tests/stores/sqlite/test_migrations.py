@@ -6,11 +6,11 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from tests.stores.backends import new_items
+from tests.stores.sqlite.write_schema import PACKAGE, schema_of
 
 from afresh.stores.sql.dialect import load_migrations, load_statements
 from afresh.stores.sqlite.database import SqliteDatabase
@@ -19,7 +19,6 @@ from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
 from afresh.values.stored import Notice
 
-PACKAGE = Path(str(files("afresh.stores.sqlite")))
 MIGRATIONS = load_migrations("afresh.stores.sqlite")
 EXAMPLE = {
     "column": "state.due_s",
@@ -34,16 +33,10 @@ EXAMPLE = {
 }
 
 
-def schema_of(path: Path) -> str:
-    """The schema as SQLite remembers it."""
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-        return "".join(f"{sql};\n\n" for (sql,) in rows if "sqlite_sequence" not in sql)
-
-
 def test_replayed_migrations_are_the_schema(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "store.db").close()
-    assert schema_of(tmp_path / "store.db").strip() == (PACKAGE / "schema.sql").read_text().strip()
+    message = "write the schema anew with make schema"
+    assert schema_of(tmp_path / "store.db") == (PACKAGE / "schema.sql").read_text(), message
 
 
 def test_migrations_are_numbered_without_gaps() -> None:

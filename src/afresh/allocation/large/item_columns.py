@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.values.arrays import ArrayLike, Float64s, Floats, Ints, nonnegative
-from afresh.values.errors import InputError
+from afresh.allocation.problem import check_column, check_rates
+from afresh.values.arrays import ArrayLike, Float64s, Floats, Ints
 
 # Prices are limited to normal doubles, so that the end of the last bin is finite too.
 LEAST_PRICE, LARGEST_PRICE = 2.0**-1022, 2.0**1022
@@ -40,15 +40,11 @@ class ItemColumns:
         Traceback (most recent call last):
         afresh.values.errors.InputError: weight has 1 values for 2 items: give one for each item
         """
-        rate = np.ascontiguousarray(nonnegative("rate", rates))
-        if np.ndim(rates) != 1:
-            raise InputError(
-                f"rate has {np.ndim(rates)} dimensions: give a list of numbers, one for each item"
-            )
-        cost = _column("cost", costs, rate)
-        if cost is not None and cost.size and not cost.min() > 0:
-            raise InputError(f"cost[{int(np.argmin(cost))}] is 0: a refresh must cost more than nothing")
-        return ItemColumns(rate, _column("weight", weights, rate), cost)
+        rate = np.ascontiguousarray(check_rates(rates))
+        weight, cost = check_column("weight", weights, rate), check_column("cost", costs, rate)
+        return ItemColumns(
+            rate, *(None if one is None else np.ascontiguousarray(one) for one in (weight, cost))
+        )
 
     @property
     def size(self) -> int:
@@ -89,17 +85,6 @@ class ItemColumns:
         return prices
 
 
-def _column(name: str, given: ArrayLike | None, rate: Floats) -> Floats | None:
-    if given is None:
-        return None
-    column = nonnegative(name, given)
-    if column.ndim == 0:
-        return np.full_like(rate, column)
-    if column.shape != rate.shape:
-        raise InputError(f"{name} has {column.size} values for {rate.size} items: give one for each item")
-    return np.ascontiguousarray(column)
-
-
 @dataclass(frozen=True, slots=True)
 class PlanSums:
     """Sums over the items of a plan: ``spend`` Σ cost·frequency, ``value`` Σ weight·freshness, ``age``
@@ -120,15 +105,6 @@ def double_to_bits(x: float) -> int:
     return int(np.float64(x).view(np.int64))
 
 
-def bits_to_double(bits: int) -> float:
-    """Return the double with these bits.
-
-    >>> bits_to_double(double_to_bits(0.1))
-    0.1
-    """
-    return float(np.int64(bits).view(np.float64))
-
-
 @dataclass(frozen=True, slots=True)
 class PriceWindow:
     """A range of prices, divided into ``rows`` bins of 2^``shift`` doubles.
@@ -146,7 +122,7 @@ class PriceWindow:
     @property
     def prices(self) -> tuple[float, float]:
         """The least and the largest price of the range, with a margin for rounding in float32."""
-        low, high = (bits_to_double(bits) for bits in self.bounds)
+        low, high = np.array(self.bounds, dtype=np.int64).view(np.float64).tolist()
         return low * (1 - 1e-6), high * (1 + 1e-6)
 
 

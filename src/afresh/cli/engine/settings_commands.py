@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,10 +16,18 @@ from typer import Argument
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_error, print_json, print_note, print_summary
-from afresh.values.errors import AfreshError, StoreMissingError, StoreReadOnlyError, UsageError, one_of
+from afresh.values.errors import (
+    AfreshError,
+    StoreError,
+    StoreMissingError,
+    StoreReadOnlyError,
+    UsageError,
+    one_of,
+)
 from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
+    from afresh.engine.settings.item_views import ItemView
     from afresh.engine.settings.tables import Settings, SourceTable
 
 
@@ -40,7 +48,7 @@ def config(
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
-    """Check the settings: the file, secrets, the store, the dashboard's token, sources and their hooks.
+    """Check the settings: the file, secrets, the store, the token, sources, views and their hooks.
 
     Exits with 2 if anything is wrong, and prints every problem.
     """
@@ -63,12 +71,13 @@ def config(
 
 
 def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
-    """Check the store, the dashboard and every source. Return a tuple of two lists: (name, description) of
-    each part that works, and the problems of the other parts."""
+    """Check the store, the dashboard, every source and every item view. Return a tuple of two lists: (name,
+    description) of each part that works, and the problems of the other parts."""
     parts: list[tuple[str, Callable[[], str]]] = [
         ("store", partial(_check_store, settings)),
         ("web", partial(check_web, settings)),
         *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
+        *((f"view {view.name}", partial(check_item_view, settings, view)) for view in settings.views.tables),
     ]
     found, problems = [], []
     for name, check in parts:
@@ -118,15 +127,47 @@ def check_source(table: SourceTable) -> str:
         await source.close()
 
     asyncio.run(build())
-    return table.settings.kind + _check_hook(table.on_change)
+    return table.settings.kind + _check_hook(table.on_change, "on_change")
 
 
-def _check_hook(hook: tuple[str, ...] | str | None) -> str:
-    """Return words that name a source's hook; raise ``UsageError`` if the hook does not exist."""
+def check_item_view(settings: Settings, view: ItemView) -> str:
+    """Check that the items of a view exist, and its hook; return a short description. Raise ``UsageError``
+    with the line of the first item that does not exist, or if an item has the name of the view."""
+    from afresh.engine.settings.parsing import FILE_NAME
+
+    known, name_is_item = _find_items(settings, view)
+    if name_is_item:
+        raise UsageError(f"{view.name!r} is also the key of an item: give the view another name")
+    unknown = [(key, line) for key, line in zip(view.items, view.lines, strict=True) if key not in known]
+    if unknown:
+        key, line = unknown[0]
+        more = f" ({len(unknown) - 1:,} more are not there)" if len(unknown) > 1 else ""
+        problem = f"there is no item {key!r}{more}: 'afresh add' makes one"
+        raise UsageError(f"{FILE_NAME}, line {line}: {problem}")
+    return format_count(len(view.items), "item") + _check_hook(view.on_stale, "on_stale")
+
+
+def _find_items(settings: Settings, view: ItemView) -> tuple[Collection[str], bool]:
+    """Return a tuple: which items of the view exist, and whether an item has the name of the view. If the
+    store cannot be read, which another check reports, every item counts as existing."""
+    from afresh.stores.opening import open_store
+
+    try:
+        with open_store(settings.store.url, create=False, read_only=True) as store:
+            ids = store.items.ids([*view.items, view.name])
+    except StoreMissingError:
+        return (), False
+    except StoreError:
+        return view.items, False
+    return ids, view.name in ids
+
+
+def _check_hook(hook: tuple[str, ...] | str | None, setting: str) -> str:
+    """Return words that name the hook in ``setting``; raise ``UsageError`` if the hook does not exist."""
     from afresh.sources.python.user_function import find_function
 
     if isinstance(hook, str):
-        find_function(hook, "on_change")
+        find_function(hook, setting)
     elif hook is not None and shutil.which(hook[0]) is None:
-        raise UsageError(f"on_change: there is no program {hook[0]!r}")
+        raise UsageError(f"{setting}: there is no program {hook[0]!r}")
     return "" if hook is None else f", tells {hook if isinstance(hook, str) else hook[0]} of changes"

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
+from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, view_why_rows
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.values.formatting import format_count, format_moment
-from afresh.values.units import UNIT_SECONDS, format_duration
+from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
+    from afresh.engine.reporting.item_view_status import ViewWhy
     from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
@@ -32,7 +34,6 @@ _UNSPENT = {
     "limits": "other limits of the budget",
     "machine": "machine too slow",
 }
-_RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -46,17 +47,23 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
 
 
 def why(
-    key: Annotated[str, Argument(metavar="URL", help="The item.")],
+    key: Annotated[str, Argument(metavar="URL", help="The item, or the name of a view.")],
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Show an item's change rate, how often it is polled, its poll value, its last polls, and the reasons."""
     with open_project(sets, reading=True) as engine:
-        found = engine.why(key)
+        if engine.settings.views.view(key) is not None and engine.store.items.get(key) is None:
+            view = engine.why_view(key)
+            found: Why | ViewWhy = view
+            title, rows = f"view {view.view.name}", view_why_rows(view)
+        else:
+            item = engine.why(key)
+            found, title, rows = item, item.item.key, why_rows(item)
     if as_json:
         print_json(asdict(found))
     else:
-        print_summary(found.item.key, why_rows(found))
+        print_summary(title, rows)
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
@@ -95,6 +102,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     rows += [(f"  {view.item}", _describe_view(view)) for view in found.views[:_VIEWS_SHOWN]]
     if len(found.views) > _VIEWS_SHOWN:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    item_views = found.item_views[:_VIEWS_SHOWN]
+    rows += [(f"  view {view.name}", describe_item_view(view)) for view in item_views]
+    if len(found.item_views) > _VIEWS_SHOWN:
+        rows.append(("", f"… {len(found.item_views) - _VIEWS_SHOWN:,} more views with --json"))
     for worker in found.workers:
         role = ", plans for all" if worker.plans else ""
         words = f"seen {format_moment(worker.seen_s)}, holds {format_count(worker.groups, 'host')}{role}"
@@ -246,11 +257,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
 
 def _describe_rate(found: Why) -> str:
     """Describe an item's median rate and its 90 % interval, in the shortest unit that gives a rate ≥ 1."""
-    per_s = found.rate_per_s
-    unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
-    rates = (UNIT_SECONDS[unit] * each for each in (per_s, found.rate_low, found.rate_high))
-    rate, low, high = (format_number(float(f"{each:.2g}")) for each in rates)
-    words = f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
+    words = format_rates(found.rate_per_s, found.rate_low, found.rate_high)
     if found.seen is not None or found.item.changes:
         return words
     compared = any(poll.elapsed_s > 0 for poll in found.polls)

@@ -71,7 +71,7 @@ def read_polls(
         _refuse_wrong_times(batch, now_s)
         given |= batch.given
         for column in columns:
-            parts[column.name].append(_values(batch, column))
+            parts[column.name].append(batch.column(column))
         if on_read:
             on_read(batch.share)
     items = _encode(parts["item"])
@@ -89,14 +89,6 @@ def read_polls(
         reached=reached,
         groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
     )
-
-
-def _values(batch: CheckedTable, column: Column) -> Any:
-    if column.kind == "text":
-        return batch.text(column.name)
-    if column.kind == "flag":
-        return batch.flags(column.name)
-    return batch.times(column.name) if column.kind == "time" else batch.numbers(column.name)
 
 
 def _encode(parts: list[pa.Array]) -> pa.Array:

@@ -99,28 +99,21 @@ def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]
     return {
         "policy": lambda result: result.policy,
         "freshness": lambda result: f"{result.after.scores.freshness:.2%}",
-        "interval": _format_interval,
+        "interval": lambda result: (
+            f"{100 * result.after.scores.low:.1f}–{100 * result.after.scores.high:.1f}"
+        ),
         "age": lambda result: format_duration(result.after.scores.age),
         "missed": lambda result: format_number(result.after.scores.missed),
         **{name: cell for name, cell in _SPECIAL.items() if name in shown},
         "visits": lambda result: f"{result.after.scores.visits:,}",
-        "captured": lambda result: _format_share(result.after.captured),
-        "needs": lambda result: _format_factor(result.after.uniform_needs),
+        "captured": lambda result: _or_dash(result.after.captured, "{:.0%}"),
+        "needs": lambda result: _or_dash(result.after.uniform_needs, "{:.2f}×"),
         "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
     }
 
 
-def _format_interval(result: ReplayResult) -> str:
-    found = result.after.scores
-    return f"{found.low:.1%}–{found.high:.1%}".replace("%", "")
-
-
-def _format_share(captured: float) -> str:
-    return "–" if math.isnan(captured) else f"{captured:.0%}"
-
-
-def _format_factor(factor: float) -> str:
-    return "–" if math.isnan(factor) else f"{factor:.2f}×"
+def _or_dash(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else form.format(value)
 
 
 def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:

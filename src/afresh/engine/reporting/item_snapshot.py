@@ -147,7 +147,8 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
             estimates.append(ItemEstimate(*(math.nan,) * 6, plan="removed"))
             continue
         interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
-        plan = "futile" if futile[row] and item.polled_s is not None else _plan_word(item, interval_s)
+        plan = _plan_word(item, float(policy.item_rows.weight[row]), interval_s)
+        plan = "futile" if futile[row] and item.polled_s is not None else plan
         if seen is not None:  # observed staleness replaces estimates from polls
             plan, interval_s = seen.state, math.inf if seen.state == "left alone" else interval_s
         if is_chosen_by_source(snapshot.settings, item):
@@ -159,13 +160,14 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
     return estimates
 
 
-def _plan_word(item: Item, interval_s: float) -> str:
-    """Return the plan of an item at this budget as one word; an item without a next poll is dropped."""
+def _plan_word(item: Item, weight: float, interval_s: float) -> str:
+    """Return the plan of an item at this budget as one word; an item without a next poll is dropped.
+    ``weight`` contains what item views add."""
     if item.status != "active":
         return item.status
     if item.polled_s is None:
         return "new"
-    if item.weight == 0:
+    if weight == 0:
         return "unweighted"
     return "kept" if math.isfinite(interval_s) else "dropped"
 

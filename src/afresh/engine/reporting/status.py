@@ -11,6 +11,7 @@ import numpy as np
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
+from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
@@ -75,11 +76,12 @@ class Status:
     would need to be as fresh as this plan. ``age_s`` is the weighted mean of the expected ages, NaN without
     copies. ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how
     many requests per second all groups together allow. If there are very many items, only ``looked_at`` of
-    them are read, and counts are scaled. ``views`` are the items whose staleness is observed. ``money`` is
-    the spending plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The
-    budget is that of the running engine or, if none is running, of the settings; ``limits`` are its parts per
-    second, infinite if not set. ``closed`` has the sources that may not be polled now, with the time of the
-    next opening. ``run`` is the last pulse.
+    them are read, and counts are scaled. ``views`` are the items whose staleness is observed (views of a
+    database), ``item_views`` those of the settings, each made from several items. ``money`` is the spending
+    plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The budget is that of
+    the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
+    if not set. ``closed`` has the sources that may not be polled now, with the time of the next opening.
+    ``run`` is the last pulse.
     """
 
     items: int
@@ -103,6 +105,7 @@ class Status:
     groups: tuple[GroupStatus, ...]
     target: float | None = None
     views: tuple[WatchedItem, ...] = ()
+    item_views: tuple[ItemViewStatus, ...] = ()
     money: SpendingPlan | None = None
     troubles: tuple[SourceTrouble, ...] = ()
     workers: tuple[WorkerStatus, ...] = ()
@@ -155,6 +158,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
         target=settings.plan.target,
         views=watched_items(store, scheduler, now_s),
+        item_views=item_view_statuses(store, settings, now_s),
         money=plan_spending(
             scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale
         ),

@@ -56,6 +56,7 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
+    """Explain the item ``key``; raise ``UsageError`` if there is none."""
     item = store.items.get(key)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
@@ -82,6 +83,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
     else:
         reasons = _seen_reasons(seen, item, now_s)
+    reasons += _weighing_views(settings, item)
     next_s = _next_s(item, policy, row, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
         reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
@@ -113,12 +115,23 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
 def _unknown(store: Store, settings: Settings, key: str) -> str:
     """Return the message that there is no item ``key``, with a similar key or with how to add one."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
+    known += [view.name for view in settings.views.tables]
     near = did_you_mean(key.replace('"', ""), known)
     if near == ".":
         kinds = {table.settings.kind for table in settings.sources}
         listed = kinds and kinds.issubset(_LISTED_ALONE)
         near = ": rows and views are found by 'afresh run'" if listed else ": 'afresh add' makes one"
     return f"there is no item {key!r}{near}"
+
+
+def _weighing_views(settings: Settings, item: Item) -> list[str]:
+    """Return a sentence about the views that add to the weight of an item, if there are any."""
+    views = [view for view in settings.views.of_item(item.key) if view.weight > 0]
+    if not views:
+        return []
+    names = ", ".join(f"{view.name!r} ({view.weight:g})" for view in views)
+    total = item.weight + sum(view.weight for view in views)
+    return [f"its weight is {total:g}, because views add theirs: {names}"]
 
 
 def _due_s(item: Item) -> float:
@@ -160,7 +173,8 @@ def _reasons(
         return found
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
-    if item.weight == 0:
+    weight = float(policy.item_rows.weight[row])  # with what views add
+    if weight == 0:
         found.append("its weight is 0: it is polled only when nothing else needs it")
     elif policy.shadow_price <= 0:
         found.append("nothing has been polled yet, so there is no shadow price to compare with")
@@ -170,12 +184,12 @@ def _reasons(
         pass  # new items are polled first, whatever their poll value
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
-        found.append(_left(words, policy, row, item.weight, policy.money.break_even_value))
+        found.append(_left(words, policy, row, weight, policy.money.break_even_value))
     elif math.isinf(interval_s):
         words = "it changes so often that a poll gains little"
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
-        found.append(_left(f"dropped: {words}", policy, row, item.weight, policy.shadow_price))
+        found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))
         if policy.money.break_even_value <= 0:
             found.append("its next poll is a review: it may have become slower since it was dropped")
     else:

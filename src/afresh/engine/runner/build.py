@@ -70,7 +70,8 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     await watcher.begin()
     await context.sources.open(given.settings)
     staleness = StalenessTask(context, listing)
-    hooks = Hooks(store, given.clock, source_hooks(given.settings), timeout_s=given.settings.run.hook_timeout)
+    told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
+    hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)
     tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness))
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 

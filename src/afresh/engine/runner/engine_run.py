@@ -229,6 +229,8 @@ class Run:
             if self.context.member.is_planner:
                 self._delivery = asyncio.create_task(self.tasks.hooks.deliver())
                 delivered = await asyncio.shield(self._delivery)
+            else:
+                self.tasks.hooks.forget_told()
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _save_and_adapt(self) -> None:
@@ -247,7 +249,8 @@ class Run:
     def reload(self, settings: Settings) -> list[str]:
         """Apply ``settings``; return what changed in the sources. If this raises, nothing has changed."""
         words = self.context.sources.replace_sources(settings.sources)
-        self.tasks.hooks.replace_hooks(source_hooks(settings), timeout_s=settings.run.hook_timeout)
+        hooks, timeout_s = source_hooks(settings), settings.run.hook_timeout
+        self.tasks.hooks.replace_hooks(hooks, settings.views, timeout_s=timeout_s)
         self.context.settings.now = settings
         self.context.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
         self.scheduler.follow_settings(self.context.recorder.money_input())

@@ -18,7 +18,10 @@ from afresh.engine.scheduler.restore import (
     read_names,
     unpack_learned,
 )
+from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
+from afresh.engine.settings.item_views import ItemViews
 from afresh.engine.state_names import FIRST_RUN, LEARNED
+from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
 _CHECK_EVERY_S = 0.5
@@ -42,6 +45,7 @@ class StoreWatcher:
         self.synced_s = -math.inf
         self._adopted, self._saved_polls, self._forget_at_s = b"", 0, -math.inf
         self._save_at_s, self._refits = self._clock.elapsed_s() + SAVE_EVERY_S, self._scheduler.refits
+        self._views, self._viewed_size = ItemViews(), 0
 
     async def begin(self) -> None:
         """Save the time of the first run on this store, if none is saved, and read the pending notices."""
@@ -60,6 +64,7 @@ class StoreWatcher:
             self._check_clock()
             await self._read_new_items()  # first, because a notice of an item without a row would be lost
             await self._read_edits()
+            await self._follow_views()
             await self._read_notices()
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
@@ -100,6 +105,17 @@ class StoreWatcher:
         if ids:
             columns = await self._store.run(self._store.sync.plan.columns_of, ids)
             self._scheduler.edit(ids, columns, self._clock.now_s())
+
+    async def _follow_views(self) -> None:
+        """Apply the weights of the item views, which a reload may have replaced. An item that was just added
+        may belong to a view too."""
+        views, size = self._context.settings.now.views, self._scheduler.item_rows.size
+        if views is self._views and (size == self._viewed_size or not views.tables):
+            return
+        if views is not self._views:
+            await self._store.run(_warn_of_unknown_items, self._store.sync, views)
+        self._views, self._viewed_size = views, size
+        apply_view_weights(self._scheduler, await self._store.run(read_view_weights, self._store.sync, views))
 
     async def _read_notices(self) -> None:
         notices = await self._store.run(self._store.sync.notices.open, self._notice_number)
@@ -157,6 +173,15 @@ class StoreWatcher:
             self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
             before_s = self._clock.now_s() - LEDGER_KEPT_S
             await self._store.run(self._store.sync.ledger.forget, before_s)
+
+
+def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:
+    for view in views.tables:
+        known = store.items.ids(list(view.items))
+        unknown = [key for key in view.items if key not in known]
+        if unknown:
+            words = "a view has items that do not exist yet"
+            log_event(logging.WARNING, words, view=view.name, items=len(unknown), example=unknown[0])
 
 
 def _clock_offset_s(clock: Clock) -> float:

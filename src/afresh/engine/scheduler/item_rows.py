@@ -6,7 +6,7 @@ its row, marked inactive, until the engine is started again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,13 +30,15 @@ class ItemRows:
     ``is_busy`` marks items that are being polled, ``is_requested`` items that are polled before others.
     ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
     ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
-    the cost by ``cost_factor`` (what a poll was measured to cost). Both are 1 if nothing is known."""
+    the cost by ``cost_factor`` (what a poll was measured to cost). Both are 1 if nothing is known. ``weight``
+    is the item's ``own_weight`` and what item views add to it, ``view_weights`` by item id."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, view_weights: Mapping[int, float] | None = None) -> None:
+        self.size, self.view_weights = 0, dict(view_weights or {})
         self.ids, self.source, self.group = (np.empty(0, dtype=np.int64) for _ in range(3))
         self.is_active, self.is_busy, self.is_requested = (np.empty(0, dtype=np.bool_) for _ in range(3))
-        self.weight, self.cost, self.prior_rate_per_s = (np.empty(0) for _ in range(3))
+        self.weight, self.own_weight = np.empty(0), np.empty(0)
+        self.cost, self.prior_rate_per_s = np.empty(0), np.empty(0)
         self.min_interval_s, self.max_interval_s = np.empty(0), np.empty(0)
         self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
         self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
@@ -50,6 +52,7 @@ class ItemRows:
         self._extend("ids", [part.id for part in parts])
         for name in ("source", "group", *_FLOATS):
             self._extend(name, [getattr(part, name) for part in parts])
+        self._extend("own_weight", [part.weight for part in parts])
         self._extend("is_active", [part.status == _ACTIVE for part in parts])
         first, holds = self.size, []
         for part in parts:
@@ -64,7 +67,22 @@ class ItemRows:
         for name in ("value_factor", "cost_factor"):
             self._extend(name, [np.ones(added)])
         self.size = int(self.ids.size)
+        self._add_view_weights()
         return added
+
+    def set_view_weights(self, weights: Mapping[int, float]) -> Ints:
+        """Replace what item views add to the weights, by item id; return the rows of the items concerned."""
+        concerned = self.rows([*{**self.view_weights, **weights}])
+        self.view_weights = dict(weights)
+        self.weight[concerned] = self.own_weight[concerned]
+        self._add_view_weights()
+        return concerned
+
+    def _add_view_weights(self) -> None:
+        for item_id, weight in self.view_weights.items():
+            row = self.row(item_id)
+            if row is not None:
+                self.weight[row] = self.own_weight[row] + weight
 
     def _extend(self, name: str, parts: Sequence[npt.NDArray[np.generic]]) -> None:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
@@ -105,6 +123,8 @@ class ItemRows:
         for name in _FLOATS:
             if name != "polled_s":
                 getattr(self, name)[rows] = getattr(now, name)[part]
+        self.own_weight[rows] = now.weight[part]
+        self._add_view_weights()
         self.is_active[rows] = now.status[part] == _ACTIVE
 
     def catch_up(self, row: int, polled_s: float) -> bool:

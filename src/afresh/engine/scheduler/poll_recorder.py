@@ -67,11 +67,10 @@ class PollRecorder:
         self._count(lease, fetched, outcome, audit=audit)
         if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
-        table = settings.source(lease.source)
         return replace(
             outcome,
             spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
-            event=outcome.event if table is not None and table.on_change else None,
+            event=outcome.event if settings.has_hook(lease.source, lease.key) else None,
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:

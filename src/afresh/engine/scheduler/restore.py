@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 import numpy as np
@@ -25,6 +25,7 @@ from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.view_weights import read_view_weights
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
 from afresh.policy.adaptive.saved_state import VERSION, Arrays
@@ -44,9 +45,10 @@ _LEAST_PACE = 1e-6
 _COMPRESSION, _MOST_LEARNED_BYTES = 3, 1 << 30
 
 
-def load_items(columns: Iterable[PolicyColumns]) -> ItemRows:
-    """Return the items as rows. They are loaded in steps, because all at once would need twice the memory."""
-    item_rows, batches = ItemRows(), iter(columns)
+def load_items(columns: Iterable[PolicyColumns], view_weights: Mapping[int, float] | None = None) -> ItemRows:
+    """Return the items as rows. They are loaded in steps, because all at once would need twice the memory.
+    ``view_weights`` is what item views add to the weights, by item id."""
+    item_rows, batches = ItemRows(view_weights), iter(columns)
     while some := list(islice(batches, _TOGETHER)):
         item_rows.load(some)
     return item_rows
@@ -56,7 +58,8 @@ def restore_scheduler(
     store: Store, settings: Settings, columns: Iterable[PolicyColumns], now_s: float
 ) -> Scheduler:
     """Return a scheduler of the items in ``columns``, with their stored beliefs and the shadow price."""
-    item_rows, items = load_items(columns), sum(count.items for count in store.items.counts())
+    item_rows = load_items(columns, read_view_weights(store, settings.views))
+    items = sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)

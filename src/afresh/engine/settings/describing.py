@@ -40,6 +40,8 @@ def settings_as_dict(settings: Settings) -> dict[str, Any]:
         _table_as_dict(table.settings) | {name: _without_passwords(getattr(table, name)) for name in own}
         for table in settings.sources
     ]
+    shown = ("name", "items", "weight", "on_stale")
+    tables["view"] = [{name: getattr(view, name) for name in shown} for view in settings.views.tables]
     return tables
 
 
@@ -77,7 +79,17 @@ def describe_changes(before: Settings, after: Settings) -> list[str]:
             if getattr(old, key) != getattr(new, key):
                 now, was = (_written(name, key, getattr(each, key)) for each in (new, old))
                 found.append(f"{name}.{key} {f'is now {now} (was {was})' if field.repr else 'has changed'}")
-    return found
+    return found + _changed_views(before, after)
+
+
+def _changed_views(before: Settings, after: Settings) -> list[str]:
+    old, new = ({view.name: view for view in each.views.tables} for each in (before, after))
+    changed = [name for name in new if name in old and new[name] != old[name]]
+    return [
+        *(f"view {name!r} is new" for name in new if name not in old),
+        *(f"view {name!r} has changed" for name in changed),
+        *(f"view {name!r} was removed" for name in old if name not in new),
+    ]
 
 
 def _written(table: str, key: str, value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from afresh.engine.settings.item_views import is_hook, parse_item_views
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
 from afresh.sources.registry import BUILT_IN, SourceKind
@@ -17,6 +18,7 @@ from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.units import parse_rate
 
 FILE_NAME = "afresh.toml"
+_ARRAYS = ("source", "view")  # tables of which there may be several
 
 
 def parse_settings(
@@ -34,8 +36,8 @@ def parse_settings(
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name} is not TOML: {error}") from None
     for table in raw:
-        if table not in (*TABLES, "source"):
-            near = did_you_mean(table, (*TABLES, "source"))
+        if table not in (*TABLES, *_ARRAYS):
+            near = did_you_mean(table, (*TABLES, *_ARRAYS))
             raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
     listed = raw.get("source", [])
     if not (isinstance(listed, list) and all(isinstance(each, dict) for each in listed)):
@@ -51,7 +53,8 @@ def parse_settings(
         key: _checked(model, raw.get(key, {}), key, name, text, origins) for key, model in TABLES.items()
     }
     sources = _sources(raw, name, kinds, origins)
-    settings = Settings(**tables, sources=sources, written_requests=written)  # type: ignore[arg-type]
+    views = parse_item_views(raw.get("view", []), text, name)
+    settings = Settings(**tables, sources=sources, written_requests=written, views=views)  # type: ignore[arg-type]
     _check_money(settings, name)
     return settings
 
@@ -85,7 +88,7 @@ def _sources(
     for table in raw.get("source", [{"name": DEFAULT_SOURCE}]):
         own = dict(table)
         hook = own.pop("on_change", None)
-        if hook is not None and not _is_hook(hook):
+        if hook is not None and not is_hook(hook):
             who = f"{name}: source {own.get('name', '?')!r}"
             raise UsageError(f"{who}: on_change must be a list of words or 'module:function'")
         chosen = str(own.setdefault("kind", "http"))
@@ -160,12 +163,6 @@ def _written_requests(
     table = _checked(BudgetTable, in_file["budget"], "budget", name, text, {})
     assert isinstance(table, BudgetTable)
     return table.requests
-
-
-def _is_hook(hook: object) -> bool:
-    if isinstance(hook, str):
-        return re.fullmatch(r"[\w.]+:\w+", hook) is not None
-    return isinstance(hook, list) and bool(hook) and all(isinstance(word, str) for word in hook)
 
 
 def _place(name: str, text: str, table: str, key: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import SourceSettings
 from afresh.values.errors import one_of
@@ -120,7 +121,7 @@ class SourceTable:
     ``stale_cost`` the money per second that a stale copy of weight 1 loses."""
 
     settings: SourceSettings
-    on_change: tuple[str, ...] | str | None = None
+    on_change: HookSetting | None = None
     kind: SourceKind[Any] = BUILT_IN["http"]
     benefit: float = 0.0
     stale_cost: float = 0.0
@@ -129,7 +130,7 @@ class SourceTable:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of an engine. ``written_requests`` are the requests in the file's budget, if an option of
-    the command line overrides them.
+    the command line overrides them. ``views`` are the item views.
 
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
@@ -146,9 +147,17 @@ class Settings:
     web: WebTable
     sources: tuple[SourceTable, ...]
     written_requests: float | None = None
+    views: ItemViews = field(default_factory=ItemViews)
 
     def source(self, name: str) -> SourceTable | None:
         return next((source for source in self.sources if source.settings.name == name), None)
+
+    def has_hook(self, source: str, key: str) -> bool:
+        """Return whether a hook is told of changes of the item ``key`` of ``source``."""
+        table = self.source(source)
+        if table is not None and table.on_change:
+            return True
+        return any(view.on_stale for view in self.views.of_item(key))
 
     def closed_sources(self, now_s: float) -> dict[str, float]:
         """Return the sources that may not be polled now, each with the Unix time when that ends.

@@ -45,27 +45,22 @@ class Empirical:
         object.__setattr__(self, "_pieces", _Pieces.of(times, values, self.linear))
 
     @classmethod
-    def from_lifetimes(
-        cls, lifetimes: ArrayLike, ended: ArrayLike | None = None, *, restarts: bool = False
-    ) -> Empirical:
+    def from_lifetimes(cls, lifetimes: ArrayLike, ended: ArrayLike | None = None) -> Empirical:
         """Return the decay of copies of items whose times between two changes (lifetimes) were observed.
 
         ``ended`` is False for a lifetime that had not ended when last observed. S(t) is the Kaplan–Meier
         estimate of the share of lifetimes longer than t, and m the mean lifetime. A copy that is refreshed at
         a random time has z(t) = (1/m)∫_t^∞ S, which is linear between the observed ends. S itself would be
         wrong, because a random time is more often in a long lifetime. z is S only if every refresh begins a
-        new lifetime (``restarts``).
+        new lifetime; then use ``Empirical(*kaplan_meier(…))``.
 
         If the longest lifetimes have not ended, S never reaches 0 and m is not known. S is then set to 0 at
-        the longest lifetime (Efron's convention), which makes m too small and z a lower bound. With
-        ``restarts`` S is not changed, and z(∞) is above 0.
+        the longest lifetime (Efron's convention), which makes m too small and z a lower bound.
 
         >>> Empirical.from_lifetimes([2.0, 2.0]).survival([0.0, 1.0, 2.0])
         array([1. , 0.5, 0. ])
         """
         times, survival = kaplan_meier(lifetimes, ended)
-        if restarts:
-            return cls(times, survival)
         longest = float(np.max(np.asarray(lifetimes, dtype=np.float64)))
         knots = np.unique(np.concatenate([[0.0], times, [longest]]))
         before = np.append(1.0, survival)[np.searchsorted(times, knots[:-1], side="right")]

@@ -12,7 +12,7 @@ from afresh.model.decays.parameters import check_parameter
 from afresh.model.freshness import age, freshness
 from afresh.model.time_course import FreshnessCourse
 from afresh.papers.cho import budget_tables as tables
-from afresh.papers.cho.refresh_orders import gamma_age, gamma_freshness
+from afresh.papers.cho.refresh_orders import ORDER_NAMES, gamma_age, gamma_freshness
 from afresh.papers.cho.sync_points import figure_5
 from afresh.papers.report import PaperFigure
 from afresh.plots.estimate_plots import poisson_panel
@@ -22,7 +22,6 @@ from afresh.values.arrays import ArrayLike, Floats, Ints
 from afresh.values.errors import InputError
 
 _SEED = 2000
-_ORDERS = {"fixed": "fixed order", "shuffled": "random order", "memoryless": "purely random"}
 _SPREADS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 _POLICIES = ("optimal", "uniform", "proportional")
 
@@ -77,8 +76,8 @@ def _figure_3() -> PaperFigure:
 
 def _figure_6() -> PaperFigure:
     r = np.linspace(0, 5, 251)
-    fresh = tuple(Series(name, r, freshness(r, 1.0, order)) for order, name in _ORDERS.items())
-    old = tuple(Series(name, r, age(r, 1.0, order)) for order, name in _ORDERS.items())
+    fresh = tuple(Series(name, r, freshness(r, 1.0, order)) for order, name in ORDER_NAMES.items())
+    old = tuple(Series(name, r, age(r, 1.0, order)) for order, name in ORDER_NAMES.items())
     return PaperFigure.of(
         "Figure 6",
         "freshness and age by order of refreshes",

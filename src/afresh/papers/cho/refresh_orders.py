@@ -55,7 +55,7 @@ _ORDER_AGE: Mapping[str, Callable[[float], float]] = {
     "shuffled": lambda r: 1 / 3 + (1 / 2 - 1 / r) ** 2 - ((1 - math.exp(-r)) / r**2) ** 2,
     "memoryless": lambda r: r / (1 + r),
 }
-_ORDER_NAMES = {"fixed": "fixed order", "shuffled": "random order", "memoryless": "purely random"}
+ORDER_NAMES = {"fixed": "fixed order", "shuffled": "random order", "memoryless": "purely random"}
 
 
 # The formulas of Table 3 as printed, with times in units of the time I between two refreshes; d is δ².
@@ -77,7 +77,7 @@ def _formula(name: str, printed: float, recomputed: float, correction: Correctio
 
 def table_2() -> Section:
     checks = []
-    for order, name in _ORDER_NAMES.items():
+    for order, name in ORDER_NAMES.items():
         for r in _RATIOS:
             at = f"{name}, r = {r:g}"
             checks.append(_formula(f"freshness, {at}", _ORDER_FRESHNESS[order](r), freshness(r, 1.0, order)))
@@ -93,7 +93,7 @@ def section_4() -> Section:
     budget = budget_for([1.0], 0.8)
     fixed = float(freshness(1.0, 1.0))
     gain = 100 * (fixed / float(freshness(1.0, 1.0, "memoryless")) - 1)
-    ages = {order: float(age(1.0, 1.0, order)) for order in _ORDER_NAMES}
+    ages = {order: float(age(1.0, 1.0, order)) for order in ORDER_NAMES}
     fourth = f"one fourth ({ages['fixed'] / ages['memoryless']:.3f}) is the ratio to purely random order"
     read_off = "0.632 against 0.500; the paper reads it off Figure 6"
     random = ages["fixed"] / ages["shuffled"]

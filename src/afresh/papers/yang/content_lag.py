@@ -36,7 +36,6 @@ from afresh.papers.report import Check, PaperFigure, Section, corrected_check, r
 from afresh.plots.panels import Panel, Series
 from afresh.probes.update_models import expected_lag
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
-from afresh.values.errors import UsageError
 
 _GROUP_SUMS = (3.0, 7.0)  # rates 1 and 2 in the first group, 3 and 4 in the second, all weights 1
 _TUPLES = 4
@@ -93,8 +92,6 @@ def search_interval(group_sums: ArrayLike, tuples: int, alpha: float, *, start: 
     >>> round(search_interval([3.0, 7.0], tuples=4, alpha=0.75), 9)
     4.0
     """
-    if not (0 < alpha < math.inf and 0 < start < math.inf):
-        raise UsageError(f"alpha {alpha} and start {start}: both must be above 0 and finite")
     if lag_per_time(group_sums, tuples, 1.0) == 0:
         return math.inf
     low = high = start

@@ -25,7 +25,6 @@ from afresh.rates import saa
 from afresh.rates.log_ratio import ratio_estimate
 from afresh.rates.saa import MERGED, ROUND, Move, Round, RoundOrigin
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Floats, Ints, nonnegative
-from afresh.values.errors import InputError
 
 _ORIGINS = tuple(RoundOrigin)
 _ENDS = (Move.STOP, Move.STOP_LOW, Move.AT_LEAST, Move.AT_MOST)
@@ -77,8 +76,6 @@ def simulate_saa(
     0.95
     """
     true, start = np.broadcast_arrays(nonnegative("rates", rates), nonnegative("guess", guess))
-    if not (np.all(start > 0) and fastest > 0 and most_polls > ROUND):
-        raise InputError(f"guesses and fastest must be above 0 and most_polls above {ROUND}")
     true = true.astype(np.float64).ravel()
     size = true.size
     have, changes, doublings, divisions, origin = (np.zeros(size, np.int64) for _ in range(5))

@@ -95,7 +95,8 @@ class PollValue:
         left = np.maximum(reached.take(flat - 1), _LIMITS.tiny)
         right = np.maximum(reached.take(flat), _LIMITS.tiny)
         rise = np.maximum(np.log(right / left), np.float32(1e-7))
-        share = np.minimum(np.maximum(np.log(goal / left) / rise, 0.0), 1.0)
+        with np.errstate(over="ignore"):  # an item of weight 0 never reaches its goal, which may be 1e38
+            share = np.minimum(np.maximum(np.log(goal / left) / rise, 0.0), 1.0)
         return np.where(below == OCTAVES, np.inf, self.times[place - 1] * np.exp2(share))
 
     def exact_time_to_reach(

@@ -16,6 +16,7 @@ those that did: Σ(1−e^{−λt}) = X over all polls.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -156,18 +157,14 @@ class _Inner:
         floor = np.exp((target - logs) / count) * (1 - 1e-12)
         ceiling = np.maximum(-target / self.unchanged, best) * (1 + 1e-12)
 
-        def rising(runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
+        def above(runs: Segments, which: Ints, rate: Float64s, sign: float) -> tuple[Float64s, Float64s]:
             value, slope, _ = self._log_likelihood(runs, self.unchanged[which], rate)
-            return target[which] - value, -slope
+            return sign * (value - target[which]), sign * slope
 
-        def falling(runs: Segments, which: Ints, rate: Float64s) -> tuple[Float64s, Float64s]:
-            value, slope, _ = self._log_likelihood(runs, self.unchanged[which], rate)
-            return value - target[which], slope
-
-        return (
-            find_roots(self.changed, rising, np.minimum(floor, best), best, best / reach),
-            find_roots(self.changed, falling, best, ceiling, best * reach),
-        )
+        # ℓ rises up to its maximum, so its sign is changed there: ``find_roots`` needs a function that falls.
+        rising, falling = partial(above, sign=-1.0), partial(above, sign=1.0)
+        low = find_roots(self.changed, rising, np.minimum(floor, best), best, best / reach)
+        return low, find_roots(self.changed, falling, best, ceiling, best * reach)
 
     @staticmethod
     def _log_likelihood(

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from afresh.probes.candidates import set_codes
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.arrays import Float64s, Ints
@@ -105,16 +106,11 @@ class LearnedTotals:
         """Replace the estimates of queries whose total was reported by that total."""
         known = {words: total for words, total in self.known.items() if len(words) == sets.shape[1]}
         if known and len(sets):
-            codes = self._codes(sets)
+            width = len(self.relation.keywords)
+            codes = set_codes(sets, width)
             order = np.argsort(codes, kind="stable")
-            wanted = self._codes(np.array(list(known), dtype=np.int64))
+            wanted = set_codes(np.array(list(known), dtype=np.int64), width)
             first, end = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
             for low, high, total in zip(first.tolist(), end.tolist(), known.values(), strict=True):
                 expected[order[low:high]] = total
         return expected
-
-    def _codes(self, sets: Ints) -> Ints:
-        codes = np.zeros(len(sets), dtype=np.int64)
-        for column in sets.T:
-            codes = codes * len(self.relation.keywords) + column
-        return codes

@@ -29,36 +29,16 @@ class Array:
         self.data = data
 
 
-class Integers(Array):
-    """An array of the PostgreSQL type ``bigint[]``."""
-
-
-class Doubles(Array):
-    """An array of the PostgreSQL type ``double precision[]``."""
-
-
-class Texts(Array):
-    """An array of the PostgreSQL type ``text[]``."""
-
-
-class Blobs(Array):
-    """An array of the PostgreSQL type ``bytea[]``."""
-
-
-# Class, number (OID) of the type of the values, and of the type of the array. PostgreSQL never changes OIDs.
-_KINDS: tuple[tuple[type[Array], int, int], ...] = (
-    (Integers, 20, 1016),
-    (Doubles, 701, 1022),
-    (Texts, 25, 1009),
-    (Blobs, 17, 1001),
-)
-_VALUE_TYPE = {kind: number for kind, number, _ in _KINDS}
-_WRITERS: dict[type, tuple[type[Array], Callable[[Any], bytes]]] = {
-    int: (Integers, lambda value: _INTEGER.pack(8, value)),
-    float: (Doubles, lambda value: _DOUBLE.pack(8, value)),
-    str: (Texts, lambda value: _with_length(value.encode())),
-    bytes: (Blobs, lambda value: _with_length(value)),
+# For each Python type of the values: the number (OID) of PostgreSQL's type (bigint, double precision, text,
+# bytea) and of its array type, and the function that encodes a value. PostgreSQL never changes OIDs.
+_TYPES: dict[type, tuple[int, int, Callable[[Any], bytes]]] = {
+    int: (20, 1016, lambda value: _INTEGER.pack(8, value)),
+    float: (701, 1022, lambda value: _DOUBLE.pack(8, value)),
+    str: (25, 1009, lambda value: _with_length(value.encode())),
+    bytes: (17, 1001, lambda value: _with_length(value)),
 }
+# psycopg finds the type of a parameter by its class, so each array type has a class of its own.
+_ARRAYS: dict[type, type[Array]] = {of: type(f"Array of {of.__name__}", (Array,), {}) for of in _TYPES}
 
 
 def column_arrays(names: Sequence[str], table: Sequence[Sequence[Any]]) -> dict[str, Any]:
@@ -75,21 +55,21 @@ def to_array(column: Sequence[Any]) -> Array | list[Any]:
     """Return a column as an ``Array``, or as a list if its values have several types or an unknown type.
 
     >>> type(to_array([1, None])).__name__, to_array([1, 2.5]), to_array([None])
-    ('Integers', [1, 2.5], [None])
+    ('Array of int', [1, 2.5], [None])
     """
     types = set(map(type, column)) - {type(None)}
-    if len(types) != 1 or (writer := _WRITERS.get(types.pop())) is None:
+    if len(types) != 1 or not types <= _TYPES.keys():
         return list(column)
-    kind, write = writer
+    (of,) = types
+    number, _, write = _TYPES[of]
     body = b"".join([_NULL if value is None else write(value) for value in column])
-    return kind(_HEADER.pack(1, None in column, _VALUE_TYPE[kind], len(column), 1) + body)
+    return _ARRAYS[of](_HEADER.pack(1, None in column, number, len(column), 1) + body)
 
 
 def register_arrays(context: AdaptContext) -> None:
     """Make a connection accept ``Array`` as the value of a parameter."""
-    for kind, _, number in _KINDS:
-        dumper = type(f"{kind.__name__}Dumper", (_Dumper,), {"oid": number})
-        context.adapters.register_dumper(kind, dumper)
+    for of, (_, number, _) in _TYPES.items():
+        context.adapters.register_dumper(_ARRAYS[of], type("ArrayDumper", (_Dumper,), {"oid": number}))
 
 
 class _Dumper(Dumper):

@@ -11,10 +11,7 @@ SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, 
 LIMIT 1 OFFSET %(looked_at)s - 1;
 
 -- name: page
-SELECT item.id, item.key, source.text, grouping.text,
-       item.weight, item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s,
-       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
-       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+SELECT {item_columns}
 FROM item
 JOIN state ON state.item_id = item.id
 JOIN name AS source ON source.id = state.source_id

@@ -35,10 +35,7 @@ WHERE lease.until_s <= %(now_s)s
 RETURNING item_id;
 
 -- name: leased
-SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
-       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       item.min_interval_s, item.max_interval_s, item.labels, item.selector, lease.worker,
-       item.listed
+SELECT {lease_columns}
 FROM lease
 JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id

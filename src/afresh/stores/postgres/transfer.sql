@@ -1,15 +1,10 @@
 -- The first three are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT item.id, item.key, item.labels, item.added_s, item.selector, item.listed, state.source_id, state.group_id, item.weight,
-        item.cost, item.min_interval_s, item.max_interval_s, item.prior_rate_per_s, state.status, state.due_s,
-        state.polled_s, state.changed_s, state.polls, state.changes, state.failures, state.version, state.problem,
-        state.belief, state.validators, state.recent
- FROM item JOIN state ON state.item_id = item.id) AS item;
+(SELECT * FROM item JOIN state ON state.item_id = item.id) AS item;
 
 -- name: content
-(SELECT content.id, content.hash, content.size, content.refs, payload.data
- FROM content JOIN payload ON payload.content_id = content.id) AS content;
+(SELECT * FROM content JOIN payload ON payload.content_id = content.id) AS content;
 
 -- name: ledger
 (SELECT minute, source_id, sum(requests)::bigint AS requests, sum(bytes)::bigint AS bytes, sum(seconds) AS seconds,

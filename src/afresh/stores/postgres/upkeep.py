@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -10,13 +10,12 @@ from typing import ClassVar
 from afresh.stores.copying import copy_store
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
+from afresh.stores.rows import Row
 from afresh.stores.sql.store_parts import SqlUpkeep
-from afresh.stores.sql.transfer import TABLES, Counters, SqlTables, StorageTables, same_columns
+from afresh.stores.sql.transfer import LINKS, Computed, Counters, SqlTables
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats
-
-_ITEM, _AUDIT = TABLES["item"].columns, TABLES["audit"].columns
 
 
 class PostgresUpkeep(SqlUpkeep[Connection]):
@@ -49,20 +48,10 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
 class PostgresTables(SqlTables[Connection]):
     """The tables of a PostgreSQL store, which can be copied to another store or filled from one."""
 
-    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
-        "item": {
-            "item": {**same_columns(*_ITEM[:6], *_ITEM[8:13]), "key_hash": lambda row: key_hash(row[1])},
-            "state": {"item_id": "id", **same_columns(*_ITEM[6:8], *_ITEM[13:])},
-        },
-        "content": {
-            "content": same_columns("id", "hash", "size", "refs"),
-            "payload": {"content_id": "id", "data": "data"},
-        },
-        "ledger": {"ledger": {**same_columns(*TABLES["ledger"].columns), "shard": lambda _: 0}},
-        # SQLite has no booleans, only 0 and 1.
-        "audit": {
-            "audit": {**same_columns(*_AUDIT), "changed": lambda row: bool(row[_AUDIT.index("changed")])}
-        },
+    computed: ClassVar[Computed] = {
+        **LINKS,
+        "item": {**LINKS["item"], "key_hash": ("key", key_hash)},
+        "ledger": {"shard": ("minute", lambda _: 0)},
     }
     database: PostgresDatabase
     parameter = "%({})s"
@@ -70,8 +59,12 @@ class PostgresTables(SqlTables[Connection]):
     def snapshot(self) -> AbstractContextManager[Connection]:
         return self.database.separate_snapshot()
 
+    def _columns(self, connection: Connection, relation: str) -> list[str]:
+        found = connection.execute(f"SELECT * FROM {relation} LIMIT 0".encode()).description or ()
+        return [column.name for column in found]
+
     def _insert(
-        self, connection: Connection, storage_table: str, columns: list[str], rows: list[list[object]]
+        self, connection: Connection, storage_table: str, columns: Sequence[str], rows: Iterable[Row]
     ) -> None:
         with connection.cursor().copy(
             f"COPY {storage_table} ({', '.join(columns)}) FROM STDIN".encode()

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from afresh.stores.rows import Row
+from afresh.stores.rows import COLUMNS, Row
 
 _BLOCK = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 T = TypeVar("T")
@@ -24,11 +24,14 @@ _TALLY = ("sources", "groups", "statuses", "items")
 
 
 def parse_statements(text: str) -> dict[str, str]:
-    """Return the SQL statements of a file by name. Each statement follows a line ``-- name: NAME``.
+    """Return the SQL statements of a file by name. Each statement follows a line ``-- name: NAME``. The keys
+    of ``rows.COLUMNS`` stand for lists of columns.
 
     >>> parse_statements("-- Two.\\n-- name: one\\nSELECT 1;\\n-- name: two\\nSELECT 2;\\n")
     {'one': 'SELECT 1', 'two': 'SELECT 2'}
     """
+    for name, columns in COLUMNS.items():
+        text = text.replace(name, columns)
     parts = _BLOCK.split(text)
     return {name: body.strip().removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 

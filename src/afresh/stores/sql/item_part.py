@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Generic, TypeAlias
@@ -249,11 +249,7 @@ class Paging(ABC, Generic[ConnectionT]):
     ) -> tuple[dict[str, str], dict[str, object]]:
         order, comparison = self.orders[query.sort], "<" if query.descending else ">"
         place = f"({order.value.format(self._named('value'))}, {self._named('last_id')})"
-        parts = {
-            "column": order.column,
-            "id": order.id,
-            "first": order.first,
-            "second": order.second,
+        parts = asdict(order) | {
             "direction": "DESC" if query.descending else "ASC",
             "after": f"{self._position(query)} {comparison} {place}" if after else "TRUE",
             "before": "TRUE",

@@ -8,10 +8,9 @@ from it. Claims and workers are left out, because they belong to processes that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
@@ -25,55 +24,41 @@ NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "nam
 RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 
-@dataclass(frozen=True, slots=True)
-class TableLayout:
-    """The columns of one table of the common form. The first ``keys`` of them are its primary key; ``batch``
-    rows are copied at a time."""
-
-    columns: tuple[str, ...]
-    keys: int = 1
-    batch: int = 5000
-
-
-def _layout(columns: str, keys: int = 1, batch: int = 5000) -> TableLayout:
-    return TableLayout(tuple(columns.split()), keys, batch)
-
-
-TABLES: Mapping[str, TableLayout] = {
-    "name": _layout("id text"),
-    "item": _layout(
-        "id key labels added_s selector listed source_id group_id weight cost min_interval_s max_interval_s"
-        " prior_rate_per_s status due_s polled_s changed_s polls changes failures version problem belief"
-        " validators recent"
-    ),
-    "content": _layout("id hash size refs data", batch=200),
-    "version": _layout("item_id number content_id time_s media_type_id normal_hash", keys=2),
-    "observation_run": _layout("item_id number last_us observations data", keys=2),
-    "audit": _layout("id item_id time_s elapsed_s changed modified_s count"),
-    "event": _layout("id item_id key source_id kind version time_s due_s attempts"),
-    "notice": _layout("item_id origin number time_s count", keys=2),
-    "ledger": _layout("minute source_id requests bytes seconds money", keys=2),
-    "tally": _layout("source_id group_id status items", keys=3),
-    "edit": _layout("number item_id"),
-    "lease": _layout("item_id token leased_s until_s"),
-    "value": _layout("name data", batch=200),
+TABLES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("name", "item", "content"), ("id",)),
+    **dict.fromkeys(("version", "observation_run"), ("item_id", "number")),
+    **dict.fromkeys(("audit", "event"), ("id",)),
+    "notice": ("item_id", "origin"),
+    "ledger": ("minute", "source_id"),
+    "tally": ("source_id", "group_id", "status"),
+    "edit": ("number",),
+    "lease": ("item_id",),
+    "value": ("name",),
 }
-"""The tables of the common form, in the order in which they are copied."""
+"""The tables of the common form with their primary keys, in the order in which they are copied. Their columns
+are those that the database has, the key first."""
 
-StorageTables: TypeAlias = Mapping[str, Mapping[str, str | Callable[[Row], object]]]
-"""The tables of one database that store one table of the common form, by name. Each is a dictionary from its
-column to a column of the common form, or to a function that computes the value from a row of that form."""
+_STORAGE = {
+    "item": ("item", "state"),
+    "content": ("content", "payload"),
+}  # others have one table of their name
+ROWS_AT_ONCE = dict.fromkeys(TABLES, 5000) | {"content": 200, "value": 200}
 
+Computed: TypeAlias = Mapping[str, Mapping[str, tuple[str, Callable[[Any], object]]]]
+"""By table, the columns of a database that the common form does not have: each with the column of the common
+form and the function from which its value follows."""
 
-def same_columns(*names: str) -> dict[str, str]:
-    """Return the dictionary for columns that have the same names in the database and in the common form."""
-    return {name: name for name in names}
+LINKS: Computed = {
+    "item": {"item_id": ("id", int)},
+    "content": {"content_id": ("id", int)},
+    "lease": {"worker": ("token", lambda _: "")},  # it belongs to a process that uses the source of the copy
+}
 
 
 class SqlTables(ABC, Generic[ConnectionT]):
     """The tables of a store, which can be read and filled in the common form."""
 
-    storage_tables: ClassVar[Mapping[str, StorageTables]]
+    computed: ClassVar[Computed] = LINKS
     parameter: ClassVar[str]  # the pattern by which a statement names a parameter
 
     def __init__(self, database: SqlDatabase[ConnectionT]) -> None:
@@ -89,15 +74,19 @@ class SqlTables(ABC, Generic[ConnectionT]):
     def snapshot(self) -> AbstractContextManager[ConnectionT]:
         """Yield a new connection that sees one state of the database, however long the copying takes."""
 
+    def columns(self, connection: ConnectionT, table: str) -> list[str]:
+        """Return the columns of a table of the common form, the primary key first."""
+        found, keys = self._columns(connection, self._relation(table)), TABLES[table]
+        return [*keys, *(name for name in found if name not in (*keys, *self.computed.get(table, ())))]
+
     def rows(self, connection: ConnectionT, table: str, after: Row | None) -> list[Row]:
         """Return the next batch of rows with a key above ``after`` (None: the first batch), sorted by key."""
-        layout = TABLES[table]
-        keys = layout.columns[: layout.keys]
+        keys, columns = TABLES[table], self.columns(connection, table)
         place = ", ".join(self.parameter.format(name) for name in keys)
         where = "" if after is None else f" WHERE ({', '.join(keys)}) > ({place})"
         statement = (
-            f"SELECT {', '.join(layout.columns)} FROM {self._relation(table)}{where}"
-            f" ORDER BY {', '.join(keys)} LIMIT {layout.batch}"
+            f"SELECT {', '.join(columns)} FROM {self._relation(table)}{where}"
+            f" ORDER BY {', '.join(keys)} LIMIT {ROWS_AT_ONCE[table]}"
         )
         given = dict(zip(keys, after or (), strict=after is not None))
         return self.database.rows(connection, statement, given)
@@ -113,16 +102,20 @@ class SqlTables(ABC, Generic[ConnectionT]):
         (row,) = self.database.rows(connection, self.sql["counters"], {})
         return dict(zip(names, row, strict=True))
 
-    def load(self, table: str, rows: Sequence[Row], values: Mapping[str, bytes | None]) -> None:
-        """Add rows to one table and set named values, in one transaction."""
-        columns = TABLES[table].columns
-        place = {name: index for index, name in enumerate(columns)}
+    def load(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row], values: Mapping[str, bytes | None]
+    ) -> None:
+        """Add rows with these columns to one table and set named values, in one transaction."""
+        given = dict(zip(columns, zip(*rows, strict=True), strict=True))
+        for name, (origin, compute) in self.computed.get(table, {}).items():
+            given[name] = tuple(map(compute, given[origin]))
 
         def work(connection: ConnectionT) -> None:
-            for storage_table, origins in self._storage_tables(table).items():
-                parts = [place[o] if isinstance(o, str) else o for o in origins.values()]
-                table_rows = [[row[p] if isinstance(p, int) else p(row) for p in parts] for row in rows]
-                self._insert(connection, storage_table, list(origins), table_rows)
+            for storage_table in _STORAGE.get(table, (table,)):
+                names = self._columns(connection, storage_table)
+                self._insert(
+                    connection, storage_table, names, zip(*(given[name] for name in names), strict=True)
+                )
             self._state.set_in_transaction(connection, values)
 
         self.database.write(work)
@@ -137,19 +130,18 @@ class SqlTables(ABC, Generic[ConnectionT]):
         self.database.write(work)
 
     def clear(self) -> None:
-        names = [name for table in TABLES for name in self._storage_tables(table)]
+        names = [name for table in TABLES for name in _STORAGE.get(table, (table,))]
         self.database.write(lambda connection: self._clear(connection, names[::-1]))
 
     def _relation(self, table: str) -> str:
         """Return the SQL after FROM for a table of the common form: a table, or a query in brackets."""
         return self.sql.get(table, table)
 
-    def _storage_tables(self, table: str) -> StorageTables:
-        return self.storage_tables.get(table) or {table: same_columns(*TABLES[table].columns)}
-
+    @abstractmethod
+    def _columns(self, connection: ConnectionT, relation: str) -> list[str]: ...
     @abstractmethod
     def _insert(
-        self, connection: ConnectionT, storage_table: str, columns: list[str], rows: list[list[object]]
+        self, connection: ConnectionT, storage_table: str, columns: Sequence[str], rows: Iterable[Row]
     ) -> None: ...
     @abstractmethod
     def _set_counters(self, connection: ConnectionT, counters: Counters) -> None: ...

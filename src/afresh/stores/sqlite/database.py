@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -92,6 +92,13 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         table: Sequence[Row],
     ) -> None:
         connection.executemany(statement, table)
+
+    def insert(
+        self, connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterable[Row]
+    ) -> None:
+        """Add rows, which have a value for each of ``columns``, to a table."""
+        marks = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def as_list(self, values: Collection[Any]) -> str:
         return json.dumps(list(values))  # read by json_each

@@ -11,10 +11,7 @@ SELECT {column}, {id} FROM {first} WHERE {after} ORDER BY {column} {direction}, 
 LIMIT 1 OFFSET :looked_at - 1;
 
 -- name: page
-SELECT item.id, item.key, source.text, grouping.text,
-       state.weight, state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s,
-       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
-       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+SELECT {item_columns}
 FROM {first} CROSS JOIN {second} ON state.item_id = item.id
 CROSS JOIN name AS source ON source.id = state.source_id
 CROSS JOIN name AS grouping ON grouping.id = state.group_id

@@ -35,10 +35,7 @@ ON CONFLICT (item_id) DO UPDATE SET
     worker = excluded.worker;
 
 -- name: leased
-SELECT item.id, item.key, source.text, grouping.text, lease.token, lease.until_s, lease.leased_s,
-       state.validators, version.normal_hash, state.polled_s, state.status, state.failures, state.belief,
-       state.min_interval_s, state.max_interval_s, item.labels, item.selector, lease.worker,
-       item.listed
+SELECT {lease_columns}
 FROM lease
 CROSS JOIN state ON state.item_id = lease.item_id
 JOIN item ON item.id = lease.item_id

@@ -14,10 +14,17 @@ from afresh.stores.sql.dialect import ItemCounts, Parameters
 from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
 from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.sqlite.commit import drop_contents
+from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
 
+# The columns of a new item in the two tables, in the order in which ``_add_batch`` gives their values.
+_ITEM = ("id", "key", "labels", "added_s", "selector", "listed")
+_STATE = (
+    *("item_id", "source_id", "group_id", "status", "weight", "cost"),
+    *("min_interval_s", "max_interval_s", "prior_rate_per_s", "due_s"),
+)
 _INDEXES = {"group": "of_group", "source": "of_source", "idle": "idle"}
 
 
@@ -54,6 +61,7 @@ class SqlitePaging(Paging[sqlite3.Connection]):
 
 
 class SqliteItems(SqlItems[sqlite3.Connection]):
+    _database: SqliteDatabase
     paging = SqlitePaging
 
     def _add_batch(self, connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
@@ -70,8 +78,8 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
             labels = text_from_mapping(item.labels) if item.labels else None
             keys.append((item_id, item.key, labels, now_s, item.selector, item.listed))
             states.append((item_id, *place, item.weight, item.cost, *limits, now_s))
-        connection.executemany(self._sql["add_item"], keys)
-        connection.executemany(self._sql["add_state"], states)
+        self._database.insert(connection, "item", _ITEM, keys)
+        self._database.insert(connection, "state", _STATE, states)
         self._database.add_to_tally(connection, counts)
         return len(new)
 

@@ -26,19 +26,11 @@ JOIN name AS source ON source.id = tally.source_id
 JOIN name AS grouping ON grouping.id = tally.group_id
 ORDER BY source.text, grouping.text, tally.status;
 
--- name: add_item
-INSERT INTO item (id, key, labels, added_s, selector, listed) VALUES (?, ?, ?, ?, ?, ?);
-
 -- name: unlist
 UPDATE item SET listed = 0 WHERE listed = 1 AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: last_id
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item';
-
--- name: add_state
-INSERT INTO state (item_id, source_id, group_id, status, weight, cost,
-                   min_interval_s, max_interval_s, prior_rate_per_s, due_s)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: crossed
 SELECT item.key

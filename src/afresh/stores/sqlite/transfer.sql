@@ -1,15 +1,10 @@
 -- The first two are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT item.id, item.key, item.labels, item.added_s, item.selector, item.listed, state.source_id, state.group_id, state.weight,
-        state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s, state.status, state.due_s,
-        state.polled_s, state.changed_s, state.polls, state.changes, state.failures, state.version, state.problem,
-        state.belief, state.validators, state.recent
- FROM item JOIN state ON state.item_id = item.id);
+(SELECT * FROM item JOIN state ON state.item_id = item.id);
 
 -- name: content
-(SELECT content.id, content.hash, content.size, content.refs, payload.data
- FROM content JOIN payload ON payload.content_id = content.id);
+(SELECT * FROM content JOIN payload ON payload.content_id = content.id);
 
 -- name: counters
 SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'item'),

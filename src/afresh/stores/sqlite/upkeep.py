@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import ClassVar
 
+from afresh.stores.rows import Row
 from afresh.stores.sql.store_parts import SqlUpkeep
-from afresh.stores.sql.transfer import RESERVATIONS, TABLES, Counters, SqlTables, StorageTables, same_columns
+from afresh.stores.sql.transfer import RESERVATIONS, Counters, SqlTables
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
 from afresh.tables.atomic_output import replaced_file
@@ -81,16 +81,6 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
 class SqliteTables(SqlTables[sqlite3.Connection]):
     """The tables of a SQLite store, which can be copied to another store or filled from one."""
 
-    storage_tables: ClassVar[Mapping[str, StorageTables]] = {
-        "item": {
-            "item": same_columns("id", "key", "labels", "added_s", "selector", "listed"),
-            "state": {"item_id": "id"} | same_columns(*TABLES["item"].columns[6:]),
-        },
-        "content": {
-            "content": same_columns("id", "hash", "size", "refs"),
-            "payload": {"content_id": "id", "data": "data"},
-        },
-    }
     database: SqliteDatabase
     parameter = ":{}"
 
@@ -104,11 +94,13 @@ class SqliteTables(SqlTables[sqlite3.Connection]):
             connection.execute("BEGIN")
             yield connection
 
+    def _columns(self, connection: sqlite3.Connection, relation: str) -> list[str]:
+        return [column[0] for column in connection.execute(f"SELECT * FROM {relation} LIMIT 0").description]
+
     def _insert(
-        self, connection: sqlite3.Connection, storage_table: str, columns: list[str], rows: list[list[object]]
+        self, connection: sqlite3.Connection, storage_table: str, columns: Sequence[str], rows: Iterable[Row]
     ) -> None:
-        marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {storage_table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        self.database.insert(connection, storage_table, columns, rows)
 
     def _set_counters(self, connection: sqlite3.Connection, counters: Counters) -> None:
         for name in _SEQUENCES:

@@ -36,6 +36,7 @@ STATE_TITLES = {
     "none": "No engine yet",
     "no store": "Store lost",
 }
+VIEWS_SHOWN = 100
 LONGEST_GAP_S = 300.0  # if two pulses of an engine are further apart, it did not run in between
 _MINUTE_S, _HOUR_S = 65.0, 3600.0
 _SHORTEST_RUN_S = 2.0  # A shorter run does not show how much of the budget is used.
@@ -182,6 +183,8 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         if is_sampled
         else "",
         "trouble": _hash_failures(snapshot),
+        "item-views": _hash_views(snapshot),
+        **{f"view-{at}": format_share(view.fresh) for at, view in enumerate(status.item_views[:VIEWS_SHOWN])},
         "as-of": format_time(snapshot.time_s),
     }
 
@@ -229,3 +232,10 @@ def _hash_failures(snapshot: StatusSnapshot) -> str:
     items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
     hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
     return blake2b(repr((items, hosts)).encode(), digest_size=6).hexdigest()
+
+
+def _hash_views(snapshot: StatusSnapshot) -> str:
+    """Return a hash that changes when item views are added, removed or found to have changed. The page then
+    reloads their table; only their freshness changes without a reload."""
+    views = [(view.name, view.items, view.unknown, view.changed_s) for view in snapshot.status.item_views]
+    return blake2b(repr(views).encode(), digest_size=6).hexdigest()

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import SourceTable
 from afresh.engine.state_names import SOURCE_STATE
-from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.saved_hosts import HostReport, host_reports
 from afresh.sources.http.saved_hosts import read_state as read_http_state
 from afresh.sources.search.saved_records import read_state as read_search_state
@@ -95,37 +94,25 @@ def _report_hosts(
         return host not in backoffs, host not in untrusted, host not in problems, -hosts[host].total(), host
 
     shown = sorted(hosts, key=order)[:_HOSTS_SHOWN]
-    reports = host_reports(saved, shown)
-    return [
-        _report_host(
-            host, hosts[host], table, reports.get(host, HostReport()), backoffs.get(host), problems[host]
+    reports, delay_s, found = host_reports(saved, shown), table.settings.delay_s if table else None, []
+    for host in shown:
+        report, backoff, failing = reports.get(host, HostReport()), backoffs.get(host), problems[host]
+        found.append(
+            HostOut(
+                name=host,
+                items=hosts[host].total(),
+                by_status=dict(hosts[host]),
+                delay_s=None if delay_s is None else max(delay_s, report.crawl_delay_s),
+                robots=report.robots,
+                problem=backoff.why or "asked to be left alone" if backoff else "",
+                failures=backoff.failures if backoff else 0,
+                rests_until_s=backoff.until_s if backoff else None,
+                validators=list(report.validators),
+                failing=failing.total(),
+                failing_of=failing.most_common(1)[0][0] if failing else "",
+            )
         )
-        for host in shown
-    ]
-
-
-def _report_host(
-    host: str,
-    counts: CountsByStatus,
-    table: SourceTable | None,
-    report: HostReport,
-    backoff: GroupBackoff | None,
-    problems: Counter[str],
-) -> HostOut:
-    delay_s = table.settings.delay_s if table else None
-    return HostOut(
-        name=host,
-        items=counts.total(),
-        by_status=dict(counts),
-        delay_s=None if delay_s is None else max(delay_s, report.crawl_delay_s),
-        robots=report.robots,
-        problem=backoff.why or "asked to be left alone" if backoff else "",
-        failures=backoff.failures if backoff else 0,
-        rests_until_s=backoff.until_s if backoff else None,
-        validators=list(report.validators),
-        failing=problems.total(),
-        failing_of=problems.most_common(1)[0][0] if problems else "",
-    )
+    return found
 
 
 def report_search(state: bytes) -> SearchOut:

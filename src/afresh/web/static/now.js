@@ -48,15 +48,19 @@
   };
 
   draw();
-  // The table of failing hosts and items is fetched again when its hash changes.
+  // The tables of failing hosts and items, and of views, are fetched again when their hash changes.
   document.addEventListener("now", async (event) => {
-    const shown = document.getElementById("trouble");
-    if (shown.dataset.mark === event.detail.fields.trouble) return;
-    shown.dataset.mark = event.detail.fields.trouble;
+    const fields = event.detail.fields;
+    const old = ["trouble", "item-views"].filter((id) => document.getElementById(id).dataset.mark !== fields[id]);
+    if (!old.length) return;
+    for (const id of old) document.getElementById(id).dataset.mark = fields[id];
     const answer = await fetch("/").catch(() => null);
     if (!answer || !answer.ok) return;
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trouble");
-    if (found) document.getElementById("trouble").replaceWith(found);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const id of old) {
+      const found = page.getElementById(id);
+      if (found) document.getElementById(id).replaceWith(found);
+    }
   });
   // The series come from the same snapshot as the texts, when the course has a new point.
   document.addEventListener("now", (event) => {
