@@ -159,6 +159,7 @@ def test_get_of_versions_and_their_difference(
         (("run", "--set", "budget.requests"), UsageError, "KEY=VALUE"),
         (("run", "--set", "budget.reqests=1/s"), UsageError, "did you mean 'requests'"),
         (("run", "--log", "loud"), UsageError, "unknown kind of log"),
+        (("add", "https://h/", "--weight", "1e308"), AfreshError, "weight is 1e+308: must be at most 1e+15"),
         (("why", "https://h/"), UsageError, "no item"),
         (("get", "https://h/"), UsageError, "no item"),
         (("export", "--format", "dir"), UsageError, "needs a folder"),
@@ -190,6 +191,11 @@ def test_mistakes_are_said_in_one_line(
         ('{"item": "https://h/", "changed": true, "lease": true}', "row 1: lease is True"),
         ('{"item": "https://h/", "changed": true, "content": 7}', "row 1: content is 7"),
         ('{"item": "https://h/", "content_base64": "abc"}', "row 1: content_base64 is not base64"),
+        ("[" * 100_000, "row 1: is JSON with too many levels"),
+        ('{"item": "a", "changed": ' + "[" * 900 + "]" * 900 + "}", "row 1: changed is"),
+        ('{"item": "a", "time": ' + "9" * 5_000 + "}", "row 1: has a number with too many digits"),
+        ('{"item": "a", "time": ' + "9" * 400 + "}", "row 1: time is 999"),
+        ('{"item": "a", "changed": true, "lease": 1' + "0" * 30 + "}", "row 1: lease is 1000"),
     ],
 )
 def test_wrong_rows_are_named(shell: Shell, tmp_path: Path, line: str, words: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from afresh.model.decay import Exponential, Lomax, Weibull
-from afresh.plots.estimate_plots import decay_figure, decay_panels, poisson_figure, poisson_panel
+from afresh.plots.estimate_plots import decay_panels, poisson_panel
+from afresh.plots.line_plot import captioned_figure
 from afresh.plots.style import render
 from afresh.rates.decay_fit import fit_decays
 from afresh.rates.poisson_check import gap_histogram
@@ -31,7 +32,7 @@ def test_empty_bins_are_left_out() -> None:
 
 def test_the_sentence_stands_below() -> None:
     words = "Changes come in bursts: the variance of the gaps is 3 times that of the Poisson model."
-    figure = poisson_figure(gap_histogram(GAPS), words)
+    figure = captioned_figure([poisson_panel(gap_histogram(GAPS))], words, 62)
     assert figure.get_supxlabel().replace("\n", " ") == words
     assert render(figure, "png").startswith(b"\x89PNG")
 
@@ -65,6 +66,6 @@ def test_an_infinite_mean_lifetime_leaves_out_its_curve() -> None:
 
 def test_the_finding_on_decay_stands_below() -> None:
     found = fit_decays([1.0, 2.0, 5.0], [1, 0, 1])
-    figure = decay_figure(found, "d")
+    figure = captioned_figure(decay_panels(found, "d"), found.sentence, 120)
     assert figure.get_supxlabel() == found.sentence
     assert render(figure, "svg").startswith(b"<?xml")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
 
-from afresh.policy.families import families_of, number_labels
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.policy.families import FEWEST_IN_DIRECTORY, families_of, number_labels
 
 
 def test_names_tell_families() -> None:
@@ -15,3 +23,72 @@ def test_names_tell_families() -> None:
     assert folder[6] == -1
     assert elsewhere[0] == elsewhere[5] >= 0
     assert number_labels([None, None]).tolist() == [-1, -1]
+
+
+def directories(names: list[str]) -> list[str | None]:
+    """Return the directories by their definition: those with too few items move up, all at the same time."""
+    folders = [name.rpartition("/")[0] for name in names]
+    while True:
+        count = Counter(folders)
+        raised = [
+            folder if count[folder] >= FEWEST_IN_DIRECTORY or "/" not in folder else folder.rpartition("/")[0]
+            for folder in folders
+        ]
+        if raised == folders:
+            return [folder or None for folder in folders]
+        folders = raised
+
+
+@given(st.lists(st.text("a/b", max_size=9), min_size=1, max_size=40))
+def test_directories_and_paths_are_those_of_their_definitions(names: list[str]) -> None:
+    _, folder, elsewhere = families_of(names).T
+    assert folder.tolist() == number_labels(directories(names)).tolist()
+    below = [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]
+    assert elsewhere.tolist() == number_labels(below).tolist()
+
+
+def news(count: int) -> list[str]:
+    """Return addresses as a newspaper has them, of 152 characters each."""
+    words = ["council", "weather", "minister", "harbour", "election", "budget", "storm", "museum", "railway"]
+    names = []
+    for number in range(count):
+        slug = "-".join(words[number // 7**place % 9] for place in range(12))
+        day = f"2026/{number % 12 + 1:02d}/{number // 12 % 28 + 1:02d}"
+        names.append(f"https://news.example.org/{day}/{slug}"[:143].ljust(144, "x") + f"-{number:07d}")
+    return names
+
+
+def processor_s(work: Callable[[], object]) -> float:
+    start_s = time.process_time()
+    work()
+    return time.process_time() - start_s
+
+
+def read(names: list[str]) -> list[bytes]:
+    """Read every character once."""
+    return [blake2b(name.encode()).digest() for name in names]
+
+
+def test_families_of_many_addresses_cost_little_more_than_reading_them() -> None:
+    names = news(10_000)
+    assert {len(name) for name in names} == {152}
+    tracemalloc.start()
+    families_of(names)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500 * len(names)  # 100 MB for 200,000; all beginnings of each name took twenty times that
+    work_s, reading_s = (
+        min(processor_s(work) for _ in range(3)) for work in (lambda: families_of(names), lambda: read(names))
+    )
+    assert work_s < 30 * reading_s
+
+
+def test_long_keys_cost_in_proportion_to_their_length() -> None:
+    deep = ["https://a.test/" + "d/" * 1_000 + f"{number}/{number}" for number in range(60)]
+    wordy = ["https://a.test/" + "w-" * 1_000 + f"{number}" for number in range(60)]
+    for names in (deep, wordy):
+        tracemalloc.start()
+        families_of(names)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 40 * sum(map(len, names))

@@ -10,8 +10,7 @@ from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.allocate import allocate
 from afresh.model.freshness import freshness
-from afresh.policy.policy import Policy, PolicyInput
-from afresh.policy.registry import make_policy
+from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.compare import captured, replay
 from afresh.replay.policy_run import NoticeLog
@@ -57,22 +56,6 @@ def test_the_yardstick_is_the_index_rule_one_poll_at_a_time(objective: str) -> N
         last[chosen[-1]] = (poll + 1) / 20.0
     # The very first decision, all copies being new, is a tie; rounding may swap a few others.
     assert np.mean(oracle.visits.item == np.array(chosen)) > 0.99
-
-
-def test_an_hour_is_that_of_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[float | None] = []
-
-    def note(name: str, start: PolicyInput) -> Policy:
-        seen.append(start.hour)
-        return make_policy(name, start)
-
-    monkeypatch.setattr("afresh.replay.compare.make_policy", note)
-    for unit in ("s", "h", "d"):
-        history = ChangeHistory.of(3, [0, 1], [1.0, 2.0], 0.0, 5.0, unit=unit)
-        replay(history, ["uniform"], PolicyInput.of(3, 1.0))
-    assert seen[::2] == [3600.0, 1.0, 1 / 24]
-    replay(history, ["uniform"], replace(PolicyInput.of(3, 1.0), hour=None))
-    assert seen[-1] is None
 
 
 def test_progress_rises_to_the_end_over_all_runs() -> None:

@@ -75,6 +75,10 @@ def test_a_change_of_kind_late_in_a_large_file_loses_no_row(make_file: MakeFile,
             b'{"item":"a","rate":[1]}\n',
             "items.jsonl, row 1 (line 1), column rate: is '[1]': must be one value",
         ),
+        (
+            b'{"item":"a","rate":1}\n{"item":"b","rate":"x","n":' + b"9" * 5_000 + b"}\n",
+            f"{ROW_2}: has a number with too many digits",
+        ),
         (b"[1, 2]\n", "items.jsonl, row 1 (line 1): is '[1, 2]': must be a JSON object"),
         (
             b'{"item":"a","rate":1}\n{"item":"b","ra',

@@ -63,7 +63,6 @@ class Explanation:
     status: npt.NDArray[np.uint8]
 
     def words(self) -> npt.NDArray[np.str_]:
-        """Return the name of the status of each item."""
         return np.array(STATUSES)[self.status]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.allocation.objectives import Objective, objective_for
-from afresh.model.decay import Decay, Geometric, decay_from
+from afresh.model.decay import Decay, Geometric, Windowed, decay_from
 from afresh.model.roots import JUST_ABOVE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError, UsageError
@@ -134,6 +134,10 @@ class _DecayGains:
         return np.broadcast_to(self.marginal_at(_interval(frequency)), (self.items,))
 
     def frequency(self, price: ArrayLike) -> Float64s:
+        if isinstance(self.decay, Windowed):
+            every = np.broadcast_to(np.asarray(price, dtype=np.float64), (self.items,))
+            interval = self.decay.interval_at(every, isinstance(self, DecayAge))
+            return np.where(every < self.max_marginal(), 1 / interval, 0.0)
         return _invert(self.marginal_at, price, self.items)
 
     def max_marginal(self) -> Float64s:
@@ -141,6 +145,8 @@ class _DecayGains:
 
     def max_frequency(self) -> Float64s:
         """Return 1/t if z is constant up to a step at time t (earlier refreshes gain nothing); else ∞."""
+        if isinstance(self.decay, Windowed):
+            return np.full(self.items, np.inf)
         edge = self.frequency(TINY)
         with np.errstate(all="ignore"):
             nothing = self.marginal_at(_interval(edge) * _JUST_BEFORE) == 0
@@ -190,7 +196,7 @@ class DecayAge(_DecayGains):
         inner = np.clip(interval, 1e-100, 1e100)
         age = self.decay.loss(inner) - self.decay.age_gain(inner) / inner
         never = np.isinf(interval) & (self.decay.plateau() < 1)
-        return np.where(never, -np.inf, np.where(interval > 0, -age, 0.0))
+        return np.where(never, -np.inf, np.where(interval > 0, -age, -self.decay.loss(0.0)))
 
     def marginal_at(self, interval: Float64s) -> Float64s:
         """Return ∫₀ᵀ s·(1−z(s))ds for T = ``interval``, the age that one more refresh per time saves."""

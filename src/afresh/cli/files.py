@@ -71,15 +71,9 @@ def read_lines(path: str, content: str) -> Iterator[tuple[int, str]]:
         raise InputError(f"is not UTF-8 text with {content} a line", path=path) from None
 
 
-def render_picture(path: str, figure: Figure) -> bytes:
-    """Return the figure as bytes, in the format of the file extension of ``path``."""
-    from afresh.plots.style import picture_format, render
-
-    return render(figure, picture_format(path))
-
-
 def write_picture(path: str, figure: Figure) -> None:
     """Write the figure to ``path``, in the format of its file extension."""
+    from afresh.plots.style import picture_format, render
     from afresh.tables.atomic_output import write_bytes
 
-    write_bytes(path, render_picture(path, figure))
+    write_bytes(path, render(figure, picture_format(path)))

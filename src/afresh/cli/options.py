@@ -44,6 +44,10 @@ CapsFile: TypeAlias = Annotated[
 ViewsFile: TypeAlias = Annotated[
     str | None, Option("--views", metavar="FILE", help="Plan views over base items: columns view, base.")
 ]
+WindowsOption: TypeAlias = Annotated[
+    list[str] | None,
+    Option("--windows", metavar="'22:00-06:00 Mon-Fri'", help="Poll only then (UTC); may be given again."),
+]
 Output: TypeAlias = Annotated[
     str | None, Option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 ]

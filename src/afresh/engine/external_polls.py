@@ -26,10 +26,12 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.change_detection import compare_content
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
-from afresh.values.items import Item
+from afresh.values.items import Item, display_key
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome
 from afresh.values.stored import ObservationColumns
@@ -77,10 +79,12 @@ def record_external(
     past, live = _split(store, new, ids)
     refused: list[str] = []
     known = len(rows) - len(new)
+    parsers = ParserPool()
     for batch in _batches(live):
         leases = _take_leases(store, batch, ids, now_s, settings.run.lease)
         polls = [(row, leases[row.item]) for row in batch if row.item in leases]
-        words = _commit(settings, external, polls, now_s)
+        with parsers.joined():
+            words = _commit(settings, external, parsers, polls, now_s)
         for row in batch:
             if row.item in leases:
                 problem = words.get(row.item, "")
@@ -100,7 +104,7 @@ def record_external(
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
     """Return what is wrong with a reported poll, or an empty string if it is valid."""
     if row.item not in ids:
-        return f"there is no item {row.item!r}: add it first"
+        return f"there is no item {display_key(row.item)}: add it first"
     if row.changed is None and row.content is None:
         return "has neither changed nor content"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:
@@ -256,7 +260,11 @@ def _take_leases(
 
 
 def _commit(
-    settings: Settings, external: ExternalScheduler, polls: list[tuple[Reported, Lease]], now_s: float
+    settings: Settings,
+    external: ExternalScheduler,
+    parsers: ParserPool,
+    polls: list[tuple[Reported, Lease]],
+    now_s: float,
 ) -> dict[str, str]:
     """Learn from polls of distinct items and commit them. Return by key why polls were refused."""
     recorder = external.recorder(settings, now_s)
@@ -269,7 +277,7 @@ def _commit(
             seen = Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
             outcomes.append(Outcome(lease, row.time_s, due_s=-math.inf, observation=seen, spent=spent))
         else:
-            fetched = _fetched(settings, row.content, row.media_type, lease)
+            fetched = _fetched(settings, parsers, row.content, row.media_type, lease)
             outcomes.append(recorder.decide(lease, fetched, row.time_s, audit=False))
         # The request of a lease from ``due`` was reserved when it was given. Slots of the past are over.
         unpaid += row.lease is None and row.time_s >= now_s - budget_limits(settings.budget).covered_s
@@ -306,19 +314,21 @@ def _lease(store: Store, item: Item, token: int, now_s: float) -> Lease:
     )
 
 
-def _fetched(settings: Settings, content: bytes, media_type: str, lease: Lease) -> Fetched:
+def _fetched(
+    settings: Settings, parsers: ParserPool, content: bytes, media_type: str, lease: Lease
+) -> Fetched:
     """Compare the reported content with the copy by the rules of the item's source; return the result."""
     table = settings.source(lease.source)
     if table is None:
         raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
-    verdict = compare_content(
-        content,
-        media_type,
-        table.settings.recipe.for_item(lease.selector),
-        held_hash=lease.content_hash,
-        held_notes=lease.validators,
-        near_duplicate=table.settings.near_duplicate,
-    )
+    source = table.settings
+    recipe, copy = source.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
+    try:
+        verdict = parsers.parse_here(
+            compare_content, content, media_type, recipe, *copy, source.near_duplicate
+        )
+    except ParseBudgetError as error:
+        return Fetched("failed", problem=str(error), requests=1)
     # The other program paid for the poll, so that ``bytes`` is 0. A lease that was rebuilt from its token has
     # no validators, which would contain the rules of the last comparison: content counts as ``comparable``.
     return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0, requests=1)

@@ -18,11 +18,12 @@ from afresh.model.decays.geometric import Geometric
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import Size, check_parameter
 from afresh.model.decays.rate_decays import Exponential, Linear, Weibull
+from afresh.model.decays.windowed import Windowed
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import UsageError, one_of
 
 __all__ = ["DECAYS", "Decay", "Empirical", "Exponential", "Geometric", "Linear", "Lomax", "Weibull"]
-__all__ += ["Factory", "decay_from"]
+__all__ += ["Factory", "Windowed", "decay_from"]
 
 
 class Decay(Protocol):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from afresh.model.decay import Decay
-from afresh.plots.line_plot import captioned_figure
 from afresh.plots.panels import Panel, Series
 from afresh.rates.decay_fit import DecayFits
 from afresh.rates.poisson_check import GapHistogram
@@ -22,17 +20,6 @@ def poisson_panel(gaps: GapHistogram, unit: str = "d", title: str = "Gaps betwee
     observed = Series("observed", middle[seen], gaps.share[seen], "dots")
     label = f"gap between changes, {UNIT_NAMES[unit]}s"
     return Panel(title, label, "share of gaps", (model, observed), log_y=True)
-
-
-def poisson_figure(gaps: GapHistogram, sentence: str, unit: str = "d") -> Figure:
-    """Return the figure of ``poisson_panel`` with ``sentence``, the result of the check, below it.
-
-    >>> from afresh.rates.poisson_check import gap_histogram
-    >>> figure = poisson_figure(gap_histogram(range(1, 50)), "Changes come regularly.")
-    >>> figure.axes[0].get_yscale()
-    'log'
-    """
-    return captioned_figure([poisson_panel(gaps, unit)], sentence, 62)
 
 
 _POINTS = 400
@@ -56,17 +43,6 @@ def decay_panels(found: DecayFits, unit: str = "d", *, most: int = 3) -> tuple[P
     copies.append(_curve("refresh restarts the lifetime", found.best.decay, time, dashed=True))
     lifetimes = Panel("How long a lifetime lasts", label, "share still going", (observed, *curves))
     return lifetimes, Panel("How long a copy stays right", label, right, tuple(copies))
-
-
-def decay_figure(found: DecayFits, unit: str = "d") -> Figure:
-    """Return a plot of the fitted decays (``decay_panels``), with the best fit as a sentence below it.
-
-    >>> from afresh.rates.decay_fit import fit_decays
-    >>> figure = decay_figure(fit_decays([1.0, 2.0, 2.5, 4.0], [1, 1, 0, 1]), "y")
-    >>> [axes.get_xlabel() for axes in figure.axes]
-    ['time, years', 'time, years']
-    """
-    return captioned_figure(decay_panels(found, unit), found.sentence, 120)
 
 
 def _curve(label: str, decay: Decay, time: Floats, *, dashed: bool = False) -> Series:

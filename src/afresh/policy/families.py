@@ -6,26 +6,29 @@ items belong together: ``docs/tasks/install`` is in the directory ``docs/tasks``
 top directories. Each kind of family is one column of an array that holds the number of each item's family,
 or −1 for none. A family's number is a hash of its name alone, so it is the same in another process and after
 items were added or removed. The polls teach whether a family does change together; most do not.
+
+Names come from outside, so time and memory grow with the total length of the names only, not with the number
+of beginnings that they have: neighbours in sorted order show how much of a name others share.
 """
 
 from __future__ import annotations
 
-import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
 
+from afresh.policy.shared_beginnings import shared_beginnings
 from afresh.values.arrays import Ints
 
 FEWEST_IN_DIRECTORY = 4  # a directory with fewer items is merged into its parent directory
-MOST_WITH_WORDS = 200  # if more items share their first words, that is a naming convention, not a family
-LEAST_LETTERS = 3
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^A-Za-z\d]")
 
 Label: TypeAlias = Hashable | None
+_Directories: TypeAlias = dict[str, list[int]]
+"""The rows of the names in each directory, by the name of the directory."""
 
 
 def families_of(names: Sequence[str]) -> Ints:
@@ -39,8 +42,14 @@ def families_of(names: Sequence[str]) -> Ints:
     >>> bool(makie == tests), int(zygote)
     (True, -1)
     """
-    kinds: tuple[Callable[[Sequence[str]], list[Label]], ...] = (_words, _directories, _paths_below_top)
-    return np.stack([number_labels(kind(names)) for kind in kinds], axis=1)
+    families = np.full((len(names), 3), -1, dtype=np.int64)
+    directories: _Directories = {}
+    for row, name in enumerate(names):
+        directories.setdefault(name.rpartition("/")[0], []).append(row)
+    _number_words(names, directories, families[:, 0])
+    _number_directories(directories, families[:, 1])
+    _number_paths_below_top(names, families[:, 2])
+    return families
 
 
 def number_labels(labels: Sequence[Label]) -> Ints:
@@ -50,45 +59,71 @@ def number_labels(labels: Sequence[Label]) -> Ints:
     [118289355612116, -1, -1, 118289355612116]
     """
     count = Counter(labels)
-    shared = (label for label in count if label is not None and count[label] > 1)
-    digests = {label: blake2b(repr(label).encode(), digest_size=6).digest() for label in shared}
-    number = {label: int.from_bytes(digest) for label, digest in digests.items()}
+    number = {label: _number(label) for label in count if label is not None and count[label] > 1}
     return np.array([-1 if label is None else number.get(label, -1) for label in labels], dtype=np.int64)
 
 
-def _words(names: Sequence[str]) -> list[Label]:
-    """Return the longest beginning of whole words of each name that 2 to 200 names of its directory share."""
-    split = [(name.rpartition("/")[0], _WORDS.findall(name.rpartition("/")[2])) for name in names]
-    count: Counter[tuple[str, str]] = Counter()
-    for directory, words in split:
-        count.update((directory, prefix) for prefix in _prefixes(words))
-
-    def longest(directory: str, words: list[str]) -> Label:
-        for prefix in reversed(_prefixes(words)):
-            if len(prefix) >= LEAST_LETTERS and 2 <= count[directory, prefix] <= MOST_WITH_WORDS:
-                return directory, prefix
-        return None
-
-    return [longest(*each) for each in split]
+def _number(label: Label) -> int:
+    return int.from_bytes(blake2b(repr(label).encode(), digest_size=6).digest())
 
 
-def _prefixes(words: list[str]) -> list[str]:
-    return ["".join(words[: end + 1]) for end in range(len(words))]
+def _number_words(names: Sequence[str], directories: _Directories, numbers: Ints) -> None:
+    """Write the number of the family of each name whose first words others in its directory share."""
+    for directory, rows in directories.items():
+        if len(rows) > 1:
+            stems = [names[row].rpartition("/")[2] for row in rows]
+            for beginning, members in shared_beginnings(stems):
+                numbers[[rows[member] for member in members]] = _number((directory, beginning))
 
 
-def _directories(names: Sequence[str]) -> list[Label]:
-    """Return for each name its directory, or the nearest one above it that has enough items."""
-    folders = [name.rpartition("/")[0] for name in names]
-    while True:
-        count = Counter(folders)
-        raised = [
-            folder if count[folder] >= FEWEST_IN_DIRECTORY or "/" not in folder else folder.rpartition("/")[0]
-            for folder in folders
-        ]
-        if raised == folders:
-            return [folder or None for folder in folders]
-        folders = raised
+def _number_directories(directories: _Directories, numbers: Ints) -> None:
+    """Write for each name the number of its directory, or of the nearest one above it with enough items.
+
+    Directories with too few items move up one level at the same time, then those that still have too few,
+    and so on. A directory is known by the hashes of its beginnings, so that no level needs a text of its own.
+    """
+    folders = [folder for folder in directories if folder]
+    beginnings = [_hash_levels(folder) for folder in folders]
+    level = [len(hashes) - 1 for hashes in beginnings]
+    settled: set[int] = set()
+    moving = list(range(len(folders)))
+    while moving:
+        count: Counter[int] = Counter()
+        for folder in moving:
+            count[beginnings[folder][level[folder]]] += len(directories[folders[folder]])
+        settled.update(place for place, items in count.items() if items >= FEWEST_IN_DIRECTORY)
+        moving = [one for one in moving if level[one] and beginnings[one][level[one]] not in settled]
+        for folder in moving:
+            level[folder] -= 1
+    members: dict[int, list[int]] = {}
+    for folder, hashes in enumerate(beginnings):
+        members.setdefault(hashes[level[folder]], []).append(folder)
+    for found in members.values():
+        rows = [row for folder in found for row in directories[folders[folder]]]
+        place = "/".join(folders[found[0]].split("/", level[found[0]] + 1)[: level[found[0]] + 1])
+        if place and len(rows) > 1:
+            numbers[rows] = _number(place)
 
 
-def _paths_below_top(names: Sequence[str]) -> list[Label]:
-    return [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]
+def _hash_levels(folder: str) -> array[int]:
+    """Return a hash of ``a``, of ``a/b`` and of ``a/b/c`` for the folder ``a/b/c``."""
+    hashes = array("q")
+    above = 0
+    for part in folder.split("/"):
+        above = hash((above, part))
+        hashes.append(above)
+    return hashes
+
+
+def _number_paths_below_top(names: Sequence[str], numbers: Ints) -> None:
+    # −1 is never the hash of a text in Python.
+    hashes = array("q", (hash(name.partition("/")[2]) if name.count("/") >= 2 else -1 for name in names))
+    _, first, which, count = np.unique(
+        np.frombuffer(hashes, dtype=np.int64), return_index=True, return_inverse=True, return_counts=True
+    )
+    shared = count > 1
+    shared &= np.frombuffer(hashes, dtype=np.int64)[first] != -1
+    number_of = np.full(first.size, -1, dtype=np.int64)
+    for place in np.flatnonzero(shared):
+        number_of[place] = _number(names[first[place]].partition("/")[2])
+    numbers[:] = number_of[which]

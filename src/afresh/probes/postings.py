@@ -49,7 +49,6 @@ class Postings:
 
     @property
     def sizes(self) -> Ints:
-        """The number of members of each row."""
         return np.diff(self.starts)
 
     def row(self, index: int) -> Ints:

@@ -4,7 +4,7 @@
 searches the polls for an hour-of-week season and for drift. Each of the two is used only if it predicts
 clearly better (``season``, ``forgetting``). If there is a season, drift is searched for in operational time.
 
-``planning_rate`` returns the rate λ to plan with, which is not the posterior mean. After few polls the mean
+``uncertain_rate`` returns the rate λ to plan with, which is not the posterior mean. After few polls the mean
 is dominated by the high rates that the item might have. A plan with the mean drops the item, and the plan's
 freshness may be 30 percentage points below that of refreshing all items equally often. What matters is the
 probability that the copy is still correct after a time t, at the next refresh. The rate with this probability
@@ -154,7 +154,7 @@ def estimate_many(
     ``item_index`` is the number of the polled item, from 0. An item with fewer than two polls gets the prior,
     which is learned from the other items (of its group, if ``groups`` gives a group number from 0 for each
     item). The ``rate`` of the result is the posterior mean. If ``interval``, the mean time between the
-    refreshes of an item in a plan, is given, it is the rate to plan with instead (``planning_rate``). Polls
+    refreshes of an item in a plan, is given, it is the rate to plan with instead (``uncertain_rate``). Polls
     after ``now`` are refused. The other arguments are those of ``estimate``.
 
     >>> found = estimate_many([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 1, 0, 0, 0])
@@ -214,7 +214,7 @@ def estimate_polls(
 
 
 def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.9) -> RateEstimates:
-    """Return the estimates with ``rate`` replaced by the rate to plan with (``planning_rate``).
+    """Return the estimates with ``rate`` replaced by the rate to plan with (``uncertain_rate``).
     ``interval`` is the mean time between the refreshes of an item in the plan. ``level`` is the probability
     of the intervals [low, high] of ``found``."""
     if not 0 < interval < math.inf:
@@ -223,7 +223,8 @@ def with_planning_rates(found: RateEstimates, interval: float, level: float = 0.
         raise UsageError(
             f"method {found.method!r} has no posterior to plan with: {', '.join(POSTERIOR_METHODS)} do"
         )
-    return replace(found, rate=planning_rate(found.rate, found.low, found.polls, interval, level))
+    shape = posterior_shape(found.rate, found.low, level)
+    return replace(found, rate=uncertain_rate(found.rate, shape, found.polls, interval))
 
 
 def _by_grid(
@@ -312,22 +313,10 @@ _FEW = 3.0  # after this many polls a learned prior is not yet reliable
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # with a shape of 1e4 a rate is known to 1 %
 
 
-def planning_rate(
-    rate: ArrayLike, low: ArrayLike, polls: ArrayLike, interval: float, level: float = 0.9
-) -> Float64s:
-    """Return the rates to use in a plan in which refreshes of an item are ``interval`` apart on average.
-    ``low`` is the lower end of the interval that contains the rate with probability ``level``. ``polls`` is
-    the number of polls of each item.
-
-    >>> planning_rate([1.0, 1.0], [0.05, 0.9], [3, 300], interval=20.0).round(2)
-    array([0.35, 0.98])
-    """
-    return uncertain_rate(rate, posterior_shape(rate, low, level), polls, interval)
-
-
 def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float) -> Float64s:
-    """Return what ``planning_rate`` returns, for Gamma posteriors with mean ``rate`` and this ``shape``.
-    A shape of ∞ means that the rate is known exactly.
+    """Return the rates to use in a plan in which refreshes of an item are ``interval`` apart on average.
+    The rates have Gamma posteriors with mean ``rate`` and this ``shape``; a shape of ∞ means that the rate is
+    known exactly. ``polls`` is the number of polls of each item.
 
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
     array([0.36, 1.  , 0.  ])

@@ -86,7 +86,6 @@ class PollTable:
         return int(self.item.size)
 
     def polls_per_item(self) -> Ints:
-        """Return the number of polls of every item."""
         return np.bincount(self.item, minlength=self.items)
 
     def changes_per_item(self) -> Ints:

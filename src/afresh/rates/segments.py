@@ -30,7 +30,6 @@ class Segments:
         return cls(values, starts), item[starts]
 
     def lengths(self) -> Ints:
-        """Return the number of values of each run."""
         return np.diff(np.append(self.starts, self.values.size))
 
     def spread(self, per_run: Float64s) -> Float64s:

@@ -8,7 +8,6 @@ import numpy as np
 
 from afresh.values.arrays import ArrayLike, Bools, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
-from afresh.values.units import unit_seconds
 
 UNSEEN_CHANGES = 0.2
 """Changes that are assumed of an item without any change in the history: its true rate may be above 0."""
@@ -17,9 +16,8 @@ UNSEEN_CHANGES = 0.2
 @dataclass(frozen=True, slots=True)
 class ChangeHistory:
     """All changes of all items in the period after ``start`` up to and including ``end``.
-    Item i changes at the sorted times ``time[first[i]:first[i + 1]]``. Times are in units of ``unit_s``
-    seconds. ``value`` is the item's content (a number) after each change, ``initial`` that at the start; None
-    if not known."""
+    Item i changes at the sorted times ``time[first[i]:first[i + 1]]``. ``value`` is the item's content (a
+    number) after each change, ``initial`` that at the start; None if not known."""
 
     first: Ints
     time: Float64s
@@ -29,7 +27,6 @@ class ChangeHistory:
     cost: Float64s
     value: Float64s | None = None
     initial: Float64s | None = None
-    unit_s: float = 1.0
 
     @classmethod
     def of(
@@ -44,7 +41,6 @@ class ChangeHistory:
         costs: ArrayLike | None = None,
         values: ArrayLike | None = None,
         initial: ArrayLike | None = None,
-        unit: str = "s",
     ) -> ChangeHistory:
         """Build from ``item`` (numbered from 0) and ``time`` of each change, in any order of the changes.
         ``values`` holds the content after each change; ``weights``, ``costs`` and ``initial`` are per item.
@@ -66,8 +62,7 @@ class ChangeHistory:
             raise InputError("a cost is 0: a poll must cost something")
         value = None if values is None else np.asarray(values, dtype=np.float64)[order]
         start_value = None if initial is None else np.asarray(initial, dtype=np.float64)
-        columns = (weight, cost, value, start_value)
-        return cls(first, when[order], float(start), float(end), *columns, unit_seconds(unit))
+        return cls(first, when[order], float(start), float(end), weight, cost, value, start_value)
 
     @property
     def items(self) -> int:
@@ -77,15 +72,6 @@ class ChangeHistory:
     @property
     def length(self) -> float:
         return self.end - self.start
-
-    @property
-    def hour(self) -> float:
-        """The length of an hour in the unit of the times.
-
-        >>> ChangeHistory.of(1, [], [], 0.0, 10.0, unit="d").hour == 1 / 24
-        True
-        """
-        return unit_seconds("h") / self.unit_s
 
     @property
     def change_item(self) -> Ints:

@@ -68,9 +68,9 @@ def replay(
     progress: Callable[[float], None] | None = None,
 ) -> list[ReplayResult]:
     """Run these policies, uniform polling and the oracle from ``start``; return a result for each policy.
-    The rates of ``start`` are replaced by those of the history, and its hour, unless None, by an hour in the
-    history's unit. ``warm_up`` is a share of the history. ``batch`` is the number of items that a policy
-    chooses at a time (None: ``batch_for``). ``progress`` is called with the share of all runs that is done.
+    The rates of ``start`` are replaced by those of the history. ``warm_up`` is a share of the history.
+    ``batch`` is the number of items that a policy chooses at a time (None: ``batch_for``). ``progress`` is
+    called with the share of all runs that is done.
 
     >>> rng = np.random.default_rng(1)
     >>> item, time = rng.integers(0, 20, 120) // 4, rng.uniform(0.0, 300.0, 120)
@@ -81,8 +81,7 @@ def replay(
     """
     if not 0 <= warm_up < 1:
         raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
-    hour = None if start.hour is None else history.hour
-    known = replace(start, rates=history.rates(UNSEEN_CHANGES), hour=hour)
+    known = replace(start, rates=history.rates(UNSEEN_CHANGES))
     begins = (history.start, history.start + warm_up * history.length)
     names = tuple(dict.fromkeys((*policies, *REFERENCES)))
     visits: dict[str, Visits] = {}

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from afresh.sources.linear_pattern import compile_pattern
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.text_decoding import decode
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
@@ -30,6 +32,7 @@ from afresh.values.fetched import Fetched
 HASH_BYTES = 16
 _NO_TEXT = ["script", "style", "noscript", "template"]
 _BLANKS = re.compile(r"\s+")
+_MOST_OVERLAP = 64  # selected parts of a page may together be this many times as long as the page
 _HASHES = 256
 _SHINGLE_WORDS = 3
 _CHUNK = 1024  # shingles at a time: 2 MB of hashes
@@ -67,7 +70,7 @@ class Recipe:
                 "json_path and the HTML settings (selectors, drop, text_only) exclude each other"
             )
         for pattern in self.ignore:
-            _compiled(pattern)
+            compile_pattern("ignore", pattern)
         for selector in (*self.selectors, *self.drop):
             _check_selector(selector)
         if self.json_path:
@@ -96,7 +99,9 @@ EVERY_BYTE = Recipe()
 
 
 def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
-    """Return the normalised content. This never fails: content that is not JSON or HTML is read as text.
+    """Return the normalised content. Content that is not JSON or HTML is read as text. Raise
+    ``ParseBudgetError`` if the selected parts of a page contain each other so often that they are far longer
+    than the page.
 
     >>> page = b"<p>Rate: 3</p><footer>12:31:07</footer>"
     >>> normalise(page, "text/html", Recipe(drop=("footer",), text_only=True))
@@ -112,7 +117,7 @@ def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
     elif recipe.selectors or recipe.drop or recipe.text_only:
         text = _html_part(text, recipe)
     for pattern in recipe.ignore:
-        text = _compiled(pattern).sub("", text)
+        text = compile_pattern("ignore", pattern).remove_from(text)
     if recipe.ignore_blanks or recipe.text_only:
         text = _BLANKS.sub(" ", text).strip()
     return text.encode("utf-8", "replace")
@@ -194,11 +199,13 @@ def compare_content(
 def _json_part(text: str, path: str) -> str:
     try:
         found = compile_json_path("json_path", path)(json.loads(text))
+        return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
         return f"{type(error).__name__}: {error}"
-    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _html_part(text: str, recipe: Recipe) -> str:
@@ -213,16 +220,16 @@ def _html_part(text: str, recipe: Recipe) -> str:
     roots = [node for selector in recipe.selectors for node in tree.css(selector)]
     if not recipe.selectors and tree.root is not None:
         roots = [tree.root]
-    parts = (node.text(separator=" ") if recipe.text_only else node.html or "" for node in roots)
+    parts: list[str] = []
+    left = _MOST_OVERLAP * (len(text) + 1000)
+    for node in roots:
+        part = node.text(separator=" ") if recipe.text_only else node.html or ""
+        left -= len(part)
+        if left < 0:
+            words = f"are more than {_MOST_OVERLAP} times as long as the page: they contain each other"
+            raise ParseBudgetError(f"the parts that its selectors select {words}")
+        parts.append(part)
     return "\n".join(parts)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"ignore: {pattern!r} is not a regular expression: {error}") from None
 
 
 @lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from afresh.sources.http.fetcher import Fetcher
 from afresh.sources.http.politeness import HostRegistry
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
 
@@ -42,9 +43,10 @@ def network_fetcher(allow_private: bool, proxy: Secret | None, clock: Clock) -> 
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """Everything that a source may use from outside: time, budget, secrets, hosts and the network. Code in
-    ``sources`` uses no other clock, no environment variables and no globals. Sources with the same context
-    share ``hosts``, so that together they observe the limits of one host."""
+    """Everything that a source may use from outside: time, budget, secrets, hosts, the network and processes.
+    Code in ``sources`` uses no other clock, no environment variables and no globals. Sources with the same
+    context share ``hosts``, so that together they observe the limits of one host, and ``parsers``, which a
+    source joins while it is open."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
@@ -53,3 +55,4 @@ class SourceContext:
     resolver: Resolver = no_secrets
     hosts: HostRegistry = field(default_factory=HostRegistry)
     new_fetcher: NewFetcher = network_fetcher
+    parsers: ParserPool = field(default_factory=ParserPool)

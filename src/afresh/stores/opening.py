@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from afresh.stores.copying import PROGRESS, unfinished_copy_error
 from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
-from afresh.stores.store import Retention, Store
+from afresh.stores.store import OpenOptions, Retention, Store
 from afresh.values.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    url: str,
-    *,
-    base: Path = Path(),
-    create: bool = True,
-    read_only: bool = False,
-    timeout_s: float = 5.0,
-    retention: Retention | None = None,
+    url: str, *, base: Path = Path(), retention: Retention | None = None, **options: Unpack[OpenOptions]
 ) -> Store:
-    """Open the store at ``url``. The path of a SQLite file is relative to the folder ``base``.
-
-    ``timeout_s`` is how long to wait for other writers. Raise ``InputError`` for an unfinished copy.
+    """Open the store at ``url``. The path of a SQLite file is relative to the folder ``base``. Raise
+    ``InputError`` for an unfinished copy.
 
     >>> with open_store("memory:") as store:
     ...     store.items.counts()
@@ -36,7 +29,7 @@ def open_store(
     Traceback (most recent call last):
     afresh.values.errors.UsageError: unknown kind of store 'mysql': use sqlite:PATH, postgresql://… or memory:
     """
-    store = _open(url, base, create=create, read_only=read_only, timeout_s=timeout_s, retention=retention)
+    store = _open(url, base, retention, **options)
     try:
         problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
         if problem is not None:
@@ -49,31 +42,33 @@ def open_store(
 
 def open_for_copying(url: str, *, base: Path = Path(), create: bool = True) -> SqliteStore | PostgresStore:
     """Open a store to copy from it or to it. Unlike ``open_store``, this also opens an unfinished copy."""
-    store = _open(url, base, create=create, timeout_s=60.0)
+    store = _open(url, base, None, create=create, timeout_s=60.0)
     if isinstance(store, MemoryStore):
         raise UsageError("a store in memory cannot be copied: give a file or a database")
     return store
 
 
-def _open(url: str, base: Path, **options: Any) -> MemoryStore | SqliteStore | PostgresStore:
+def _open(
+    url: str, base: Path, retention: Retention | None, **options: Unpack[OpenOptions]
+) -> MemoryStore | SqliteStore | PostgresStore:
     scheme, colon, rest = url.partition(":")
     if not colon:
         scheme, rest = "sqlite", url
     if scheme == "memory" and not rest:
-        return MemoryStore(retention=options.get("retention"))
+        return MemoryStore(retention=retention)
     if scheme in ("postgresql", "postgres"):
         try:
             from afresh.stores.postgres.store import PostgresStore
         except ImportError as error:
             words = f"a store in PostgreSQL needs 'pip install afresh[postgres]' ({error})"
             raise UsageError(words) from error
-        return PostgresStore(url, **options)
+        return PostgresStore(url, retention=retention, **options)
     # Other programs write an absolute path as sqlite:///path.
     path = rest.removeprefix("//")
     if scheme != "sqlite" or not path:
         # The rest of the address may contain a password, so it is not shown.
         raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
-    return SqliteStore(base / path, **options)
+    return SqliteStore(base / path, retention=retention, **options)
 
 
 def _hide_password(url: str) -> str:

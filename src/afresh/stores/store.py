@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypedDict
 
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -56,6 +56,15 @@ PLANNER = "role:planner"
 
 EDITS_KEPT = 100_000
 """How many edits a store remembers, the latest ones. A reader that missed more must read all items again."""
+
+
+class OpenOptions(TypedDict, total=False):
+    """How a store is opened. ``create`` makes a store that does not exist yet (the default), ``read_only``
+    refuses to write, and ``timeout_s`` is how many seconds to wait for other writers (5 by default)."""
+
+    create: bool
+    read_only: bool
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)

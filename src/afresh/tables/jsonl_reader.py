@@ -94,6 +94,8 @@ class JsonlReader:
                 raise self._fault(f"is not a JSON object: {reason}", row, number) from None
             except (_DoubleKeyError, RecursionError) as error:
                 raise self._fault(f"is not a JSON object: {error}", row, number) from None
+            except ValueError:  # Python reads whole numbers of up to 4,300 digits
+                raise self._fault("has a number with too many digits", row, number) from None
             if not isinstance(value, dict):
                 raise self._fault(f"is {format_value(json.dumps(value))}: must be a JSON object", row, number)
             yield row, number, value

@@ -174,7 +174,8 @@ def _make_writer(layout: Layout, stream: Any, schema: pa.Schema) -> _TextWriter 
     if layout == "parquet":
         return _ParquetSink(stream, schema)
     if layout == "csv":
-        stream.write(csv_header(schema.names))
+        header = {str(place): pa.array([name]) for place, name in enumerate(schema.names)}
+        stream.write(csv_lines(header))
     return _TextWriter(stream, schema, csv_lines if layout == "csv" else json_lines)
 
 
@@ -238,15 +239,6 @@ def csv_lines(columns: Mapping[str, pa.Array]) -> bytes:
     for place, cells in enumerate(columns.values()):
         parts += [_scalar("," if place else ""), pc.fill_null(_csv_cells(cells), "")]
     return _join([*parts, _scalar("\n")])
-
-
-def csv_header(names: Sequence[str]) -> bytes:
-    """Return the header line of a CSV file.
-
-    >>> csv_header(["item", "a,b"])
-    b'item,"a,b"\\n'
-    """
-    return csv_lines({str(place): pa.array([name]) for place, name in enumerate(names)})
 
 
 def json_lines(columns: Mapping[str, pa.Array]) -> bytes:

@@ -17,6 +17,13 @@ it; ``refused``: its source or the rules of politeness forbid polls."""
 STATUSES: tuple[Status, ...] = get_args(Status)
 """All statuses. Stores save the position of a status as its code, so a new status is added at the end."""
 
+LONGEST_KEY = 8000
+"""The most characters that the key of a new item may have. Items with longer keys that a store already has
+stay as they are."""
+
+MOST_WEIGHT = 1e15
+"""The largest weight and cost of an item. Sums and products of larger ones would not be finite."""
+
 Sort: TypeAlias = Literal["id", "key", "due", "changed", "failures", "weight"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
@@ -53,6 +60,9 @@ class NewItem:
     def __post_init__(self) -> None:
         if not self.key:
             raise InputError("an item's key is empty: give the address or name that its source knows it by")
+        if len(self.key) > LONGEST_KEY:
+            words = f"has {len(self.key):,} characters: {LONGEST_KEY:,} at most"
+            raise InputError(f"an item's key {words}; it begins with {display_key(self.key)}")
         for name in ("key", "source", "group", "selector"):
             check_storable(f"an item's {name}", [getattr(self, name)])
         _check_numbers(self, f"item {self.key!r}: ")
@@ -154,11 +164,24 @@ class ItemCount:
     items: int
 
 
+def display_key(key: str) -> str:
+    """Return a key in quotation marks for a message, with at most 100 characters of it.
+
+    >>> display_key("https://example.org/"), len(display_key("x" * 10_000))
+    ("'https://example.org/'", 102)
+    """
+    return repr(key if len(key) <= 100 else f"{key[:99]}…")
+
+
 def _check_numbers(given: NewItem | ItemChange, who: str = "") -> None:
     for name in ("weight", "min_interval_s", "prior_rate_per_s"):
         value = getattr(given, name)
         if value is not None and not 0 <= value < math.inf:
             raise InputError(f"{who}{name} is {value}: must be 0 or more, and finite")
+    for name in ("weight", "cost"):
+        value = getattr(given, name)
+        if value is not None and MOST_WEIGHT < value < math.inf:
+            raise InputError(f"{who}{name} is {value:g}: must be at most {MOST_WEIGHT:g}")
     if given.cost is not None and not 0 < given.cost < math.inf:
         raise InputError(f"{who}cost is {given.cost}: must be more than 0, and finite")
     least, most = given.min_interval_s, given.max_interval_s

@@ -14,8 +14,14 @@ from afresh.allocation.large.cutoff import Cutoff, inverse_phi, ratio_at
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, double_to_bits
 from afresh.model.curves import phi
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import InputError
+
+
+def histogram_of(
+    rates: ArrayLike, weights: ArrayLike | None = None, costs: ArrayLike | None = None
+) -> Histogram:
+    return Histogram.from_columns(ItemColumns.from_arrays(rates, weights, costs))
 
 
 def items(seed: int, size: int, *, static: float = 0.1) -> tuple[Float64s, Float64s, Float64s]:
@@ -56,8 +62,8 @@ def test_cutoff_with_items_at_the_edge() -> None:
 def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
     rates, weights, costs = items(seed, 400)
     ends = sorted({0, 400, *cuts})
-    parts = [Histogram.from_items(rates[a:b], weights[a:b], costs[a:b]) for a, b in pairwise(ends)]
-    whole, merged = Histogram.from_items(rates, weights, costs), sum(parts[1:], start=parts[0])
+    parts = [histogram_of(rates[a:b], weights[a:b], costs[a:b]) for a, b in pairwise(ends)]
+    whole, merged = histogram_of(rates, weights, costs), sum(parts[1:], start=parts[0])
     assert np.array_equal(whole.start, merged.start)
     np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-13)
     assert (merged.static, merged.unweighted, merged.items) == (whole.static, whole.unweighted, 400)
@@ -68,10 +74,10 @@ def test_partitions_merge_to_the_whole(seed: int, cuts: list[int]) -> None:
 def test_travels_as_a_pickle() -> None:
     rates, weights, _ = items(1, 1000)
     one, other = (
-        Histogram.from_items(rates[:500], weights[:500]),
-        Histogram.from_items(rates[500:], weights[500:]),
+        histogram_of(rates[:500], weights[:500]),
+        histogram_of(rates[500:], weights[500:]),
     )
-    back, whole = pickle.loads(pickle.dumps(one)) + other, Histogram.from_items(rates, weights)
+    back, whole = pickle.loads(pickle.dumps(one)) + other, histogram_of(rates, weights)
     assert np.array_equal(back.start, whole.start)
     np.testing.assert_allclose(back.sums, whole.sums, rtol=1e-13)
     assert (back.static, back.unweighted, back.items) == (whole.static, whole.unweighted, 1000)
@@ -80,7 +86,7 @@ def test_travels_as_a_pickle() -> None:
 @pytest.mark.parametrize("budget", [1e-3, 1.0, 1e3, 1e5, 1e9])
 def test_sums_at_the_root_are_those_of_the_items(budget: float) -> None:
     rates, weights, costs = items(2, 200_000)
-    bins = Histogram.from_items(rates, weights, costs)
+    bins = histogram_of(rates, weights, costs)
     cutoff = bins.solve(budget)
     assert bins.spend(cutoff) == pytest.approx(budget, rel=1e-12)
     live = (rates > 0) & (weights > 0)
@@ -112,7 +118,7 @@ def test_a_closer_look_resolves_the_edge() -> None:
 
 def test_equal_items_share_a_tiny_budget() -> None:
     """Beyond r = 37 no multiplier in doubles meets the budget; the edge at their price does."""
-    bins = Histogram.from_items(np.full(1000, 3.0))
+    bins = histogram_of(np.full(1000, 3.0))
     for _ in range(4):  # down to a single double
         window = bins.window(bins.solve(1.0).edge, 1.0)
         assert window is not None
@@ -127,24 +133,22 @@ def test_equal_items_share_a_tiny_budget() -> None:
 
 def test_a_rich_budget_follows_the_asymptote() -> None:
     rates = np.array([1.0, 4.0, 9.0])
-    assert Histogram.from_items(rates).solve(1e9).multiplier == pytest.approx(
-        (1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7
-    )
+    assert histogram_of(rates).solve(1e9).multiplier == pytest.approx((1 + 2 + 3) ** 2 / 2 / 1e18, rel=1e-7)
 
 
 def test_nothing_to_buy() -> None:
-    assert Histogram.from_items([]).items == 0
-    bins = Histogram.from_items([0.0, 2.0], [1.0, 0.0]) + Histogram.from_items([])
+    assert histogram_of([]).items == 0
+    bins = histogram_of([0.0, 2.0], [1.0, 0.0]) + histogram_of([])
     assert (bins.items, bins.static, bins.unweighted, bins.total_weight) == (2, 1, 1, 1.0)
 
 
 def test_budget_zero_has_the_price_of_the_best_item() -> None:
-    assert Histogram.from_items([4.0, 2.0]).solve(0.0).multiplier == pytest.approx(0.5)
+    assert histogram_of([4.0, 2.0]).solve(0.0).multiplier == pytest.approx(0.5)
 
 
 def test_bins_cover_all_doubles_in_order() -> None:
     prices = np.array([5e-324, 1e-300, 1e-45, 1.0, 1.0 + 1e-9, 1e38, 1e308])
-    bins = Histogram.from_items(prices)
+    bins = histogram_of(prices)
     assert bins.items == 7
     assert np.all(np.diff(bins.start) > 0)
     assert (bins.start >= WHOLE.bounds[0]).all()
@@ -154,8 +158,8 @@ def test_bins_cover_all_doubles_in_order() -> None:
 
 def test_wrong_columns_are_named() -> None:
     with pytest.raises(InputError, match=r"cost\[1\] is 0: a refresh must cost more than nothing"):
-        Histogram.from_items([1.0, 2.0], None, [1.0, 0.0])
+        histogram_of([1.0, 2.0], None, [1.0, 0.0])
     with pytest.raises(InputError, match=r"rate\[0\] is nan"):
-        Histogram.from_items([np.nan])
+        histogram_of([np.nan])
     with pytest.raises(InputError, match="rate has 2 dimensions"):
-        Histogram.from_items([[1.0]])
+        histogram_of([[1.0]])

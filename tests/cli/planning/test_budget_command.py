@@ -86,3 +86,18 @@ def test_targets_that_cannot_be(
     ran = afresh("budget", table_5, *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
+
+
+def test_windows_need_more_budget_for_the_same_freshness(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate\na,0.5\nb,1\n")
+    always, night, uniform = (
+        json.loads(afresh("budget", "items.csv", "--target", "0.7", *more, "--json").out)["budget"]
+        for more in ((), ("--windows", "22:00-06:00"), ("--windows", "22:00-06:00", "--policy", "uniform"))
+    )
+    assert always < night < uniform
+    plan = afresh("plan", "items.csv", "--budget", f"{night}/d", "--windows", "22:00-06:00", "--json")
+    assert json.loads(plan.out)["freshness"] == pytest.approx(0.7, abs=1e-6)
+    ran = afresh("budget", "items.csv", "--target", "0.99", "--windows", "22:00-06:00")
+    assert (ran.code, "only the limit" in ran.err) == (1, True), ran.err
+    curve = json.loads(afresh("budget", "items.csv", "--curve", "--windows", "22:00-06:00", "--json").out)
+    assert max(point["freshness"] for point in curve["curve"]) < 0.9

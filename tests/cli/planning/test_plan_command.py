@@ -19,6 +19,8 @@ import pytest
 import zstandard
 from tests.cli.conftest import Afresh
 
+from afresh.cli.planning.open_hours import read_open_hours
+
 HEADER = ["item", "frequency", "interval", "freshness", "age", "marginal", "status"]
 
 
@@ -381,3 +383,53 @@ def test_an_older_plan_survives_a_failed_run(afresh: Afresh, table_5: Path, tmp_
     table_5.write_text("item,rate\na,1\nb,x\n")
     assert afresh("plan", table_5, "--budget", "5/d", "-o", "plan.csv").code == 1
     assert (tmp_path / "plan.csv").read_text() == "the last good plan"
+
+
+def test_windows_change_the_plan_and_what_it_reaches(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate,weight\na,0.5,1\nb,2,1\nc,30,2\n")
+    plain = json.loads(afresh("plan", "items.csv", "--budget", "6/d", "--json").out)
+    night = ("plan", "items.csv", "--budget", "6/d", "--windows", "22:00-06:00")
+    found = json.loads(afresh(*night, "--json").out)
+    assert "windows" not in plain
+    assert found["windows"]["open_share"] == pytest.approx(1 / 3)
+    assert found["windows"]["without"] == pytest.approx(plain["freshness"])
+    assert found["freshness"] < min(plain["freshness"], found["windows"]["most"])
+    assert found["spend"] == pytest.approx(6.0)
+    ran = afresh(*night)
+    fresh = [float(row["freshness"]) for row in rows(ran.out)]
+    mean = (fresh[0] + fresh[1] + 2 * fresh[2]) / 4
+    assert mean == pytest.approx(found["freshness"], rel=1e-6)
+    assert "open 33.3% of the time" in " ".join(ran.err.split())
+    always = afresh("plan", "items.csv", "--budget", "6/d", "--windows", "00:00-24:00", "--json")
+    assert json.loads(always.out) == plain
+    uniform = json.loads(afresh(*night, "--policy", "uniform", "--json").out)
+    assert uniform["freshness"] < found["freshness"]
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (("--objective", "lag"), "--windows needs the objective freshness or age"),
+        (("--order", "memoryless"), "--windows needs the objective freshness or age, and the order fixed"),
+        (("--windows", "25:00-26:00"), "is not a window of time"),
+    ],
+)
+def test_windows_are_refused_where_plans_are_not_known(
+    afresh: Afresh, tmp_path: Path, more: tuple[str, ...], problem: str
+) -> None:
+    (tmp_path / "items.csv").write_text("item,rate\na,0.5\n")
+    ran = afresh("plan", "items.csv", "--budget", "6/d", "--windows", "22:00-06:00", *more)
+    assert (ran.code, problem in " ".join(ran.err.split())) == (2, True), ran.err
+    (tmp_path / "items.csv").write_text("item,rate,decay\na,0.5,linear\n")
+    ran = afresh("plan", "items.csv", "--budget", "6/d", "--windows", "22:00-06:00")
+    assert "--windows cannot be used with a column 'decay'" in " ".join(ran.err.split())
+
+
+def test_hours_of_several_windows_are_those_of_a_week() -> None:
+    hours = read_open_hours(["22:00-06:00 Mon-Fri", "00:00-24:00 Sat,Sun"], 3600.0)
+    assert hours is not None
+    assert hours.period == 168.0
+    # Monday to Thursday evening open a night each, Friday evening opens until Monday morning.
+    assert sorted(hours.closed.tolist()) == [16.0, 16.0, 16.0, 16.0, 22.0]
+    assert hours.open_time == 168.0 - 86.0
+    assert read_open_hours(["00:00-12:00", "12:00-24:00"], 3600.0) is None

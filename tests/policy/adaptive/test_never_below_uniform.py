@@ -47,7 +47,7 @@ class World:
 
     def lost(self) -> float:
         """The expected freshness after ``turn`` that adaptive is below uniform polling."""
-        history = ChangeHistory.of(ITEMS, self.item, self.time, 0.0, self.end, unit="d")
+        history = ChangeHistory.of(ITEMS, self.item, self.time, 0.0, self.end)
         start = replace(PolicyInput.of(ITEMS, POLLS_PER_DAY * ITEMS), families=self.families, hour=None)
         uniform, adaptive = (
             self.freshness(run_policy(history, policy, start.budget, batch=BATCH))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,8 @@ from tests.sources.polling import SetClock
 
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsCache, RobotsRules, read_robots
+from afresh.sources.parsing.parser_pool import ParserPool
+from afresh.values.leftovers import LEFTOVERS
 
 PAGE = "http://a.test/private/page"
 
@@ -86,9 +89,46 @@ def test_no_bytes_make_it_fail(body: bytes, kind: str) -> None:
     assert robots.crawl_delay_s("afresh") >= 0
 
 
+def test_many_agents_do_not_multiply_with_many_rules() -> None:
+    agents = "".join(f"User-agent: bot{number}\n" for number in range(10_000))
+    rules = "".join(f"Disallow: /{number}\n" for number in range(10_000))
+    tracemalloc.start()
+    robots = read_robots(reply(f"{agents}User-agent: *\n{rules}"), 0.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert not robots.allows("http://a.test/77", "afresh")
+    assert robots.allows("http://a.test/x", "afresh")
+    assert peak < 50_000_000  # a list of rules for each agent took 100 MB for a tenth of these
+
+
+def test_more_wildcards_than_can_be_followed_forbid_everything() -> None:
+    robots = read_robots(reply("User-agent: *\n" + "Allow: /*a*b\n" * 2_501), 0.0)
+    assert not robots.allows(PAGE, "afresh")
+    assert robots.unreadable == "robots.txt has more than 5,000 wildcards: too many to follow"
+
+
+def test_a_long_file_is_parsed_in_a_process_of_its_own() -> None:
+    async def run() -> RobotsRules:
+        before = set(LEFTOVERS.processes)
+        with ParserPool().joined() as parsers:
+            book = RobotsCache(SetClock(0.0), parsers)
+
+            async def ask(place: str) -> Reply:
+                del place
+                return Reply(200, {}, b"User-agent: *\nDisallow: /x\n" + b"# much\n" * 5_000)
+
+            rules = await book.rules("http://a.test/1", ask)
+            assert len(LEFTOVERS.processes - before) == 1
+            return rules
+
+    rules = asyncio.run(run())
+    assert not rules.allows("http://a.test/x", "afresh")
+    assert rules.allows("http://a.test/y", "afresh")
+
+
 def cache_clock_and_requests() -> tuple[RobotsCache, SetClock, list[str]]:
     clock = SetClock(0.0)
-    return RobotsCache(clock), clock, []
+    return RobotsCache(clock, ParserPool()), clock, []
 
 
 def test_it_is_fetched_once_for_many_and_again_when_it_expires() -> None:

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 from tests.servers.hostile import hostile_routes
-from tests.servers.site import Site
+from tests.servers.site import Site, page
 from tests.sources.polling import lease_of, lease_with_copy, quick_source
 
+from afresh.sources.context import SourceContext
 from afresh.sources.http.source import HttpSource
+from afresh.sources.parsing.parse_budget import ParseBudget
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.values.fetched import Fetched
+from afresh.values.listing import Listing
 
 # Only where a limit of time is what ends the poll is it short.
 IMPATIENT: dict[str, Any] = {"idle_timeout": "0.5s", "timeout": "1.5s"}
@@ -205,3 +209,54 @@ def test_a_sitemap_full_of_entities_is_refused() -> None:
             await source.close()
 
     asyncio.run(run())
+
+
+NESTED = {
+    "selectors": {"selectors": ["main"]},
+    "drop": {"drop": ["main"], "text_only": True},
+    "near duplicates": {"near_duplicate": 0.9, "text_only": True},
+}
+
+
+def hasty(_size: int) -> ParseBudget:
+    """Return a budget that deep pages exceed at once; ordinary ones take a hundredth of it."""
+    return ParseBudget(processor_s=0.3, memory_bytes=100_000_000)
+
+
+@pytest.mark.parametrize("settings", NESTED.values(), ids=NESTED)
+def test_a_page_that_is_costly_to_parse_is_given_up(settings: dict[str, Any]) -> None:
+    async def run() -> tuple[Fetched, Fetched]:
+        deep = page(b"<main>" * 160_000)
+        async with Site({**hostile_routes(), "/deep": deep}) as site:
+            source = quick_source(SourceContext(parsers=ParserPool(1, hasty)), **settings)
+            found = await poll_once("/deep", source, site), await poll_once("/fine", source, site)
+            await source.close()
+            return found
+
+    deep, fine = asyncio.run(run())
+    assert (deep.kind, deep.problem) == ("failed", "parsing it takes more than 0.3 s")
+    assert fine.content == b"<p>all is well</p>"
+
+
+def test_parts_that_contain_each_other_are_refused() -> None:
+    async def run() -> Fetched:
+        async with Site({"/deep": page(b"<main>" * 2_000)}) as site:
+            source = quick_source(selectors=["main"])
+            found = await poll_once("/deep", source, site)
+            await source.close()
+            return found
+
+    assert "64 times as long as the page" in asyncio.run(run()).problem
+
+
+def test_a_start_page_that_is_costly_to_parse_is_given_up() -> None:
+    async def run() -> list[Listing]:
+        async with Site({"/": page(b"<div>" * 200_000)}) as site:
+            context = SourceContext(parsers=ParserPool(1, hasty))
+            source = quick_source(context, discover=[site.url + "/"])
+            found = [listing async for listing in source.listings()]
+            await source.close()
+            return found
+
+    [listing] = asyncio.run(run())
+    assert listing.problem == "parsing it takes more than 0.3 s"

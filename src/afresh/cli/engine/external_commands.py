@@ -81,6 +81,10 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
         given = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error.msg}", path=file, row=number, line=0) from None
+    except RecursionError:
+        raise InputError("is JSON with too many levels", path=file, row=number, line=0) from None
+    except ValueError:  # Python reads whole numbers of up to 4,300 digits
+        raise InputError("has a number with too many digits", path=file, row=number, line=0) from None
     row = _ObservedRow(file, number, given if isinstance(given, dict) else {})
     if not isinstance(row.given.get("item"), str):
         raise row.fault("must be an object with an item")
@@ -93,6 +97,15 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
         lease=row.lease(),
         row=number,
     )
+
+
+def _shown(value: object) -> str:
+    """Return a wrong value for a message, cut if it is long."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value with many levels"
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +124,31 @@ class _ObservedRow:
         given = self.given.get("time")
         if given is None:
             return SystemClock().now_s()
-        if isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given):
-            return float(given)
+        if isinstance(given, (int, float)) and not isinstance(given, bool):
+            with suppress(OverflowError):  # a whole number beyond every float
+                if math.isfinite(given):
+                    return float(given)
         if isinstance(given, str):
             with suppress(UsageError):  # the error below names the row
                 return parse_moment("time", given) or 0.0
-        raise self.fault(f"time is {given!r}: give Unix seconds or ISO 8601")
+        raise self.fault(f"time is {_shown(given)}: give Unix seconds or ISO 8601")
 
     def changed(self) -> bool | None:
         given = self.given.get("changed")
         if given is None or given in (0, 1):  # False == 0 and True == 1
             return None if given is None else bool(given)
-        raise self.fault(f"changed is {given!r}: give true or false")
+        raise self.fault(f"changed is {_shown(given)}: give true or false")
 
     def lease(self) -> int | None:
         given = self.given.get("lease")
-        if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        if given is None or (isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63):
             return given
-        raise self.fault(f"lease is {given!r}: give the number that 'due' gave")
+        raise self.fault(f"lease is {_shown(given)}: give the number that 'due' gave")
 
     def content(self) -> bytes | None:
         for name in ("content", "content_base64"):
             if not isinstance(self.given.get(name), str | None):
-                raise self.fault(f"{name} is {self.given[name]!r}: give text")
+                raise self.fault(f"{name} is {_shown(self.given[name])}: give text")
         text, packed = self.given.get("content"), self.given.get("content_base64")
         if text is not None:
             return str(text).encode(errors="replace")

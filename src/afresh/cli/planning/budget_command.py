@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import AsJson, CapsFile, ItemsFile, Order, Output, Policy, Unit, ViewsFile, read_order
+from afresh.cli.options import (
+    AsJson,
+    CapsFile,
+    ItemsFile,
+    Order,
+    Output,
+    Policy,
+    Unit,
+    ViewsFile,
+    WindowsOption,
+    read_order,
+)
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
@@ -39,6 +50,7 @@ def budget(
     policy: Policy = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
+    windows: WindowsOption = None,
     output: Output = None,
     as_json: AsJson = False,
     plot: Annotated[str | None, Option(metavar="FILE", help="Draw the curve, as .png or .svg.")] = None,
@@ -51,6 +63,7 @@ def budget(
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
+    from afresh.cli.planning.open_hours import with_windows
     from afresh.cli.planning.planned_items import read_items
     from afresh.tables.input_file import InputFile
     from afresh.tables.writing import write_table
@@ -60,7 +73,7 @@ def budget(
         given = read_items(source, caps=caps, views=views, on_read=progress.reach)
     # A plan that optimises the measure of the target reaches it with the smallest budget.
     chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
-    chosen["policy"] = policy
+    chosen = {**with_windows(given, chosen, windows or (), unit_s), "policy": policy}
     points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
     columns = {name: getattr(points, name) for name in _COLUMNS}
     if plot is not None:

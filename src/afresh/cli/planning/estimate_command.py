@@ -195,7 +195,8 @@ def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
 
 
 def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
-    from afresh.plots.estimate_plots import decay_figure
+    from afresh.plots.estimate_plots import decay_panels
+    from afresh.plots.line_plot import captioned_figure
     from afresh.rates.decay_fit import fit_decays
     from afresh.tables.reading import read_table
     from afresh.tables.writing import write_table
@@ -216,7 +217,7 @@ def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
             | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
         )
     if options.plot is not None:
-        write_picture(options.plot, decay_figure(found, options.unit))
+        write_picture(options.plot, captioned_figure(decay_panels(found, options.unit), found.sentence, 120))
     best = found.best
     if options.as_json:
         fit = {"decay": best.spec, "rate": best.rate, "relative_error": best.relative_error}

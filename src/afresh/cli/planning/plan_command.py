@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -18,6 +19,7 @@ from afresh.cli.options import (
     Policy,
     Unit,
     ViewsFile,
+    WindowsOption,
     read_order,
 )
 from afresh.cli.progress import ProgressBar
@@ -42,6 +44,7 @@ def plan(
     policy: Policy = "optimal",
     caps: CapsFile = None,
     views: ViewsFile = None,
+    windows: WindowsOption = None,
     output: Output = None,
     as_json: AsJson = False,
     plot: Plot = None,
@@ -53,7 +56,14 @@ def plan(
     """
     unit_s, rate, order = unit_seconds(unit), parse_budget(budget), read_order(order)
     from afresh.allocation.allocate import allocate
-    from afresh.cli.planning.plan_summary import NearestDropped, plan_picture, plan_rows, plan_title
+    from afresh.cli.planning.open_hours import describe_effect, with_windows
+    from afresh.cli.planning.plan_summary import (
+        NearestDropped,
+        plan_picture,
+        plan_rows,
+        plan_title,
+        windows_rows,
+    )
     from afresh.cli.planning.planned_items import read_items
     from afresh.tables.input_file import InputFile
 
@@ -64,6 +74,7 @@ def plan(
         total = rate.total_per_second(given.rows) * unit_s
         given = given.at_budget(total)
         chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
+        chosen = with_windows(given, chosen, windows or (), unit_s)
         result = allocate(given.rates, total, policy=policy, **chosen)
         dropped = NearestDropped()
         if (target := choose_output(output, as_json=as_json)) is not None:
@@ -72,12 +83,14 @@ def plan(
             from afresh.plots.plan_plot import plan_figure
 
             write_picture(plot, plan_figure(plan_picture(given, result, total, unit, policy, chosen)))
+        effect = describe_effect(given, total, policy, chosen)
         if as_json:
             names = ("spend", "freshness", "age", "multiplier", "gap")
             achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
+            achieved |= {} if effect is None else {"windows": asdict(effect)}
             print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
-            rows = plan_rows(given, result, dropped, total, unit, chosen)
+            rows = plan_rows(given, result, dropped, total, unit, chosen) + windows_rows(effect)
             print_summary(plan_title(policy, objective, order), rows)
 
 

@@ -19,6 +19,7 @@ from afresh.values.results import Allocation
 from afresh.values.units import UNIT_NAMES
 
 if TYPE_CHECKING:
+    from afresh.cli.planning.open_hours import WindowsEffect
     from afresh.plots.plan_plot import PlanPicture
 
 _UNCERTAIN = "from polls, planned with as uncertain as the column low says"
@@ -73,6 +74,14 @@ def plan_rows(
         *([("rates", _UNCERTAIN)] if given.shape is not None else []),
         *_dropped_rows(given, dropped, budget, per, chosen),
     ]
+
+
+def windows_rows(effect: WindowsEffect | None) -> list[tuple[str, str]]:
+    """Return a row about the windows of a plan, if it has any."""
+    if effect is None:
+        return []
+    words = f"open {effect.open_share:.1%} of the time; without them the freshness would be"
+    return [("windows", f"{words} {effect.without:.4f}, with them at most {effect.most:.4f} at any budget")]
 
 
 def _compare_uniform(given: PlannedItems, budget: float, chosen: Mapping[str, Any]) -> str:

@@ -59,7 +59,6 @@ class PlannedItems:
 
     @property
     def count(self) -> int:
-        """The number of items that are planned."""
         return len(self.rates)
 
     def at_budget(self, budget: float) -> PlannedItems:

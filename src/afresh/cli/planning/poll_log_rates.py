@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from afresh.cli.files import render_picture
 from afresh.cli.planning.poll_log import PollLog, read_polls
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_number, print_json, print_summary
@@ -93,8 +92,10 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     # The picture is drawn before any file is written, so that a failure leaves no partial output.
     picture = None
     if options.plot is not None:
+        from afresh.plots.style import picture_format, render
+
         figure = _rates_figure(found, options.unit) if judged is None else _gaps_figure(judged, options.unit)
-        picture = render_picture(options.plot, figure)
+        picture = render(figure, picture_format(options.plot))
     if options.target is not None:
         more = _plan_columns(options, unit_s, len(names))
         if sharp is not None and sharp.item.size:
@@ -301,11 +302,13 @@ def rate_histogram(rates: Floats) -> tuple[Series, tuple[str, ...]]:
 def _gaps_figure(gaps: ObservedGaps, unit: str) -> Figure:
     """Draw the distribution of the gaps between changes, with the exponential distribution for comparison
     (Cho & Garcia-Molina 2000, Fig. 11). Only items whose mean gap is near the median are drawn."""
-    from afresh.plots.estimate_plots import poisson_figure
+    from afresh.plots.estimate_plots import poisson_panel
+    from afresh.plots.line_plot import captioned_figure
 
     checks = check_gaps(gaps)
     if not checks.item.size:
         raise InputError(checks.sentence)
     near = checks.item[np.abs(checks.mean_gap / np.median(checks.mean_gap) - 1) <= _NEAR]
     drawn = gaps.middle()[np.isin(gaps.item, near)]
-    return poisson_figure(gap_histogram(drawn, width=gap_width(gaps, drawn)), checks.sentence, unit)
+    panel = poisson_panel(gap_histogram(drawn, width=gap_width(gaps, drawn)), unit)
+    return captioned_figure([panel], checks.sentence, 62)

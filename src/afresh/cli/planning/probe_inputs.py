@@ -57,7 +57,6 @@ class ProbeWorld:
 
     @property
     def tuples(self) -> int:
-        """The number of local records."""
         return len(self.keys)
 
 

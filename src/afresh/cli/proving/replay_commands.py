@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.files import check_files
-from afresh.cli.options import CapsFile, JsonSummary, Objective, Plot, Unit, parse_moment, with_option_groups
+from afresh.cli.options import (
+    CapsFile,
+    JsonSummary,
+    Objective,
+    Plot,
+    Unit,
+    WindowsOption,
+    parse_moment,
+    with_option_groups,
+)
 from afresh.cli.proving.history_command import check_output_names, report_history, write_history
 from afresh.values.errors import UsageError
 from afresh.values.units import BudgetRate, parse_budget, parse_duration, unit_seconds
@@ -37,10 +46,7 @@ class ReplayOptions:
     )
     objective: Objective = "freshness"
     warm_up: Annotated[float, typer.Option(help="Share of the window before the figures that count.")] = 1 / 3
-    windows: Annotated[
-        list[str] | None,
-        typer.Option(metavar="'22:00-06:00 Mon-Fri'", help="Poll only then (UTC); may be given again."),
-    ] = None
+    windows: WindowsOption = None
     caps: CapsFile = None
     notices: Annotated[
         str | None,

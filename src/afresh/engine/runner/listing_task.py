@@ -21,7 +21,7 @@ from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing, ListingEntry, leave_out_long_keys
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
@@ -114,7 +114,8 @@ class ListingTask:
         documents = born = 0
         problems: dict[str, str] = {}
         unread: set[str] = set()
-        async for listing in source.listings():
+        async for found in source.listings():
+            listing = leave_out_long_keys(found)
             applied = await self._apply(name, source, listing)
             documents, born = documents + 1, born + applied.born
             problem = "; ".join(words for words in (listing.problem, applied.problem) if words)

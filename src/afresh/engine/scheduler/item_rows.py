@@ -14,7 +14,7 @@ import numpy.typing as npt
 from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.values.arrays import Float64s, Ints
-from afresh.values.items import STATUSES
+from afresh.values.items import MOST_WEIGHT, STATUSES
 from afresh.values.stored import PolicyColumns
 
 _ROUNDED_S = 1e-3  # the store may round times by this much
@@ -89,10 +89,11 @@ class ItemRows:
 
     def ranked_weight(self, rows: Ints | slice) -> Float64s:
         """Return the weights by which ``rows`` are ranked, 0 for inactive items."""
-        return np.where(self.is_active[rows], self.weight[rows] * self.value_factor[rows], 0.0)
+        weight = np.minimum(self.weight[rows], MOST_WEIGHT)  # older versions stored any
+        return np.where(self.is_active[rows], weight * self.value_factor[rows], 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
-        return np.asarray(self.cost[rows] * self.cost_factor[rows])
+        return np.asarray(np.minimum(self.cost[rows], MOST_WEIGHT) * self.cost_factor[rows])
 
     def group_key(self, row: int) -> tuple[int, int]:
         return int(self.source[row]), int(self.group[row])

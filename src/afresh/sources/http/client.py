@@ -69,9 +69,11 @@ class PoliteClient:
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
         )
+        context.parsers.join()
+        self._is_open = True
         # A host may serve other rules to another user agent, or to a visitor from another address.
         visitor = settings.user_agent, settings.allow_private, settings.proxy
-        self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock))
+        self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock, context.parsers))
 
     def wait_s(self, group: str) -> float:
         rules = self._robots.unreadable_rules(group) if self._settings.respect_robots else None
@@ -145,6 +147,9 @@ class PoliteClient:
 
     async def close(self) -> None:
         self._throttle.close()
+        if self._is_open:
+            self._is_open = False
+            self._context.parsers.leave()
         await self._fetcher.close()
 
     def _may_have_secrets(self, url: str, home: str, *, listed: bool) -> bool:

@@ -3,22 +3,27 @@
 A missing file (4xx) allows everything (§2.3.1.3). A file that cannot be read (5xx, no reply, and 429, which
 means "not now") forbids everything (§2.3.1.4), unless older rules are known, which then stay valid. Such a
 file is requested again after a minute; this wait doubles with each failure, up to a day. A reply that is not
-text (a server may send an image for every address) contains no rules."""
+text (a server may send an image for every address) contains no rules. Only the first 512,000 bytes of a file
+are read, and of these only the groups for this program and for all."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TypeAlias
 
 from protego import Protego
 
 from afresh.sources.http.fetcher import Reply
+from afresh.sources.http.robots_groups import own_groups
 from afresh.sources.http.statuses import REDIRECTS
 from afresh.sources.http.urls import host_group, resolve_link
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.text_decoding import decode
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
@@ -37,7 +42,9 @@ HOUR_S = 3600.0
 _RETRIES = Backoff(first_s=60.0, longest_s=DAY_S, most_steps=10)
 _LONGEST_SAVED = 32_768  # characters; a longer file is fetched again after a restart
 _MOST_HOSTS = 10_000
+_MOST_WILDCARDS = 5_000  # each rule with wildcards is compared with the address of every poll
 _MOST_SAVED = 1000
+_MOST_SAVED_CHARACTERS = 4_000_000  # in all: they are parsed when a process starts
 _MAX_REDIRECTS = 5  # as RFC 9309 asks
 _MAX_AGE = re.compile(r"max-age\s*=\s*(\d{1,9})", re.IGNORECASE)
 _ROOT = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
@@ -103,26 +110,41 @@ def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -
     >>> read_robots(Reply(404), 0.0).allows("http://a.test/", "afresh")
     True
     """
+    missing = _without_file(reply, now_s, before)
+    return missing or read_file(reply.body, reply.headers, now_s)
+
+
+def read_file(body: bytes, headers: Mapping[str, str], now_s: float) -> RobotsRules:
+    """Return the rules in the body of a successful reply."""
+    text = decode(body[:MAX_BYTES], headers.get("content-type", ""))
+    age = _MAX_AGE.search(headers.get("cache-control", ""))
+    lifetime_s = min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
+    return restore_rules(now_s + lifetime_s, text, "", 0)
+
+
+def _without_file(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules | None:
+    """Return the rules for a reply that has no rules in it, or None if it may have some."""
     status = reply.status
     if reply.trouble is not None or status is None or status >= 500 or status == 429:
         return _unreadable(reply, now_s, before)
     if not 200 <= status < 300 or not _is_text(reply):
         return RobotsRules(now_s + DAY_S)
-    text = decode(reply.body[:MAX_BYTES], reply.headers.get("content-type", ""))
-    saved = text if len(text) <= _LONGEST_SAVED else ""
-    age = _MAX_AGE.search(reply.headers.get("cache-control", ""))
-    lifetime_s = min(max(float(age[1]), HOUR_S), DAY_S) if age else DAY_S
-    return RobotsRules(now_s + lifetime_s, Protego.parse(text), text=saved)
+    return None
 
 
 def restore_rules(expires_s: float, text: str, unreadable: str, failures: int) -> RobotsRules:
-    """Return the rules from a saved robots.txt. An empty ``text`` contains no rules.
+    """Return the rules from the text of a robots.txt. An empty ``text`` contains no rules.
 
     >>> restore_rules(9.0, "User-agent: *\\nDisallow: /x", "", 0).allows("http://a.test/x", "afresh")
     False
     """
-    rules = Protego.parse(text) if text else None
-    return RobotsRules(expires_s, rules, unreadable, failures=failures, text=text)
+    own = own_groups(text, AGENT)
+    if own.count("*") + own.count("$") > _MOST_WILDCARDS:  # also those that are no wildcards, which are few
+        unreadable = f"robots.txt has more than {_MOST_WILDCARDS:,} wildcards: too many to follow"
+        return RobotsRules(expires_s, unreadable=unreadable, failures=failures)
+    rules = Protego.parse(own) if text else None
+    saved = text if len(text) <= _LONGEST_SAVED else ""
+    return RobotsRules(expires_s, rules, unreadable, failures=failures, text=saved)
 
 
 def _unreadable(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules:
@@ -147,8 +169,8 @@ class RobotsCache:
     """The rules of the hosts that were asked last. ``fetching`` has a lock for each file that is being
     fetched, so that two polls of one host do not fetch its robots.txt at the same time."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, parsers: ParserPool) -> None:
+        self._clock, self._parsers = clock, parsers
         self._rules: OrderedDict[str, RobotsRules] = OrderedDict()
         self.fetching: dict[str, asyncio.Lock] = {}
 
@@ -165,12 +187,23 @@ class RobotsCache:
                 known = self._valid(place)
                 if known is None:
                     reply = await _follow_redirects(place, fetch)
-                    known = read_robots(reply, self._clock.elapsed_s(), self._rules.get(place))
+                    known = await self._read(reply, self._rules.get(place))
                     self._add(place, known)
                 return known
         finally:
             if not lock.locked():
                 self.fetching.pop(place, None)
+
+    async def _read(self, reply: Reply, before: RobotsRules | None) -> RobotsRules:
+        """Return the rules in a reply. A long file does not stop the event loop."""
+        now_s = self._clock.elapsed_s()
+        known = _without_file(reply, now_s, before)
+        if known is not None:
+            return known
+        try:
+            return await self._parsers.parse(read_file, reply.body[:MAX_BYTES], dict(reply.headers), now_s)
+        except ParseBudgetError as error:
+            return _unreadable(replace(reply, problem=str(error)), now_s, before)
 
     def unreadable_rules(self, group: str) -> RobotsRules | None:
         """Return the rules of a host if they forbid all pages because robots.txt is unreadable, else None."""
@@ -184,12 +217,17 @@ class RobotsCache:
         return {host_group(place) for place, rules in self._rules.items() if rules.unreadable}
 
     def save(self) -> list[RobotsNote]:
+        """Return the files that were read last, as far as they are not too large together."""
         offset_s = self._clock.now_s() - self._clock.elapsed_s()
-        return [
-            (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)
-            for place, rules in list(self._rules.items())[-_MOST_SAVED:]
-            if not rules.refused and (rules.text or rules.rules is None)
-        ]
+        notes: list[RobotsNote] = []
+        left = _MOST_SAVED_CHARACTERS
+        for place, rules in islice(reversed(self._rules.items()), _MOST_SAVED):
+            if not rules.refused and (rules.text or rules.rules is None) and len(rules.text) <= left:
+                left -= len(rules.text)
+                notes.append(
+                    (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)
+                )
+        return notes[::-1]
 
     def load(self, notes: Iterable[RobotsNote]) -> None:
         """Load the rules that an earlier process saved. They are valid for at most a day."""

@@ -14,6 +14,7 @@ from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
+from afresh.sources.linear_pattern import LinearPattern, compile_pattern
 from afresh.sources.secrets import Resolver, Secret, resolve
 from afresh.sources.settings import PositiveSeconds, Seconds, Size, SizeRate, SourceSettings, Texts
 from afresh.values.errors import UsageError
@@ -118,11 +119,8 @@ class HttpSettings(WebSettings):
         return frozenset(found)
 
     @property
-    def error_patterns(self) -> tuple[re.Pattern[str], ...]:
-        try:
-            return tuple(re.compile(pattern) for pattern in self.soft_errors)
-        except re.error as error:
-            raise UsageError(f"soft_errors: not a regular expression: {error}") from None
+    def error_patterns(self) -> tuple[LinearPattern, ...]:
+        return tuple(compile_pattern("soft_errors", pattern) for pattern in self.soft_errors)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)

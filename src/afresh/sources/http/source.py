@@ -5,7 +5,6 @@ module makes a ``Fetched``, and compares the content and validators with those o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.trust import HostTrust
 from afresh.sources.http.urls import host_group
 from afresh.sources.http.validators import MOVED, ValidatorTrust, is_conditional, validators_of
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
 from afresh.values.errors import UsageError
@@ -40,7 +40,6 @@ _WANTS_SECRETS = (401, 403, 407)
 _WITHHELD = (
     " (asked without the headers and cookies of the source: secret_hosts names hosts that receive them)"
 )
-_IN_THREAD_BYTES = 1 << 18  # normalising more than this in the event loop would delay other polls
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
@@ -58,6 +57,7 @@ class HttpSource:
         self._recipe = settings.recipe
         self._patterns = settings.error_patterns
         self._windows = CachedWindows(settings.open_windows)
+        self.parsers = context.parsers
         self.trust = HostTrust()
         self.capabilities = Capabilities(state=self)
 
@@ -222,7 +222,10 @@ class HttpSource:
         soft = soft_error(reply.body, media_type, lease.key, response.url, self._patterns)
         if soft is not None:
             return Fetched(soft[0], status=reply.status, problem=soft[1])
-        found = await self._compare(lease, reply, media_type)
+        try:
+            found = await self._compare(lease, reply, media_type)
+        except ParseBudgetError as error:
+            return Fetched("failed", status=reply.status, problem=str(error))
         accept_encoding = response.headers["Accept-Encoding"]
         validators = {**validators_of(reply.headers), **found.notes, "accept-encoding": accept_encoding}
         validators |= _moved_validator(response)
@@ -236,10 +239,9 @@ class HttpSource:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
         copy = lease.content_hash, lease.validators
         arguments = reply.body, media_type, recipe, *copy, near_duplicate
-        cheap = recipe == EVERY_BYTE and near_duplicate is None
-        if cheap or len(reply.body) < _IN_THREAD_BYTES:
-            return compare_content(*arguments)
-        return await asyncio.to_thread(compare_content, *arguments)
+        if recipe == EVERY_BYTE and near_duplicate is None:
+            return compare_content(*arguments)  # it is only hashed
+        return await self.parsers.parse(compare_content, *arguments)
 
     def _recipe_of(self, lease: Lease) -> Recipe:
         return self._recipe.for_item(lease.selector)

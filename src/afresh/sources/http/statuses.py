@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.politeness import HostCondition
+from afresh.sources.linear_pattern import LinearPattern
 from afresh.sources.text_decoding import decode
 from afresh.values.fetched import FetchedKind
 
@@ -136,7 +137,7 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
 
 
 def soft_error(
-    body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[re.Pattern[str]] = ()
+    body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[LinearPattern] = ()
 ) -> tuple[SoftKind, str] | None:
     """Return a tuple (kind, description) if the page is an error page with status 200, else None. ``asked``
     is the URL requested, ``arrived`` the URL after redirects. ``patterns`` are those of the source.
@@ -147,12 +148,12 @@ def soft_error(
     if asked != arrived and _LOGIN_PATH.search(urlsplit(arrived).path) and not _LOGIN_PATH.search(asked):
         return "refused", "leads to a login page"
     for pattern in patterns:
-        if pattern.search(decode(body[:_HEAD_BYTES], media_type)):
-            return "failed", f"error page: matches {pattern.pattern!r}"
+        if pattern.occurs_in(decode(body[:_HEAD_BYTES], media_type)):
+            return "failed", f"error page: matches {pattern.text!r}"
     found = _TITLE.search(body[:_HEAD_BYTES]) if "html" in media_type or not media_type else None
     title = " ".join(decode(found[1], media_type).split()) if found else ""
-    for kind, pattern in _TITLES:
-        if title and pattern.fullmatch(title):
+    for kind, known in _TITLES:
+        if title and known.fullmatch(title):
             words = "asks whether we are human" if kind == "refused" else "error page"
             return kind, f"{words}: its title is {title[:80]!r}"
     return None

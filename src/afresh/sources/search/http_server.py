@@ -21,14 +21,15 @@ from afresh.sources.http.fetcher import Fetcher
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.values.errors import UsageError
 from afresh.values.formatting import one_line
 
-ReadAnswer: TypeAlias = Callable[[bytes, str], tuple[tuple[KeyedRecord, ...], int | None]]
-"""A function (body, media type) that returns a tuple (records, total) of an answer."""
+ReadAnswer: TypeAlias = Callable[[bytes, str, SearchSettings], SearchResults]
+"""A function (body, media type, settings) that returns the records and the total of an answer."""
 
 _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
@@ -100,6 +101,22 @@ class AnswerReader:
         return KeyedRecord(str(key), fields)
 
 
+def read_page(body: bytes, media_type: str, settings: SearchSettings) -> SearchResults:
+    """Return the records and the total of a page of results, or the problem with it."""
+    try:
+        return SearchResults(*AnswerReader(settings).page(body, media_type))
+    except AnswerError as error:
+        return SearchResults(problem=str(error))
+
+
+def read_record(body: bytes, media_type: str, settings: SearchSettings) -> SearchResults:
+    """Return the record in the answer to a look-up, or the problem with it."""
+    try:
+        return SearchResults(AnswerReader(settings).record(body, media_type), None)
+    except AnswerError as error:
+        return SearchResults(problem=str(error))
+
+
 def _finder(path: str) -> Callable[[Any], Any]:
     if not path:
         return lambda _: None
@@ -135,24 +152,20 @@ class HttpSearchServer(SearchServer):
     """A ``SearchServer`` on the web."""
 
     def __init__(self, settings: SearchSettings, context: SourceContext, fetcher: Fetcher) -> None:
-        self._settings, self._clock = settings, context.clock
+        self._settings, self._clock, self._parsers = settings, context.clock, context.parsers
         self._client = PoliteClient(settings.http, context, fetcher)
-        self._reader = AnswerReader(settings)
         self._host = host_group(page_address(settings, (), 1))
 
     def wait_s(self) -> float:
         return self._client.wait_s(self._host)
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        return await self._ask(page_address(self._settings, keywords, number), self._reader.page)
+        return await self._ask(page_address(self._settings, keywords, number), read_page)
 
     async def look_up(self, key: str) -> SearchResults:
         """Return the record with this key. A status of 404 or 410 means that there is no such record."""
-
-        def read(body: bytes, media_type: str) -> tuple[tuple[KeyedRecord, ...], int | None]:
-            return self._reader.record(body, media_type), None
-
-        return await self._ask(self._settings.look_up.format(key=quote(key, safe="")), read, absent=_ABSENT)
+        address = self._settings.look_up.format(key=quote(key, safe=""))
+        return await self._ask(address, read_record, absent=_ABSENT)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
         return self._client.backoffs()
@@ -167,7 +180,7 @@ class HttpSearchServer(SearchServer):
         cost = RequestCost()
         try:
             response = await self._client.fetch(url, url, lambda _: _ACCEPT, cost)
-            found = self._interpret(response, read, absent)
+            found = await self._interpret(response, read, absent)
         except HostBackoffError as error:
             found = SearchResults(problem=str(error), retry_after_s=error.wait_s)
         except UsageError as error:
@@ -180,7 +193,9 @@ class HttpSearchServer(SearchServer):
             problem=self._client.hide(found.problem),
         )
 
-    def _interpret(self, response: FinalResponse, read: ReadAnswer, absent: Sequence[int]) -> SearchResults:
+    async def _interpret(
+        self, response: FinalResponse, read: ReadAnswer, absent: Sequence[int]
+    ) -> SearchResults:
         reply, blocked = response.reply, response.blocked
         if blocked is not None:
             return SearchResults(
@@ -196,11 +211,11 @@ class HttpSearchServer(SearchServer):
             return SearchResults(
                 problem=problem, refused=kind == "refused", retry_after_s=wait_s, busy=wait_s is not None
             )
+        media_type = reply.headers.get("content-type", "")
         try:
-            records, total = read(reply.body, reply.headers.get("content-type", ""))
-        except AnswerError as error:
+            return await self._parsers.parse(read, reply.body, media_type, self._settings)
+        except ParseBudgetError as error:
             return SearchResults(problem=str(error))
-        return SearchResults(records, total)
 
 
 def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: int) -> str:

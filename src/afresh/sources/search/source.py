@@ -18,6 +18,7 @@ from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import RequestCost
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker, make_measures
 from afresh.sources.search.relation import LocalRelation, display_place, is_postgres, read_relation
@@ -299,7 +300,10 @@ class SearchSource(SingleGroupSource):
         self._passes.pop(lease.key, None)
         self._absences.pop(lease.key, None)
         copy = lease.content_hash, lease.validators
-        found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
+        try:
+            found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
+        except ParseBudgetError as error:
+            return Fetched("failed", problem=str(error), bytes=len(content))
         return found.to_fetched(content, _MEDIA_TYPE)
 
     def _absent_result(self, key: str, *, is_complete: bool) -> Fetched:

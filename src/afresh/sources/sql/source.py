@@ -15,6 +15,7 @@ from hashlib import blake2b
 from afresh.sources.capabilities import Capabilities, share_cost
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
@@ -75,6 +76,7 @@ class SqlSource(SingleGroupSource):
         self._polls: ConnectionThread[SqlSession] = ConnectionThread(settings.name, connect, context.clock)
         self._lists: ConnectionThread[SqlSession] = ConnectionThread(settings.name, connect, context.clock)
         self._recipe = settings.recipe
+        context.parsers.join()
         self._watermarks = Watermarks()
         self._full_s = float("-inf")
         self._warned = False
@@ -155,6 +157,7 @@ class SqlSource(SingleGroupSource):
     async def close(self) -> None:
         await self._polls.close()
         await self._lists.close()
+        self._context.parsers.leave()
 
     async def _poll_halves(self, leases: Sequence[Lease]) -> list[Fetched]:
         """Poll each half of the items with its own request, to find the key that does not fit its column."""
@@ -190,7 +193,11 @@ class SqlSource(SingleGroupSource):
         counted = {name: value for name, value in columns.items() if name not in settings.ignore_columns}
         compared = row_json(counted.items()) if settings.ignore_columns else content
         copy = lease.content_hash, lease.validators
-        found = compare_content(compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate)
+        arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
+        try:
+            found = self._context.parsers.parse_here(compare_content, *arguments)
+        except ParseBudgetError as error:
+            return Fetched("failed", problem=str(error), bytes=len(content))
         shape = _fingerprint(tuple(counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
         return replace(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
+from typing import Unpack
 
 from afresh.stores.postgres.commit import commit
 from afresh.stores.postgres.connection import Connection, parse_address
@@ -17,7 +18,7 @@ from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
 from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
 from afresh.stores.rows import policy_columns
 from afresh.stores.sql.store_parts import SqlFleet, SqlPlan, SqlStore
-from afresh.stores.store import Retention
+from afresh.stores.store import OpenOptions, Retention
 from afresh.values.clock import Clock
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.stored import PolicyColumns
@@ -101,17 +102,10 @@ class PostgresStore(SqlStore[Connection]):
     ``StoreStats.free_bytes`` is always 0."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        create: bool = True,
-        read_only: bool = False,
-        timeout_s: float = 5.0,
-        retention: Retention | None = None,
+        self, url: str, *, retention: Retention | None = None, **options: Unpack[OpenOptions]
     ) -> None:
-        """Connect, create or upgrade the store; wait at most ``timeout_s`` seconds for other writers."""
-        address = parse_address(url)
-        database = PostgresDatabase(address, create=create, read_only=read_only, timeout_s=timeout_s)
+        """Connect, create or upgrade the store."""
+        database = PostgresDatabase(parse_address(url), **options)
         super().__init__(database, retention or Retention())
         self._resolver = CommitResolver(database)
         self.items = PostgresItems(database)

@@ -92,7 +92,6 @@ class SqlTables(ABC, Generic[ConnectionT]):
         return self.database.rows(connection, statement, given)
 
     def count(self, connection: ConnectionT) -> int:
-        """Return how many rows all tables have."""
         statements = (f"SELECT count(*) FROM {self._relation(table)}" for table in TABLES)
         return sum(int(self.database.rows(connection, text, {})[0][0]) for text in statements)
 

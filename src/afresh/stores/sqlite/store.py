@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from afresh.stores.sql.store_parts import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
@@ -13,7 +13,7 @@ from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.policy_columns import SqlitePlan
 from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
 from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
-from afresh.stores.store import Retention
+from afresh.stores.store import OpenOptions, Retention
 from afresh.values.outcome import Outcome, Refusal
 
 
@@ -31,16 +31,10 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
     database_type: ClassVar[type[SqliteDatabase]] = SqliteDatabase
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        create: bool = True,
-        read_only: bool = False,
-        timeout_s: float = 5.0,
-        retention: Retention | None = None,
+        self, path: Path, *, retention: Retention | None = None, **options: Unpack[OpenOptions]
     ) -> None:
-        """Open, create or upgrade the file; wait at most ``timeout_s`` seconds for other writers."""
-        database = self.database_type(path, create=create, read_only=read_only, timeout_s=timeout_s)
+        """Open, create or upgrade the file."""
+        database = self.database_type(path, **options)
         super().__init__(database, retention or Retention())
         self.items = SqliteItems(database)
         self.leases = SqliteLeases(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -73,6 +74,30 @@ def test_dtds_and_entities_are_refused(evil: bytes) -> None:
 def test_a_bomb_is_stopped() -> None:
     bomb = gzip.compress(b"<urlset>" + b" " * 50_000_000)
     assert "decompression bomb" in read_sitemap(bomb, AT).problem
+
+
+def test_a_bomb_in_a_bomb_is_stopped_by_what_was_received() -> None:
+    inner = gzip.compress(b"http://a.test/1\n" * 6_000_000)  # 96 MB
+    wire = gzip.compress(inner)
+    tracemalloc.start()
+    sitemap = read_sitemap(inner, AT, len(wire))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(wire) < 2_000
+    assert "decompression bomb" in sitemap.problem
+    assert peak < 40_000_000
+
+
+def test_lines_are_read_as_they_arrive() -> None:
+    text = "http://a.test/é\r\nhttp://a.test/2\rhttp://a.test/" + "x" * 100_000 + "\nhttp://a.test/3"
+    for encoding in ("utf-8", "utf-16"):
+        sitemap = read_sitemap(gzip.compress(text.encode(encoding)), AT)
+        assert [entry.key for entry in sitemap.entries] == [
+            "http://a.test/é",
+            "http://a.test/2",
+            "http://a.test/3",
+        ]
+        assert sitemap.problem == "some entries have no valid address"
 
 
 def test_entries_are_bounded_and_fields_too() -> None:

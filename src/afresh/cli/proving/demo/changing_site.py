@@ -91,7 +91,6 @@ class DemoSite:
         return (self._clock.elapsed_s() - self._began_s) * self._days_per_s
 
     def urls(self) -> list[str]:
-        """Return the address of every page."""
         return [f"http://127.0.0.1:{self.port}/page/{page}" for page in range(self.rates.size)]
 
     def fresh(self, copy: int) -> float:

@@ -93,7 +93,6 @@ class RunningCopy:
         return self._find_event("budget asked for") is not None
 
     def stop(self) -> None:
-        """Ask the process to end."""
         if self._process.poll() is None:
             self._process.terminate()
 

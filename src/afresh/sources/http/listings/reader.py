@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from afresh.sources.http.listings.feeds import read_feed
 from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import resolve_link
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.text_decoding import decode
 from afresh.values.listing import Listing, ListingEntry, ListingKind
 
@@ -35,7 +36,9 @@ class Document:
 
 
 class DocumentFetcher(Protocol):
-    """Fetches documents within the limits of their hosts."""
+    """Fetches documents within the limits of their hosts. ``parsers`` parse them within limits, too."""
+
+    parsers: ParserPool
 
     async def document(self, url: str) -> Document:
         """Fetch one document. ``Document.problem`` describes what went wrong."""
@@ -76,7 +79,10 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
             return
         seen.add(task.url)
         document = await reader.document(task.url)
-        listing, more = await _read(task, document, reader)
+        try:
+            listing, more = await _read(task, document, reader)
+        except ParseBudgetError as error:
+            listing, more = _listing(task, document, (), str(error)), []
         tasks.extend(more)
         if not (task.is_guess and document.status == 404):
             yield listing
@@ -88,9 +94,9 @@ async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tup
     if task.kind == "page":
         return await _start_page(task, document, reader)
     if task.kind == "feed":
-        feed = await asyncio.to_thread(read_feed, document.body, document.url, document.media_type)
+        feed = await reader.parsers.parse(read_feed, document.body, document.url, document.media_type)
         return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
-    sitemap = await asyncio.to_thread(read_sitemap, document.body, document.url)
+    sitemap = await reader.parsers.parse(read_sitemap, document.body, document.url, document.bytes)
     return _sitemap(task, document, sitemap)
 
 
@@ -113,7 +119,7 @@ async def _start_page(
     task: _Task, document: Document, reader: DocumentFetcher
 ) -> tuple[Listing, list[_Task]]:
     named = await reader.sitemaps(document.url)
-    feeds, linked = page_links(document.body, document.media_type, document.url)
+    feeds, linked = await reader.parsers.parse(page_links, document.body, document.media_type, document.url)
     hosts = task.hosts | _hosts(document.url)
     # A sitemap named in robots.txt may be on another host and list pages of this site.
     sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]

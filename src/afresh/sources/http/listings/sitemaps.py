@@ -5,25 +5,28 @@ an error, the entries before it are used, and the error is reported."""
 
 from __future__ import annotations
 
+import codecs
 import re
 import xml.sax
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TypeAlias
 from xml.sax.handler import ContentHandler, feature_external_ges, feature_namespaces
 from xml.sax.xmlreader import AttributesNSImpl
 
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.urls import resolve_link
-from afresh.sources.text_decoding import decode
+from afresh.sources.text_decoding import encoding_of
 from afresh.values.listing import ListingEntry
 from afresh.values.units import UNIT_SECONDS
 
 MAX_ENTRIES = 50_000  # the protocol's own limit for one file
-MAX_PLAIN_BYTES = 200_000_000
+MAX_PLAIN_BYTES = 100_000_000  # twice the protocol's own limit
 _MAX_RATIO = 200.0
 _CHUNK = 1 << 16
+_COMPRESSED_CHUNK = 1 << 12  # it may become two hundred times as large
 _LONGEST_FIELD = 8000
 _FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
 _PER_S = {
@@ -49,9 +52,12 @@ class ParsedSitemap:
     problem: str = ""
 
 
-def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> ParsedSitemap:
+def read_sitemap(
+    body: bytes, url: str, wire_bytes: int | None = None, *, max_entries: int = MAX_ENTRIES
+) -> ParsedSitemap:
     """Read a sitemap, a sitemap index, or a plain list of URLs, which may be compressed by gzip. ``url`` is
-    the address of the sitemap.
+    the address of the sitemap. ``wire_bytes`` is the number of bytes that were received for ``body``, which
+    is less than its length if the server compressed it, too: what compression gains is limited in all.
 
     >>> page = b"<urlset><url><loc>/a</loc><lastmod>1970-01-02</lastmod></url></urlset>"
     >>> [entry] = read_sitemap(page, "http://a.test/sitemap.xml").entries
@@ -60,12 +66,12 @@ def read_sitemap(body: bytes, url: str, *, max_entries: int = MAX_ENTRIES) -> Pa
     """
     handler = _Handler(url, max_entries)
     try:
-        chunks = _decompress(body)
-        first = next(chunks, b"")
+        chunks = _decompress(body, len(body) if wire_bytes is None else wire_bytes)
+        first = next((chunk for chunk in chunks if chunk), b"")
         if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
             _parse(first, chunks, handler)
         else:
-            _parse_lines(first + b"".join(chunks), handler)
+            _parse_lines(first, chunks, handler)
         problem = ""
     except _FullError:
         problem = f"more than {max_entries} entries: the rest is not read"
@@ -170,12 +176,14 @@ def _to_entry(key: str, fields: dict[str, str]) -> ListingEntry:
     )
 
 
-def _decompress(body: bytes) -> Iterator[bytes]:
+def _decompress(body: bytes, wire_bytes: int) -> Iterator[bytes]:
     """Yield the decompressed body in chunks, so that a large body is not in memory twice."""
     encoding = "gzip" if body.startswith(b"\x1f\x8b") else ""
-    inflater = Inflater(encoding, max_bytes=MAX_PLAIN_BYTES, max_ratio=_MAX_RATIO)
-    for start in range(0, len(body), _CHUNK):
-        yield inflater.feed(body[start : start + _CHUNK])
+    max_ratio = _MAX_RATIO * min(1.0, wire_bytes / max(len(body), 1)) if encoding else _MAX_RATIO
+    inflater = Inflater(encoding, max_bytes=MAX_PLAIN_BYTES, max_ratio=max_ratio)
+    chunk = _COMPRESSED_CHUNK if encoding else _CHUNK
+    for start in range(0, len(body), chunk):
+        yield inflater.feed(body[start : start + chunk])
     inflater.finish()
 
 
@@ -200,11 +208,24 @@ def _parse(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
         handler.problem = f"not readable XML: {error}"
 
 
-def _parse_lines(body: bytes, handler: _Handler) -> None:
+def _parse_lines(first: bytes, rest: Iterator[bytes], handler: _Handler) -> None:
     """Read a sitemap in plain text, with one absolute address per line."""
-    for line in decode(body).splitlines():
+    for line in _lines(chain([first], rest)):
         address = line.strip()
         if address.startswith(("http://", "https://")):
             handler.add({"loc": address})
         elif address:
             handler.problem = "neither XML nor a list of addresses"
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a text in chunks. Of a line that is too long for an address, the rest is cut off."""
+    decoder: codecs.IncrementalDecoder | None = None
+    left = ""
+    for chunk in chunks:
+        if decoder is None:
+            decoder = codecs.getincrementaldecoder(encoding_of(chunk))("replace")
+        lines = (left + decoder.decode(chunk)).splitlines(keepends=True)
+        left = lines.pop()[: _LONGEST_FIELD + 1] if lines else ""
+        yield from lines
+    yield left
