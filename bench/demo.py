@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+
 from afresh.cli.proving.demo.comparison import DemoResult, compare
-from afresh.cli.proving.demo.site_scores import Theory
+from afresh.cli.proving.demo.screen import Screen
 from bench.rows import Row
 
 RUNS = 10
 
 
-class SilentObserver:
-    """An observer of the demo that ignores everything."""
-
-    def on_start(self) -> None:
-        """Ignore it."""
-
-    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Ignore it."""
-
-    def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
-        """Ignore it."""
-
-
 def rows(*, quick: bool) -> list[Row]:
     """Return one row for each run; the documented promise is about the least of them."""
     seeds = range(1) if quick else range(1, RUNS + 1)
-    found = [(seed, compare(3.0 if quick else None, seed, SilentObserver())) for seed in seeds]
+    screen = Screen(browser=False, console=Console(quiet=True))
+    found = [(seed, compare(3.0 if quick else None, seed, screen)) for seed in seeds]
     wanted = None if quick else 0.6
     return [Row(_words(seed, run), _share(run), "of the gap", at_least=wanted) for seed, run in found]
 

@@ -45,7 +45,13 @@ MOST_LOST, MOST_LOST_WITH_FEW_POLLS = (
 FEW_POLLS = 10.0  # of an item in the window
 MOST_WORSE = 1.02  # for other objectives: the policy's figure over that of uniform
 # The references do not depend on the rest of the code.
-_REFERENCE_CODE = ("replay", "policy/policy.py", "policy/ranking_policy.py", "allocation/objectives.py")
+_REFERENCE_CODE = (
+    "replay",
+    "policy/policy.py",
+    "policy/ranking_policy.py",
+    "allocation/objectives.py",
+    "model/curves.py",
+)
 _CODE = ("replay", "policy", "rates", "model", "allocation")
 
 

@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import UTC, datetime
 from functools import wraps
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
@@ -15,7 +14,7 @@ from typer import Argument, Option
 from afresh.cli.summary import print_error
 from afresh.values.errors import UsageError, one_of
 from afresh.values.objective_names import OBJECTIVES_IN_WORDS
-from afresh.values.units import parse_duration
+from afresh.values.units import number_or_nan, parse_duration, time_or_nan
 
 ItemsFile: TypeAlias = Annotated[
     str, Argument(metavar="ITEMS", help="CSV, Parquet or JSONL, also .gz or .zst; - is standard input.")
@@ -130,22 +129,11 @@ such as 2026-01-31T12:00:00Z
     """
     if text is None:
         return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = _parse_iso_time(text)
+    seconds = time_or_nan(text)
     if not math.isfinite(seconds):
         right = "give Unix seconds or ISO 8601, such as 2026-01-31T12:00:00Z"
         raise UsageError(f"{option} {text!r} is not a time: {right}")
     return seconds
-
-
-def _parse_iso_time(text: str) -> float:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_settings(option: str, text: str, readers: SettingReaders) -> dict[str, float]:
@@ -194,10 +182,7 @@ def parse_number(text: str) -> float:
     Traceback (most recent call last):
     afresh.values.errors.UsageError: 'x' is not a number
     """
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number_or_nan(text)
     if not math.isfinite(value):
         raise UsageError(f"{text!r} is not a number")
     return value

@@ -24,7 +24,11 @@ class RankingPolicy:
         raise NotImplementedError
 
     def next(self, now: float, k: int) -> Ints:
-        return self.items.pick(now, k, lambda n: largest(self.urgency(now), n))
+        return self.items.pick(now, k, lambda n: self.most_urgent(now, n))
+
+    def most_urgent(self, now: float, n: int) -> Ints:
+        """Return the n items with the largest urgency, the largest first."""
+        return largest(self.urgency(now), n)
 
     def notice(self, items: ArrayLike, now: ArrayLike, origin: str = "") -> None:
         """Ignore notices."""
@@ -88,8 +92,15 @@ class UniformPolicy(IntervalPolicy):
         """Ignore notices."""
 
 
+DECISIONS_AHEAD = 32  # decisions for which the oracle chooses its candidates
+
+
 class Oracle(RankingPolicy):
     """Knows the true rates of all items and polls the items with the largest poll values; ignores notices.
+
+    An item's poll value grows until it is polled, so its value at a later time is an upper bound until then.
+    The items with the largest bounds are the ``candidates``. As long as enough of them are worth at least
+    ``least_bound``, which is more than the bound of any other item, only the candidates are valued.
 
     >>> from dataclasses import replace
     >>> policy = Oracle(replace(PolicyInput.of(3, 1.0), rates=np.array([0.1, 1.0, 50.0])))
@@ -103,13 +114,39 @@ class Oracle(RankingPolicy):
         super().__init__(start)
         self.rate: Float64s = np.asarray(start.rates, dtype=np.float64)
         self.objective = objective_for(start.objective, "fixed")
+        self.candidates: Ints = np.zeros(0, dtype=np.int64)
+        self.least_bound, self.bound_until = 0.0, -np.inf
 
     def urgency(self, now: float) -> Float64s:
         """Return the poll value of every item."""
-        elapsed = np.maximum(now - self.items.last_poll, 0.0)
+        return self._poll_values(np.arange(self.items.size), now)
+
+    def most_urgent(self, now: float, n: int) -> Ints:
+        """Return the n items with the largest poll values, the largest first."""
+        if now <= self.bound_until:
+            value = self._poll_values(self.candidates, now)
+            best = largest(value, n)
+            if 0 < n == best.size and value[best[-1]] >= self.least_bound:
+                return self.candidates[best]
+        self._choose_candidates(now, n)
+        return super().most_urgent(now, n)
+
+    def _choose_candidates(self, now: float, n: int) -> None:
+        """Choose candidates for the next decisions; none if that would be most items."""
+        polls = DECISIONS_AHEAD * n
+        if not 0 < 4 * polls <= self.items.size:
+            self.bound_until = -np.inf
+            return
+        self.bound_until = now + polls / (self.items.size * self.items.mean_frequency)
+        bound = self.urgency(self.bound_until)
+        self.least_bound = float(np.partition(bound, -2 * polls)[-2 * polls])
+        self.candidates = np.flatnonzero(bound >= self.least_bound)
+
+    def _poll_values(self, items: Ints, now: float) -> Float64s:
+        elapsed, rate = np.maximum(now - self.items.last_poll[items], 0.0), self.rate[items]
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = self.objective.marginal(self.rate * elapsed) / self.rate**self.objective.power
-        return np.asarray(np.where(self.rate > 0, gain, 0.0) * self.items.weight / self.items.cost)
+            gain = self.objective.marginal(rate * elapsed) / rate**self.objective.power
+        return np.asarray(np.where(rate > 0, gain, 0.0) * self.items.weight[items] / self.items.cost[items])
 
     def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
         """Store the times of the polls. The oracle knows the rates and learns nothing."""

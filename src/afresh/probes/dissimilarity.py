@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from afresh.values.errors import InputError, UsageError
+from afresh.values.units import number_or_nan
 
 Dissimilarity: TypeAlias = Callable[[str, str], float]
 
@@ -73,10 +74,7 @@ def record_change(
 
 
 def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number_or_nan(text)
     if not math.isfinite(value):
         raise InputError(f"{text!r} is not a number: use the dissimilarity unequal for texts")
     return value

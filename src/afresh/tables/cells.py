@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from afresh.tables.columns import Column
 from afresh.values.arrays import Bools
+from afresh.values.units import time_or_nan
 
 Values: TypeAlias = Any  # a NumPy array, or for text a pyarrow LargeStringArray
 
@@ -99,7 +99,7 @@ def _refuse_bytes(cells: pa.Array) -> None:
     try:
         cells.validate(full=True)
     except pa.ArrowInvalid:
-        index = _first_failing(cells, lambda part: part.validate(full=True))
+        index = _first_failing_cell(cells, lambda part: part.validate(full=True))
         raise BadCell(index, "is not UTF-8: save the file as UTF-8") from None
 
 
@@ -146,18 +146,23 @@ def _cast_or_name_cell(column: Column, cells: pa.Array, cast: Callable[[pa.Array
     try:
         return cast(cells)
     except pa.ArrowInvalid:
-        raise _bad_cell(column, cells, _first_failing(cells, cast)) from None
+        raise _bad_cell(column, cells, _first_failing_cell(cells, cast)) from None
 
 
-def _first_failing(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> int:
-    """Return the index of the first cell on which ``attempt`` fails, found by bisection."""
-    low, high = 0, len(cells)
+def _first_failing_cell(cells: pa.Array, attempt: Callable[[pa.Array], object]) -> int:
+    return first_failing(len(cells), lambda low, end: attempt(cells.slice(low, end - low)), pa.ArrowInvalid)
+
+
+def first_failing(rows: int, attempt: Callable[[int, int], object], error: type[Exception]) -> int:
+    """Return the first of ``rows`` rows with which ``attempt`` raises ``error``, found by bisection.
+    ``attempt(low, end)`` is called when the rows before ``low`` are right, to test those up to ``end``."""
+    low, high = 0, rows
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            attempt(cells.slice(low, middle - low))
+            attempt(low, middle)
             low = middle
-        except pa.ArrowInvalid:
+        except error:
             high = middle
     return low
 
@@ -174,7 +179,7 @@ def _cast_times(column: Column, cells: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             continue
         return cast if spelling == pa.float64() else _to_seconds(cast)
-    seconds = [None if text is None else _unix_seconds(text) for text in cells.to_pylist()]
+    seconds = [None if text is None else time_or_nan(text) for text in cells.to_pylist()]
     for index, second in enumerate(seconds):
         if second is not None and math.isnan(second):
             raise _bad_cell(column, cells, index)
@@ -185,19 +190,6 @@ def _to_seconds(stamps: pa.Array) -> pa.Array:
     zone = getattr(stamps.type, "tz", None)
     micros = stamps.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     return pc.divide(micros.cast(pa.float64(), safe=False), _MICRO)
-
-
-def _unix_seconds(text: str) -> float:
-    """Return the time in a cell in Unix seconds, or NaN if the cell is not a time."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _check_bounds(column: Column, numbers: pa.Array) -> Values:

@@ -1,4 +1,4 @@
-"""Parse and format durations, rates, budgets, sizes and shares of time; all parsed times are seconds.
+"""Parse and format times, durations, rates, budgets, sizes and shares of time; parsed times are in seconds.
 
 A year is 365.25 days. This module does not import NumPy, so that the command line starts quickly.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from afresh.values.errors import UsageError
 
@@ -32,6 +33,29 @@ def unit_seconds(unit: str) -> float:
     if unit not in UNIT_SECONDS:
         raise UsageError(f"unknown unit of time {unit!r}: use {_UNITS_IN_WORDS}")
     return UNIT_SECONDS[unit]
+
+
+def number_or_nan(text: str) -> float:
+    """Return the number in a text, or NaN if the text is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def time_or_nan(text: str) -> float:
+    """Return the Unix seconds in a text, a number or ISO 8601 (in UTC if it has no offset); NaN for others.
+
+    >>> time_or_nan("1700000000.5"), time_or_nan("1970-01-02"), time_or_nan("soon")
+    (1700000000.5, 86400.0, nan)
+    """
+    if not math.isnan(seconds := number_or_nan(text)):
+        return seconds
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_duration(text: str) -> float:

@@ -55,7 +55,7 @@ def refused(mirror: Afresh, site: Site) -> Ran:
 def test_what_is_refused_is_said_with_its_remedy_and_costs_nothing(mirror: Afresh, site: Site) -> None:
     ran = refused(mirror, site)
     done = json.loads(ran.out)
-    assert (ran.code, done["failures"], done["requests"]) == (0, 3, 0)
+    assert (ran.code, done["failures"], done["requests"]) == (1, 3, 0)
     last = ran.err.splitlines()[-1]
     assert "3 items" in last
     assert "--allow-private" in last

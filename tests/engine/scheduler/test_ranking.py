@@ -73,6 +73,30 @@ def test_a_new_process_ranks_as_the_one_before() -> None:
     assert after.ranking.adaptive.rates() == pytest.approx(taught.ranking.adaptive.rates(), rel=2e-3)
 
 
+def test_a_new_process_knows_how_often_items_were_polled() -> None:
+    """Otherwise all items would count as new, and be polled after one interval whatever they gain."""
+    taught = policy(40)
+    now_s = teach(taught, changing=1, rounds=60)
+    teach(taught, changing=1, rounds=1, start_s=now_s)
+    after, rows = again(taught, now_s + 10.0), np.arange(40)
+    waits_s = after.ranking.adaptive.longest_wait(rows)
+    assert waits_s.tolist() == taught.ranking.adaptive.longest_wait(rows).tolist()
+    assert after.ranking.review_waits_s(rows).tolist() == waits_s.tolist()  # more than ten intervals
+    reviews = taught.ranking.adaptive.next_review
+    assert after.ranking.adaptive.next_review == pytest.approx(reviews, rel=1e-6, abs=1e-3)
+
+
+def test_polls_of_another_engine_count_for_the_longest_wait() -> None:
+    taught, other = policy(3), policy(3)
+    now_s = teach(taught, changing=1, rounds=30)
+    kept, rows = taught.ranking.pack(np.arange(3)), np.arange(3)
+    other.ranking.adopt_stored_beliefs(
+        rows, np.full(3, now_s), b"".join(kept), np.array([len(one) for one in kept])
+    )
+    waits_s = [one.ranking.adaptive.longest_wait(rows).tolist() for one in (taught, other)]
+    assert waits_s[0] == waits_s[1]
+
+
 def test_beliefs_kept_before_the_prior_was_learned_meet_it_later() -> None:
     taught = policy(40)
     now_s = teach(taught, changing=1, rounds=3)
@@ -99,6 +123,7 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         "rate_class": rng.integers(0, 13, count),
         "spared": rng.choice([0.25, np.inf], count),
         "quiet": rng.integers(0, 100_000, count),
+        "polls": rng.integers(0, 100_000, count),
         "shocks.exposed": rng.gamma(1.0, size=count),
         "shocks.felt": rng.gamma(1.0, size=count),
     }
@@ -114,7 +139,8 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         whole = rows["evidence"][found.known]
         whole = whole / whole.max(axis=1, keepdims=True)
         assert found.rows["evidence"] == pytest.approx(whole, rel=1e-4, abs=1e-25)
-        assert found.rows["quiet"].tolist() == np.minimum(rows["quiet"], 65535)[found.known].tolist()
+        for name in ("quiet", "polls"):
+            assert found.rows[name].tolist() == np.minimum(rows[name], 65535)[found.known].tolist()
         for name in ("shocks.exposed", "shocks.felt"):
             assert found.rows[name] == pytest.approx(rows[name][found.known], rel=1e-6)
 
@@ -128,18 +154,21 @@ def test_beliefs_of_the_version_before_are_read_beside_those_of_today() -> None:
         "rate_class": np.arange(count),
         "spared": np.zeros(count),
         "quiet": 10 * np.arange(count),
+        "polls": np.full(count, 7),
         "shocks.exposed": np.full(count, 2.0),
         "shocks.felt": np.full(count, 3.0),
     }
     kept = stored_beliefs.pack(rows, np.arange(5.0), rng.integers(-1, 99, (count, kinds)))
     for older in ([], [1], [0, 3, 4], [0, 1, 2, 3, 4]):
-        # Version 2 had the same fields but for the two numbers at the end, of four bytes each.
-        mixed = [b"\x02" + one[1:-8] if place in older else one for place, one in enumerate(kept)]
+        # Version 2 had the same fields but for the three numbers at the end, of two, four and four bytes.
+        mixed = [b"\x02" + one[1:-10] if place in older else one for place, one in enumerate(kept)]
         found = stored_beliefs.unpack(b"".join(mixed), np.array([len(one) for one in mixed]))
         assert found.known.tolist() == list(range(count))
         assert found.not_before_s.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
         assert found.rows["quiet"].tolist() == rows["quiet"].tolist()
         assert found.rows["shocks.felt"].tolist() == [0.0 if one in older else 3.0 for one in range(count)]
+        # Nobody counted the polls then. Such an item is no new one, so it may wait long.
+        assert found.rows["polls"].tolist() == [100 if one in older else 7 for one in range(count)]
 
 
 def test_what_is_not_ours_tells_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,19 @@ def test_one_silence_does_not_make_a_busy_item_slow() -> None:
     telling = known.belief.finding(np.array([1e-9, 1.0, 1e9]))
     assert np.all(telling <= (1.0 - SILENT) * (1 + 1e-12))
     np.testing.assert_allclose(telling[0], (1.0 - SILENT) * 1e-9 * known.belief.rates, rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_announced", [False, True])
+def test_the_chance_of_a_change_is_that_of_the_expected_changes(is_announced: bool) -> None:
+    rng, every = np.random.default_rng(3), np.arange(ITEMS)
+    families = (every % 3)[:, None]
+    policy = Adaptive(PolicyInput(float(ITEMS), np.ones(ITEMS), np.ones(ITEMS), families=families))
+    for day in range(1, 30):
+        if is_announced:
+            policy.notice(every[::2], day - 0.5, "feed")
+        policy.observe(every, np.full(ITEMS, float(day)), (every % 3 == 0) & (rng.random() < 0.5))
+    forecast = policy.forecast(every, 31.0)
+    np.testing.assert_allclose(forecast.change_chance, -np.expm1(-forecast.expected), rtol=1e-12)
 
 
 @given(seed=st.integers(0, 1000), frequency=st.sampled_from([1e-6, 0.01, 1.0, 100.0]), related=st.booleans())

@@ -186,7 +186,7 @@ def test_changes_right_after_each_poll_cost_little(monkeypatch: pytest.MonkeyPat
     assert freshness(Adaptive(start)) > least
 
     def chance_of_a_change(
-        _: PollValue, posterior: Float64s, expected: Float64s, _rate: Float64s
+        _: PollValue, posterior: Float64s, expected: Float64s, *_rate_and_chance: Float64s
     ) -> Float64s:
         return np.asarray(np.einsum("ij,ij->i", posterior, -np.expm1(-expected)))
 

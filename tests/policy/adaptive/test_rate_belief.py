@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from afresh.policy.adaptive.rate_belief import RateBelief
 
@@ -20,6 +21,13 @@ def test_the_posterior_is_bayes() -> None:
         log_posterior += np.log(-np.expm1(-expected)) if bit[0] else -expected
     want = np.exp(log_posterior - log_posterior.max())
     np.testing.assert_allclose(belief.posteriors(one)[0], want / want.sum(), atol=2e-5)
+
+
+@pytest.mark.parametrize("slowest", [None, 1e-8])
+def test_the_chance_of_a_change_is_exact_at_every_rate(slowest: float | None) -> None:
+    belief, elapsed = RateBelief(1, 1.0, slowest), np.geomspace(1e-9, 1e9, 500)
+    want = -np.expm1(-elapsed[:, None] * belief.rates)
+    np.testing.assert_allclose(belief.change_chance(elapsed), want, rtol=1e-14)
 
 
 def test_the_prior_is_learned_and_serves_new_items() -> None:

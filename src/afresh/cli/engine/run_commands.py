@@ -81,6 +81,8 @@ def run(
                 reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
+        if once and (code := progress.failed.exit_code()):
+            raise typer.Exit(code)
 
 
 def serve(
@@ -206,9 +208,14 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     from afresh.engine.logs import log_event
     from afresh.engine.reporting.status import count_problems
 
-    done = asdict(progress) | {"in_flight": None, "trouble": None}
+    done = asdict(progress) | {"in_flight": None, "trouble": None, "failed": None}
+    if not engine.store.items.counts():
+        done["freshness"] = None  # without items nothing is known, not even that nothing is stale
     done = {name: value for name, value in done.items() if value is not None}
     log_event(logging.INFO, "stopped", **done)
+    failed = progress.failed
+    for name, reason in (failed.sources | failed.hosts).items():
+        log_event(logging.WARNING, f"{name} failed", problem=reason)
     for problem in count_problems(engine.store) if progress.failures else ():
         log_event(
             logging.WARNING,
@@ -219,7 +226,8 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
         audited, target = status.audited.value, status.target
         log_event(logging.WARNING, "freshness is below the target", audited=audited, target=target)
     if as_json:
-        print_json(done)
+        parts = {"items": failed.items, "sources": failed.sources, "hosts": failed.hosts}
+        print_json(done | {f"failed_{part}": words for part, words in parts.items()})
 
 
 def _draw_progress(progress: RunProgress) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from afresh.model.decay import decay_from
 from afresh.rates.views import ViewGraph
+from afresh.tables.cells import first_failing
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, read_table, scan_table
@@ -281,7 +282,9 @@ class ViewPairs:
         try:
             return cls(table, view, base, ViewGraph.of(view, base))
         except InputError as error:
-            raise table.fault(_closing_row(view, base), "base", error.problem) from None
+            # The first row that closes a circle of views with the rows before it.
+            row = first_failing(len(view), lambda _, end: ViewGraph.of(view[:end], base[:end]), InputError)
+            raise table.fault(row, "base", error.problem) from None
 
     def refuse_unknown_bases(self, items: Collection[str]) -> None:
         """Raise ``InputError`` if a base is neither one of the ``items`` nor a view."""
@@ -298,16 +301,3 @@ class ViewPairs:
             if name in polled:
                 problem = f"{name!r} is a view and was polled itself: give the view another name"
                 raise self.table.fault(row, "view", problem)
-
-
-def _closing_row(view: list[str], base: list[str]) -> int:
-    """Find, by bisection, the first row that closes a circle of views with the rows before it."""
-    low, high = 0, len(view)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            ViewGraph.of(view[:middle], base[:middle])
-            low = middle
-        except InputError:
-            high = middle
-    return low

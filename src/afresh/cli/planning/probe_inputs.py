@@ -33,6 +33,7 @@ from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, check_rows, read_table
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError
+from afresh.values.units import number_or_nan
 
 _LONGEST = 1_000_000  # characters of a keyword field; a longer field is a document, or a broken quote
 _NARROW = 4  # how many keywords the query has that replaces a look-up by key
@@ -158,10 +159,7 @@ def _column(table: CheckedTable, name: str) -> Float64s:
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
     for row, text in enumerate(table.text(name).to_pylist()):
-        try:
-            found[row] = float(text)
-        except ValueError:
-            found[row] = -1.0
+        found[row] = number_or_nan(text)
         if not 0 <= found[row] < np.inf:
             raise table.fault(row, name, f"is {text!r}: must be a number of 0 or more")
     return found

@@ -24,12 +24,14 @@ from afresh.engine.runner.store_watcher import StoreWatcher
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
+from afresh.values.formatting import format_count
 from afresh.values.lease import Lease
 
 _AHEAD_S = 0.05  # items are leased this long before their requests
 _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
+_LONGEST_REST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,21 @@ class Dispatcher:
             return False
         if tasks.listing.is_busy or tasks.watcher.synced_s < tasks.listing.read_s:
             return False  # items that were just listed are not loaded yet
-        waiting = self._scheduler.waiting_sources(context.clock.now_s())
+        now_s = context.clock.now_s()
+        for name in self._scheduler.waiting_sources(now_s):
+            self._leave_out_failing_groups(name, now_s)
+        waiting = self._scheduler.waiting_sources(now_s)
         return all(context.settings.now.source(name) is None for name in waiting)
+
+    def _leave_out_failing_groups(self, name: str, now_s: float) -> None:
+        """In a single round, do not wait for groups that back off for long after failures: the next round
+        polls their items. Otherwise a round would last until every item of a dead host has failed."""
+        for backoff in self._context.sources.backoffs(name):
+            if backoff.until_s > now_s + _LONGEST_REST_S:
+                left = self._scheduler.bar_group(name, backoff.group, now_s)
+                if left:
+                    words = f"{backoff.why or 'it failed'}; {format_count(left, 'due item')} left out"
+                    self._context.recorder.failures.record_host(backoff.group, words)
 
     def choose(self, most: int) -> list[Bulk]:
         """Return at most ``most`` polls to make now, and mark their rows as busy. A poll has one row, or

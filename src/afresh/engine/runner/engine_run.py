@@ -18,7 +18,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
+from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
@@ -40,7 +41,8 @@ _MUCH = 1.1  # single rounds do not start at exactly even times
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The counts of a run since its start, the estimated freshness, and why the store cannot be used."""
+    """The counts of a run since its start, the estimated freshness, why the store cannot be used, and what
+    failed."""
 
     polls: int = 0
     changes: int = 0
@@ -50,6 +52,7 @@ class RunProgress:
     in_flight: int = 0
     freshness: float = math.nan
     trouble: str = ""
+    failed: RunFailures = field(default_factory=RunFailures)
 
 
 class Run:
@@ -93,6 +96,7 @@ class Run:
             requests=self.context.gate.requests,
             in_flight=len(self.polls.in_flight),
             trouble=self.context.store.trouble,
+            failed=self.context.recorder.failures,
         )
 
     def count_unspent(self, lasted_s: float) -> dict[str, int]:

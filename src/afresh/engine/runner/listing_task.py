@@ -101,6 +101,7 @@ class ListingTask:
                     log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
             # Saved for ``status``: which documents cannot be read, and why.
             words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            self._context.recorder.failures.record_source(name, words)
             if words != self._troubles.get(name):
                 self._troubles[name] = words
                 await self._store.run(self._store.sync.state.set, {TROUBLE + name: words.encode() or None})

@@ -86,7 +86,7 @@ class PulseTask:
 
     def _pulse(self, *, stopped: bool = False) -> Pulse:
         counted = asdict(self._run.count_progress())
-        del counted["freshness"]
+        del counted["freshness"], counted["failed"]
         budget_per_s = self._run.settings.budget.requests
         now_s = self._clock.now_s()
         return Pulse(

@@ -95,6 +95,11 @@ class SourceSet:
         source = self.get(name)
         return math.inf if source is None else source.ready_s(group, now_s)
 
+    def backoffs(self, name: str) -> tuple[GroupBackoff, ...]:
+        """Return the groups to which the source ``name`` sends no requests for a while after failures."""
+        held = self._held.get(name)
+        return () if held is None or held.state is None else held.state.backoffs()
+
     @contextmanager
     def using(self, name: str) -> Iterator[Source | None]:
         """Keep the source open inside the ``with`` block, even if the settings change meanwhile."""

@@ -97,7 +97,7 @@ class Forecast:
             # probability that the copy is fresh.
             evidence = self._adaptive.belief.posteriors(rows) / self._adaptive.belief.prior
             evidence /= np.maximum(evidence.max(axis=1, keepdims=True), 1e-300)
-            fresh = np.exp(-self._adaptive.forecast(rows, self._time(now_s))[1])
+            fresh = 1.0 - self._adaptive.forecast(rows, self._time(now_s)).change_chance
             populations = RatePopulations.draw(
                 evidence, np.random.default_rng(_SEED), guessed.size / rows.size
             )

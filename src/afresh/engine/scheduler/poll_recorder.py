@@ -14,6 +14,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.scheduler.decide import RetryRules, decide
 from afresh.engine.scheduler.earnings import MoneyInput
 from afresh.engine.scheduler.poll_costs import PollCosts
+from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
 from afresh.sources.http.validators import MOVED
@@ -32,6 +33,7 @@ class PollRecorder:
     def __init__(self, settings: LiveSettings, scheduler: Scheduler, poll_costs: PollCosts) -> None:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
         self.counts: Counter[str] = Counter()
+        self.failures = RunFailures()
         self.only_due_s: float | None = None
         self.is_loading = False
 
@@ -123,6 +125,8 @@ class PollRecorder:
         counts["changes"] += seen is not None and seen.changed
         counts["failures"] += failed
         counts["told"] += seen is not None and seen.elapsed_s > 0
+        answered = seen is not None or fetched.kind == "gone"  # that an item is not found is an answer too
+        self.failures.record_item(lease.key, "" if answered else outcome.problem or "no answer")
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".
             kind = "missing" if fetched.kind == "gone" and outcome.status != "gone" else fetched.kind

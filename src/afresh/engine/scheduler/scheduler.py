@@ -70,6 +70,15 @@ class Scheduler:
         waiting = self.policy.priorities(now_s).tier > Tier.BARRED
         return {self.names.get(code, "") for code in np.unique(self.item_rows.source[waiting]).tolist()}
 
+    def bar_group(self, source: str, group: str, now_s: float) -> int:
+        """Forbid all further polls of a group in a single round; return how many items are left out."""
+        waiting = self.policy.priorities(now_s).tier > Tier.BARRED
+        for column, wanted in ((self.item_rows.source, source), (self.item_rows.group, group)):
+            waiting &= np.isin(column, [code for code, name in self.names.items() if name == wanted])
+        self.item_rows.not_before_s[waiting] = np.inf
+        self.picker.invalidate()
+        return int(np.count_nonzero(waiting))
+
     def best_rows(self, now_s: float, most: int, sources: Collection[str]) -> Ints:
         """Return at most ``most`` rows of ``sources`` that may be polled now, in the order of their tiers and
         poll values. They are not marked as busy."""

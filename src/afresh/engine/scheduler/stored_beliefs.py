@@ -4,7 +4,8 @@ The evidence is ln(posterior/prior) at each rate of the policy's grid, shifted s
 four bytes per rate. The prior is left out, so that the evidence can be combined with a prior that is learned
 later. Also stored are the lowest rate of the grid, the class of rates by which the item is calibrated, the
 number of its last polls without a change, the information that its next regular poll gives, and its families.
-Version 3 added the changes expected from its families and those attributed to them; version 2 is still read.
+Version 3 added the number of its polls, the changes expected from its families and those attributed to them.
+Version 2 is still read.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from afresh.policy.adaptive.saved_state import Arrays
+from afresh.policy.adaptive.saved_state import POLLS_BEFORE, Arrays
 from afresh.values.arrays import Float64s, Ints
 
 VERSION, VERSION_BEFORE = 3, 2
 _OF_FAMILIES = {"shocks.exposed": "exposed", "shocks.felt": "felt"}  # key of ``Adaptive.rows``: stored field
+_MOST = np.iinfo(np.uint16).max  # larger counts are stored as this one
 _HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
 _LEAST = 1e-26
 Sizes = npt.NDArray[np.int64]
@@ -45,7 +47,7 @@ def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
     evidence = rows["evidence"] / np.maximum(rows["evidence"].max(axis=1, keepdims=True), _LEAST)
     table["evidence"] = np.log(np.maximum(evidence, _LEAST))
     table["rate_class"], table["lowest"] = rows["rate_class"], rows["lowest"]
-    table["quiet"] = np.minimum(rows["quiet"], np.iinfo(np.uint16).max)
+    table["quiet"], table["polls"] = (np.minimum(rows[name], _MOST) for name in ("quiet", "polls"))
     table["spared"] = rows["spared"]
     table["not_before_s"], table["families"] = not_before_s, families
     for key, name in _OF_FAMILIES.items():
@@ -71,6 +73,7 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
         "polled": np.ones(known.size, dtype=bool),
         "rate_class": table["rate_class"].astype(np.int64),
         "quiet": table["quiet"].astype(np.int64),
+        "polls": table["polls"].astype(np.int64),
         "spared": table["spared"].astype(np.float64),
     }
     rows |= {key: table[name].astype(np.float64) for key, name in _OF_FAMILIES.items()}
@@ -96,6 +99,7 @@ def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, 
     upgraded = np.zeros(older.size, dtype=table.dtype)
     for name in older_table.dtype.names or ():
         upgraded[name] = older_table[name]
+    upgraded["polls"] = POLLS_BEFORE
     positions, table = np.concatenate([positions, older]), np.concatenate([table, upgraded])
     order = np.argsort(positions)
     return positions[order], table[order]
@@ -116,7 +120,8 @@ def _read_rows(
 
 
 def _row_type(version: int, steps: int, kinds: int) -> np.dtype[Any]:
-    of_families = [(name, "<f4") for name in _OF_FAMILIES.values()] if version > VERSION_BEFORE else []
+    of_families = [(name, "<f4") for name in _OF_FAMILIES.values()]
+    later = [("polls", "<u2"), *of_families] if version > VERSION_BEFORE else []
     return np.dtype(
         [
             ("version", "u1"),
@@ -129,6 +134,6 @@ def _row_type(version: int, steps: int, kinds: int) -> np.dtype[Any]:
             ("lowest", "<f8"),
             ("not_before_s", "<f8"),
             ("families", "<i8", (kinds,)),
-            *of_families,
+            *later,
         ]
     )

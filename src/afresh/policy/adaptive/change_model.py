@@ -11,6 +11,8 @@ All five learn from every poll. Together they give E, the changes that are expec
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from afresh.policy.adaptive.calibration import Calibration
@@ -20,6 +22,22 @@ from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
 from afresh.policy.policy import PolicyInput, PolicyItems
 from afresh.values.arrays import Bools, Float64s, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeForecast:
+    """What is expected of some items at one time: arrays with a row per item and a column per grid rate.
+
+    ``posterior``      the belief at this time.
+    ``expected``       E, the number of changes expected since the last poll.
+    ``change_chance``  1−e^{−E}, the probability that the item has changed since then.
+    ``rate``           the rate of the grid after calibration and with shocks.
+    """
+
+    posterior: Posteriors
+    expected: Float64s
+    change_chance: Float64s
+    rate: Float64s
 
 
 class ChangeModel:
@@ -77,34 +95,36 @@ class ChangeModel:
         E is the number of changes expected since the last poll at each rate. p is the belief just after the
         last poll. The belief of now must not be used: an item that may have become slow since then does not
         make its old copy right again."""
-        posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
-        return np.asarray(np.minimum(np.vecdot(posterior, np.exp(-expected)), 1.0))
+        is_right = 1.0 - self.forecast(items, now).change_chance
+        return np.asarray(np.minimum((self.belief.posteriors(items) * is_right).sum(axis=1), 1.0))
 
     def ages(self, items: Ints, now: float) -> Float64s:
         """Return the expected age of each of these copies: τ·Σ p·(1 − (1−e^{−E})/E) over the rates.
         τ is the time since the last poll; p and E are those of ``fresh``."""
-        posterior, expected = self.belief.posterior[items], self.forecast(items, now)[1]
-        far = 1.0 + np.expm1(-expected) / np.maximum(expected, 1e-300)
+        forecast = self.forecast(items, now)
+        expected = forecast.expected
+        far = 1.0 - forecast.change_chance / np.maximum(expected, 1e-300)
         stale = np.where(expected < 1e-4, expected * (0.5 - expected / 6.0), far)
         elapsed = np.maximum(now - self.items.last_poll[items], 0.0)
-        return np.asarray(elapsed * np.vecdot(posterior, stale))
+        return np.asarray(elapsed * (self.belief.posteriors(items) * stale).sum(axis=1))
 
-    def forecast(self, items: Ints, now: float) -> tuple[Posteriors, Float64s, Float64s]:
-        """Return a tuple (posterior, E, rate) of arrays with a row per item and a column per grid rate.
-        The posterior is the belief at time ``now``, E the number of changes expected since the last poll,
-        and ``rate`` the rate of the grid after calibration and with shocks."""
+    def forecast(self, items: Ints, now: float) -> ChangeForecast:
+        """Return what is expected of these items at time ``now``."""
         since, until = self.items.last_poll[items], np.full(items.size, now)
         elapsed = np.maximum(self.clock.read(until) - self.clock.read(since), 0.0)
         factor = self.own_factors(items)
-        expected = self.belief.expected(elapsed * factor)
-        rate = factor[:, None] * self.belief.rates
+        expected, chance = self.belief.expected(elapsed * factor), self.belief.change_chance(elapsed * factor)
+        rate = self.belief.expected(factor)
         if self.notices.is_relevant(items):
             evidence = self.notices.evidence(items, self.belief.rates)
             expected = (1.0 - evidence.recall) * expected + evidence.announced
+            chance = -np.expm1(-expected)
         if self.shocks is not None:
-            expected += self.shocks.exposure(items, since, until).total(self.shocks.trust)[:, None]
+            by_shocks = self.shocks.exposure(items, since, until).total(self.shocks.trust)[:, None]
+            expected += by_shocks
+            chance -= np.expm1(-by_shocks) * (1.0 - chance)
             rate += self.shocks.trust * self.shocks.rate(items)[:, None]
-        return self.belief.posteriors_after(items, elapsed), expected, rate
+        return ChangeForecast(self.belief.posteriors_after(items, elapsed), expected, chance, rate)
 
     def learn(self, items: Ints, now: Float64s, changed: Bools) -> Ints:
         """Learn from polls; return the items whose families now expect clearly more changes than before."""
@@ -112,7 +132,7 @@ class ChangeModel:
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
         finding = self.belief.finding(elapsed)
-        unchanged = np.vecdot(self.belief.posteriors(items), 1.0 - finding)
+        unchanged = (self.belief.posteriors(items) * (1.0 - finding)).sum(axis=1)
         # Rows sum to 1 but for the rounding of float32.
         unchanged = np.minimum(np.maximum(unchanged, 1e-300), 1.0)
         alone = -np.log(unchanged)

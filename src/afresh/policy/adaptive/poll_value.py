@@ -28,15 +28,13 @@ import math
 import numpy as np
 
 from afresh.allocation.objectives import objective_for
-from afresh.model.curves import horner
 from afresh.policy.adaptive.rate_belief import Posteriors
 from afresh.values.arrays import Bools, Float64s, Floats
 
 MIDDLE = 9  # how many rates of the grid, counted from its top, are at or above about the mean frequency
 OCTAVES = 22  # the number of times in the table of poll values; each is twice the one before
 HALVINGS = 12  # steps of the bisection for the logarithm of a time
-SMALL = 0.05  # for smaller E the series is right to 4e−9; above it single precision is right to 5e−5
-_SERIES = (1 / 2, -1 / 3, 1 / 8, -1 / 30, 1 / 144)  # coefficients of (1−(1+E)e^{−E})/E²
+SMALL = 1e-4  # for smaller E, two terms of a series give the marginal value; they are right to 3e−9
 _LIMITS = np.finfo(np.float32)
 
 
@@ -59,27 +57,32 @@ class PollValue:
         rates = self.rates[:, None]
         return np.asarray(self.marginal(rates * times) / rates**self.objective.power)
 
-    def marginal(self, expected: Float64s) -> Float64s:
+    def marginal(self, expected: Float64s, change_chance: Float64s | None = None) -> Float64s:
+        """Return the objective's marginal value at each E; ``change_chance`` is 1−e^{−E}, if it is known."""
         if self.name != "freshness":
             return self.objective.marginal(expected)
-        # This is curves.g with fewer passes over the array, because it is the innermost loop of the policy.
-        gain = np.exp(-expected)
-        gain *= -1.0 - expected
-        gain += 1.0
-        small = np.flatnonzero(expected < SMALL)
-        if small.size:
-            few = expected.take(small)
-            gain.ravel()[small] = few * few * horner(_SERIES, few)
+        # This is curves.g with fewer passes over the array, because it is the innermost loop of the policy:
+        # 1−(1+E)e^{−E} = c−E+cE where c is the chance of a change, and E²/2−E³/3 where E is small.
+        chance = -np.expm1(-expected) if change_chance is None else change_chance
+        gain = chance - expected
+        gain += chance * expected
+        small = expected < SMALL
+        if small.any():
+            few = expected[small]
+            gain[small] = few * few * (0.5 - few / 3.0)
         return gain
 
-    def mean(self, posterior: Floats, expected: Float64s, rate: Float64s) -> Float64s:
+    def mean(
+        self, posterior: Floats, expected: Float64s, rate: Float64s, change_chance: Float64s | None = None
+    ) -> Float64s:
         """Return the poll value of each item: Σ p·marginal(E)/rate^k over the rates, k the objective's power.
         p (``posterior``) is the probability of each rate, E (``expected``) the changes expected since the
         last poll, and ``rate`` the mean growth of E per unit of time. All have a row per item and a column
-        per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items."""
-        gain = self.marginal(expected)
+        per rate; ``expected`` and ``rate`` may have a single row, which then holds for all items.
+        ``change_chance`` is 1−e^{−E}, if it is known."""
+        gain = self.marginal(expected, change_chance)
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
-        return np.asarray(np.vecdot(posterior, gain))
+        return np.asarray((posterior * gain).sum(axis=1))
 
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
         """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
@@ -113,6 +116,7 @@ class PollValue:
         array([ 1., inf])
         """
         low, high = np.full(value.size, 1e-3 * self.times[0]), np.full(value.size, longest)
+        posterior, rates = np.asfortranarray(posterior), np.asfortranarray(rates)  # see ``RateBelief``
         half = 0.5 * posterior.sum(axis=1, keepdims=True)
         median = np.argmax(np.cumsum(posterior, axis=1) >= half, axis=1)
         typical = np.take_along_axis(rates, median[:, None], axis=1)[:, 0]

@@ -63,7 +63,12 @@ class RateBelief:
 
     def posteriors(self, items: Ints) -> Float64s:
         """Return the posteriors of these items, in double precision."""
-        return self.posterior.take(items, axis=0).astype(np.float64)
+        return self._rows(items).astype(np.float64)
+
+    def _rows(self, items: Ints) -> Posteriors:
+        # Rate by rate in memory, like all matrices with a row per item and a column per rate: NumPy's
+        # innermost loop then runs over the many items and not over the few rates.
+        return np.asfortranarray(self.posterior.take(items, axis=0))
 
     def posteriors_after(self, items: Ints, elapsed: Float64s) -> Posteriors:
         """Return the posteriors at a time ``elapsed`` after the last polls, when rates may have changed.
@@ -71,7 +76,7 @@ class RateBelief:
         A rate that changed did so after half of the time on average, so only half of the prior is mixed in.
         So even an item that seems to change too often to be worth a poll is polled again in the end."""
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
-        rows = self.posterior.take(items, axis=0)
+        rows = self._rows(items)
         towards_prior = self.prior.astype(np.float32) - rows
         towards_prior *= redrawn
         rows += towards_prior
@@ -84,7 +89,20 @@ class RateBelief:
 
     def expected(self, elapsed: Float64s) -> Float64s:
         """Return λτ, the changes expected in each time τ of ``elapsed`` (row) at each rate λ (column)."""
-        return np.asarray(elapsed[:, None] * self.rates)
+        return np.asarray((self.rates[:, None] * elapsed).T)
+
+    def change_chance(self, elapsed: Float64s) -> Float64s:
+        """Return 1−e^{−λτ}, the probability of a change in each time τ (row) at each rate λ (column).
+
+        If c is that of λ, then c·(2−c) is that of 2λ, the rate an octave above. So the exponential function
+        is computed for the rates of the lowest octave only. Rounding errors are not amplified by this step.
+        """
+        chance = np.empty((self.rates.size, elapsed.size))
+        chance[:PER_OCTAVE] = -np.expm1(-self.rates[:PER_OCTAVE, None] * elapsed)
+        for below, above in zip(chance[:-PER_OCTAVE], chance[PER_OCTAVE:], strict=True):
+            np.subtract(2.0, below, out=above)
+            above *= below
+        return chance.T
 
     def finding(self, elapsed: Float64s) -> Float64s:
         """Return the probability at each rate λ that a poll after τ finds a change: (1−ε)(1−e^{−λτ}).
@@ -92,7 +110,7 @@ class RateBelief:
         It is at most 1−ε (``SILENT``), so a poll that finds nothing changes the odds between two rates by
         at most a factor 1/ε: the item may have become slower, or it only pauses (a holiday, an outage).
         """
-        return np.asarray((SILENT - 1.0) * np.expm1(-self.expected(elapsed)))
+        return (1.0 - SILENT) * self.change_chance(elapsed)
 
     def learn(
         self,
@@ -110,7 +128,7 @@ class RateBelief:
         likelihood = np.where(changed[:, None], finding, 1.0 - finding)
         if np.ndim(notice_evidence):
             likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
-        before = self.posterior.take(items, axis=0)
+        before = self._rows(items)
         rows = before * likelihood
         total = rows.sum(axis=1, keepdims=True)
         # A result that no rate of the grid can explain (a change in a time of 0) teaches nothing.

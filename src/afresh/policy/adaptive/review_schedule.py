@@ -122,8 +122,9 @@ class ReviewSchedule(ChangeModel):
 
     def poll_values(self, items: Ints, now: float) -> Float64s:
         """Return the poll value of each of these items at ``now``, with the value of information."""
-        posterior, expected, rate = self.forecast(items, now)
-        value = self.poll_value.mean(posterior, expected, rate)
+        forecast = self.forecast(items, now)
+        posterior = forecast.posterior
+        value = self.poll_value.mean(posterior, forecast.expected, forecast.rate, forecast.change_chance)
         unsure = np.flatnonzero(np.isfinite(self.baseline_information[items]))
         if unsure.size:
             some = items[unsure]

@@ -92,7 +92,7 @@ _LADDER = ("belief.rates", "belief.prior")
 
 
 # Version 0.1.0 did not count the polls of an item. Each item that it polled is assumed to have this many.
-_POLLS_BEFORE = 100
+POLLS_BEFORE = 100
 
 
 def _with_later_keys(saved: Stored) -> Stored:
@@ -164,7 +164,7 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
 def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     n = items.size
     restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
-    rows = {"polls": _POLLS_BEFORE * field(rows, "polled", (n,)).astype(np.int64), **rows}
+    rows = {"polls": POLLS_BEFORE * field(rows, "polled", (n,)).astype(np.int64), **rows}
     pending = field(rows, "notices", (n, None))[:, : len(policy.notices.origins)]
     policy.notices.take_pending(items, pending, policy.notices.origins[: pending.shape[1]])
     for key, path in ROW_KEYS.items():

@@ -192,13 +192,13 @@ class Shocks:
         return self._members(touched[is_raised])
 
     def _members(self, families: Ints) -> Ints:
-        """Return the items of these families, by ascending number."""
+        """Return the items of these families; an item that is in two of them appears twice."""
         if families.size == 0:
             return families
         begin, end = self.first_member[families], self.first_member[families + 1]
         size = end - begin
         place = np.arange(size.sum()) + np.repeat(end - np.cumsum(size), size)
-        return np.unique(self.member_order[place] % len(self.family_ids))
+        return np.asarray(self.member_order[place] % len(self.family_ids))
 
     def advance(self, now: float) -> None:
         """Make room for bins up to ``now``, and forget the oldest bins."""

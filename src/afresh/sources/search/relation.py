@@ -26,6 +26,7 @@ from afresh.sources.sql.sessions import quote_identifier
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
+from afresh.values.units import number_or_nan
 
 _TIMEOUT_S, _LOCK_S = 60.0, 5.0
 _COLUMNS = """
@@ -196,10 +197,7 @@ def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
 def _read_weights(columns: TextColumns, name: str) -> Float64s:
     values = []
     for row, text in enumerate(columns.texts[name], 1):
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
+        value = number_or_nan(text)
         if not 0 <= value < float("inf"):
             problem = f"is {text!r}: a weight is a number of 0 or more"
             raise InputError(problem, path=columns.path, row=row, line=0, column=name)

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from afresh.cli.proving.demo.site_scores import Score, Theory
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.leftovers import LEFTOVERS
+
+if TYPE_CHECKING:
+    from afresh.cli.proving.demo.screen import Screen
 
 PAGES, ROUND_D = 1000, 30.0
 SPAN_D, LONGEST_S = 750.0, 90.0
@@ -58,25 +61,12 @@ class DemoResult:
     captured_at_equal_requests: float
 
 
-class DemoObserver(Protocol):
-    """Receives the progress of the comparison."""
-
-    def on_start(self) -> None:
-        """Called before the copies fetch every page for the first time."""
-
-    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Called when the measurement begins, which lasts ``span_s`` s. ``dashboard`` is a web address."""
-
-    def on_sample(self, day: float, fresh: tuple[float, ...]) -> None:
-        """Called several times a second with the site-day and the share of fresh pages of each copy."""
-
-
-def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResult:
+def compare(for_s: float | None, seed: int, screen: Screen) -> DemoResult:
     """Run both copies for ``for_s`` seconds (None: 750 site-days, at most 90 s), and remove all files."""
     rng = np.random.default_rng(seed)
     rates = cho_pages(PAGES, rng)
     expected = site_scores.theory(rates, PAGES / ROUND_D)
-    observer.on_start()
+    screen.on_start()
     with DemoSite(rates, POLICIES) as site:
         with _copies(site) as copies:
             per_s = _measure_pace(site, copies)
@@ -89,8 +79,8 @@ def compare(for_s: float | None, seed: int, observer: DemoObserver) -> DemoResul
                 copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies))
             )
             begin_d = site.now_d
-            observer.on_measurement(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
-            _watch(site, copies, per_s, span_d, observer)
+            screen.on_measurement(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
+            _watch(site, copies, per_s, span_d, screen)
         uniform, adaptive = site_scores.scores(site, begin_d + span_d / 2, begin_d + span_d)
     half_d = span_d / 2
     measured = site_scores.captured(expected, uniform, adaptive)
@@ -122,9 +112,7 @@ class Allowance:
             self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
 
 
-def _watch(
-    site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, observer: DemoObserver
-) -> None:
+def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, screen: Screen) -> None:
     pause, begin_d, clock = threading.Event(), site.now_d, SystemClock()
     allowances = [
         Allowance(partial(site.requests, n), copy.ask_budget, per_s, clock) for n, copy in enumerate(copies)
@@ -133,7 +121,7 @@ def _watch(
         for copy, allowance in zip(copies, allowances, strict=True):
             copy.check()
             allowance.steer()
-        observer.on_sample(day, tuple(map(site.fresh, range(len(copies)))))
+        screen.on_sample(day, tuple(map(site.fresh, range(len(copies)))))
         pause.wait(_SAMPLE_S)
 
 

@@ -53,7 +53,7 @@ class Screen:
         self._live.stop()
 
     def on_start(self) -> None:
-        """Print what the demo will show."""
+        """Print what the demo will show, before the copies fetch every page for the first time."""
         self._console.print(
             f"A site of {PAGES:,} pages on this machine: some change daily, some once a year.\n"
             f"Two copies of it, each allowed one request per page and {ROUND_D:g} days:\n"
@@ -62,7 +62,8 @@ class Screen:
         )
 
     def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
-        """Print the address of the dashboard, and open it in a browser if there is a desktop."""
+        """Print the address of the dashboard, and open it in a browser if there is a desktop. The measurement
+        begins now and lasts ``span_s`` seconds."""
         self._theory, self._days_per_s, self._span_d = theory, days_per_s, span_s * days_per_s
         self._console.print(
             f"A second is {days_per_s:.1f} days there; this takes {span_s:.0f} s.\n"

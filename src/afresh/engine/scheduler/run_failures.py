@@ -1,0 +1,50 @@
+"""What failed in a run: items, sources and hosts, each with the reason. ``run --once`` reports them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MOST_LISTED = 1_000  # a run that never ends must not collect the keys of all items
+
+
+@dataclass(slots=True)
+class RunFailures:
+    """The reasons of failures by item key, by source (its listing could not be read) and by host (it backs
+    off, so that its due items were left out). ``succeeded`` counts polls and listings that did not fail.
+
+    >>> failures = RunFailures()
+    >>> failures.record_item("a", "no answer")
+    >>> failures.record_item("b", "")
+    >>> failures.exit_code(), failures.items
+    (3, {'a': 'no answer'})
+    """
+
+    succeeded: int = 0
+    items: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+
+    def record_item(self, key: str, problem: str) -> None:
+        """Record a poll of the item ``key``; it succeeded if ``problem`` is empty."""
+        self._record(self.items, key, problem)
+
+    def record_source(self, name: str, problem: str) -> None:
+        """Record that the listings of the source ``name`` were read; ``problem`` is empty if all could be."""
+        self._record(self.sources, name, problem)
+
+    def record_host(self, group: str, problem: str) -> None:
+        """Record that due items of ``group`` were left out because it backs off, with the reason."""
+        self._record(self.hosts, group, problem)
+
+    def _record(self, found: dict[str, str], name: str, problem: str) -> None:
+        if not problem:
+            self.succeeded += 1
+            found.pop(name, None)
+        elif len(found) < MOST_LISTED:
+            found[name] = problem
+
+    def exit_code(self) -> int:
+        """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing succeeded."""
+        if not (self.items or self.sources or self.hosts):
+            return 0
+        return 3 if self.succeeded else 1
