@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from afresh.allocation.budget_curve import budget_curve, budget_for
     from afresh.engine.app import open_engine
     from afresh.engine.engine import Engine
-    from afresh.engine.external_polls import Reported
     from afresh.engine.reporting.status import Status
     from afresh.model.freshness import age, freshness
     from afresh.money.best_interval import best_interval
     from afresh.rates.estimator import estimate, estimate_many
     from afresh.values.lease import Lease
+    from afresh.values.reported import Reported
     from afresh.values.results import Allocation, Income, RateEstimate, RateEstimates
 
 _HOME = {
@@ -40,7 +40,7 @@ _HOME = {
     "Lease": "afresh.values.lease",
     "RateEstimate": "afresh.values.results",
     "RateEstimates": "afresh.values.results",
-    "Reported": "afresh.engine.external_polls",
+    "Reported": "afresh.values.reported",
     "Status": "afresh.engine.reporting.status",
     "age": "afresh.model.freshness",
     "allocate": "afresh.allocation.allocate",

@@ -108,15 +108,32 @@ def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None
     lines = shell("due", "--k", "2", "--lease", "10m", "--json", *sparing).splitlines()
     leased = [json.loads(line) for line in lines]
     assert len(leased) == 2
+    fields = {"item", "source", "group", "weight", "last_poll", "lease", "until", "not_before", "validators"}
+    assert set(leased[0]) == fields
     rows = [{"item": row["item"], "content": "hello", "lease": row["lease"]} for row in leased]
     rows.append({"item": site.url(3), "time": "2020-01-01T00:00:00Z", "changed": False})
     (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert json.loads(shell("observe", "seen.jsonl", "--json")) == {"taken": 3, "known": 0, "refused": []}
+    found = json.loads(shell("observe", "seen.jsonl", "--json"))
+    assert [answer["result"] for answer in found.pop("answers")] == ["recorded"] * 3
+    assert found == {"taken": 3, "known": 0, "refused": []}
     assert shell("get", leased[0]["item"]) == "hello"
     assert set(shell("due", *sparing).splitlines()) == {site.url(2), site.url(3)}  # half of the burst is left
     assert "the budget allows" not in shell.err
     shell("due", "--lease", "10m", *sparing)
     assert shell("due", *sparing) == ""
+
+
+def test_observe_takes_what_a_crawler_met(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
+    shell("add", *site.urls()[:2])
+    rows: list[dict[str, object]] = [{"item": site.url(0), "status": 404, "bytes": 10, "seconds": 0.5}]
+    rows.append({"item": site.url(1), "content": "x", "count": 2, "modified": "2026-01-01T00:00:00Z"})
+    (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    shell("observe", "seen.jsonl")
+    assert json.loads(shell("why", site.url(0), "--json"))["item"]["problem"] == "404 Not Found"
+    assert shell("export", "--format", "polls").splitlines()[1].split(",")[3:5] == ["1767225600", "2"]
+    (tmp_path / "wrong.jsonl").write_text('{"item": "https://h/", "status": "gone"}')
+    with pytest.raises(InputError, match=r"wrong.jsonl, row 1: status is 'gone': give an HTTP status"):
+        shell("observe", "wrong.jsonl")
 
 
 def test_rows_that_are_all_refused_are_an_error(shell: Shell, tmp_path: Path) -> None:

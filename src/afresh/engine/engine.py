@@ -27,9 +27,10 @@ from afresh.engine.event_loop import (
     new_fast_loop,
     run_coroutine,
 )
-from afresh.engine.external_polls import ExternalPollsResult, Reported, record_external
-from afresh.engine.external_scheduler import ExternalScheduler, order_leases
+from afresh.engine.external_polls import ExternalPollsResult
+from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.item_operations import ItemOperations
+from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import (
     apply_override,
@@ -38,7 +39,6 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.reporting.item_view_status import ViewWhy, explain_view
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
@@ -49,6 +49,7 @@ from afresh.engine.runner.listing_changes import read_listings, with_more_listin
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.pulse_task import PulseTask
 from afresh.engine.runner.reload import Reloader
+from afresh.engine.runner.run_access import RunAccess
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent
@@ -60,6 +61,7 @@ from afresh.values.clock import Clock
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.items import Item
 from afresh.values.lease import Lease
+from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
@@ -78,12 +80,14 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
+    ``lending`` lends items to programs that fetch them themselves.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
+        self.lending = Lending(store, clock, self.current, self._external)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
 
@@ -188,7 +192,12 @@ class Engine(ItemOperations, ClosedOnExit):
             if reloader is not None:
                 reloader.attach(run)
             pulse = PulseTask(run, self.store, self.clock, self.current, override)
-            return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
+            # A single round polls only what is due at its start, so that it lends nothing.
+            self._external.live = None if once else RunAccess(run, loop)
+            try:
+                return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
+            finally:
+                self._external.live = None
 
     def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
         settings = self._with_listings()
@@ -299,21 +308,14 @@ class Engine(ItemOperations, ClosedOnExit):
         ``lease_s``, lease them to the caller for that many seconds, and return the leases; their requests are
         then reserved, so that a lease that is never returned counts as spent. Items of a source are not due
         at hours in which the source may not be polled."""
-        now_s, settings, external = self.clock.now_s(), self.current(), self._external
-        names = {count.source for count in self.store.items.counts()} - settings.closed_sources(now_s).keys()
-        if source is not None:
-            names &= {self._source_name(source)}
-        allowed = count_allowed(self.store, budget_limits(settings.budget), now_s)
-        ids = external.pick(settings, min(k, allowed) if within_budget else k, names, now_s)
         if lease_s is None:
-            return list(self.store.items.by_id(ids))
-        ids = ids[: external.reserve(settings, len(ids), now_s)]
-        return list(order_leases(self.store.leases.take(ids, now_s, lease_s), ids))
+            return list(self.lending.find_due(k, source, within_budget=within_budget))
+        return list(self.lending.lend(k, lease_s, source).leases)
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,
         were known already, or were refused."""
-        return record_external(self.store, self.current(), self._external, reported, self.clock.now_s())
+        return self.lending.record(reported)
 
 
 def _get_item(store: Store, key: str) -> Item:

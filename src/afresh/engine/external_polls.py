@@ -1,10 +1,12 @@
 """Records polls that other programs made.
 
-A reported poll has an ``item``, a ``time`` and either ``changed`` (true or false) or ``content``. If it has a
-``lease`` (the token of a lease that ``due`` returned), the report ends that lease. Content is compared with
-the copy in the same way as in the engine's own polls. The scheduler of all items (``external_scheduler``)
-learns from these polls as it does in a run. Several polls of an item with neither lease nor content are a log
-of the past. Each poll is recorded once: a second report of the same item and time is ignored.
+A reported poll (``Reported``) has an item, a time, and what was found: content, whether the item changed, or
+an HTTP status or failure, which mean what they mean in a run. If it has a ``lease`` (the token of a lease
+that was lent), the report ends that lease. Item and lease identify the poll: if it is reported again within a
+day, the first answer is given again. A report after the end of its lease counts unless the item was lent
+again. The scheduler of all items (``external_scheduler``) learns from these polls as it does in a run.
+Several polls of an item with neither lease nor content are a log of the past. Of those without a lease each
+is recorded once: a second report of the same item and time is ignored.
 """
 
 from __future__ import annotations
@@ -14,26 +16,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import Any
 
 import numpy as np
 
 from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.ratelimit.request_slots import budget_limits
-from afresh.engine.scheduler.poll_recorder import compute_spent
+from afresh.engine.reported_fetch import is_fetch, request_end, to_fetched
+from afresh.engine.scheduler.poll_recorder import PollRecorder, compute_spent
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import load_items, plan_shadow_price
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.rates.segments import rank_within, rounds, run_starts
-from afresh.sources.change_detection import compare_content
-from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.http.validators import validators_of
 from afresh.sources.parsing.parser_pool import ParserPool
-from afresh.stores.store import Store
+from afresh.stores.store import ANSWERS_KEPT_S, Store
 from afresh.values.errors import InputError
 from afresh.values.fetched import Fetched
-from afresh.values.items import Item, display_key
+from afresh.values.items import display_key
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation, Outcome
+from afresh.values.outcome import Answer, Observation, Outcome
+from afresh.values.reported import ReportAnswer, ReportResult
+from afresh.values.reported import Reported as Reported
 from afresh.values.stored import ObservationColumns
 
 _BATCH = 1000
@@ -41,75 +46,213 @@ _AHEAD_S = 86400.0  # the clocks of other programs may be ahead by this much
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """One poll that another program made. ``time_s`` is in Unix seconds, ``lease`` is the token of the lease,
-    and ``row`` is the number of the poll in the input, for error messages."""
-
-    item: str
-    time_s: float
-    changed: bool | None = None
-    content: bytes | None = None
-    media_type: str = ""
-    lease: int | None = None
-    row: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ExternalPollsResult:
     """The result of a report: ``taken`` is the number of polls that were recorded now, ``known`` the number
-    that had been recorded before, and ``refused`` has a message for each poll that was refused."""
+    that had been recorded before, and ``refused`` has a message for each poll that was refused. ``answers``
+    has the answer to each poll, in the order of the report."""
 
     taken: int
     refused: tuple[str, ...]
     known: int = 0
+    answers: tuple[ReportAnswer, ...] = ()
 
 
 def record_external(
-    store: Store, settings: Settings, external: ExternalScheduler, reported: Iterable[Reported], now_s: float
+    store: Store,
+    settings: Settings,
+    external: ExternalScheduler,
+    reported: Iterable[Reported],
+    now_s: float,
+    *,
+    skip_invalid: bool = False,
 ) -> ExternalPollsResult:
     """Record polls that other programs made, and set when their items are due. If one poll is invalid, raise
-    ``InputError`` and record none."""
-    rows = sorted(reported, key=lambda row: (row.item, row.time_s))
-    ids = store.items.ids(list({row.item for row in rows}))
-    for row in rows:
-        if problem := _problem(row, ids, now_s):
-            raise InputError(problem, row=row.row or None, line=0)
-    seen = _known_polls(store, sorted(ids.values()))
-    new = _new_polls(rows, ids, seen)
-    past, live = _split(store, new, ids)
-    refused: list[str] = []
-    known = len(rows) - len(new)
-    parsers = ParserPool()
-    for batch in _batches(live):
-        leases = _take_leases(store, batch, ids, now_s, settings.run.lease)
-        polls = [(row, leases[row.item]) for row in batch if row.item in leases]
-        with parsers.joined():
-            words = _commit(settings, external, parsers, polls, now_s)
-        for row in batch:
-            if row.item in leases:
-                problem = words.get(row.item, "")
-            elif row.content is None:
-                past.append(row)  # another program polls the item now, but what was seen of its rate counts
-                continue
+    ``InputError`` and record none; with ``skip_invalid``, record the others."""
+    with external.lock:
+        return _Report(store, settings, external, now_s).record(list(reported), skip_invalid=skip_invalid)
+
+
+class _Report:
+    """One report: its polls, and the answers to them by their places in the report."""
+
+    def __init__(self, store: Store, settings: Settings, external: ExternalScheduler, now_s: float) -> None:
+        self._store, self._settings, self._external, self._now_s = store, settings, external, now_s
+        self._ids: dict[str, int] = {}
+        self._answers: dict[int, ReportAnswer] = {}
+        self._taken = self._known = 0
+
+    def record(self, reported: list[Reported], *, skip_invalid: bool) -> ExternalPollsResult:
+        self._ids = self._store.items.ids(list({row.item for row in reported}))
+        valid = []
+        for place, row in enumerate(reported):
+            problem = _problem(row, self._ids, self._now_s)
+            if problem and not skip_invalid:
+                raise InputError(problem, row=row.row or None, line=0)
+            if problem:
+                self._answers[place] = ReportAnswer(row.item, row.lease, "invalid", problem)
             else:
-                problem = f"{row.item}: another engine is polling it"
-            if problem and _poll_mark(row, ids) in seen:
-                known += 1  # the lease ended with the same report before: the caller repeated its call
-            elif problem:
-                refused.append(problem)
-    _import_log(store, settings, external, past, ids, now_s)
-    return ExternalPollsResult(len(rows) - known - len(refused), tuple(refused), known)
+                valid.append(_Place(place, row))
+        valid.sort(key=lambda each: (each.row.item, each.row.time_s))
+        self._record(valid)
+        answers = tuple(self._answers[place] for place in range(len(reported)))
+        refused = tuple(answer.problem for answer in answers if answer.problem)
+        return ExternalPollsResult(self._taken, refused, self._known, answers)
+
+    def _record(self, polls: list[_Place]) -> None:
+        without = sorted({self._ids[each.row.item] for each in polls if each.row.lease is None})
+        seen = _known_polls(self._store, without)
+        new = []
+        for each in polls:
+            mark = _poll_mark(each.row, self._ids)
+            if each.row.lease is None and mark in seen:
+                self._answer(each, "known")
+            else:
+                new.append(each)
+            if each.row.lease is None:
+                seen.add(mark)
+        past, live = _split(self._store, new, self._ids)
+        for batch in _batches(live):
+            past += self._record_batch(batch)
+        _import_log(
+            self._store, self._settings, self._external, [each.row for each in past], self._ids, self._now_s
+        )
+        for each in past:
+            self._answer(each, "recorded", changed=each.row.changed)
+
+    def _answer(self, each: _Place, result: ReportResult, problem: str = "", **more: Any) -> None:
+        self._answers[each.place] = ReportAnswer(each.row.item, each.row.lease, result, problem, **more)
+        self._taken += result == "recorded"
+        self._known += result == "known"
+
+    def _record_batch(self, batch: list[_Place]) -> list[_Place]:
+        """Record polls of distinct items. Return those that belong to the past: another program polls the
+        item now, but what was seen of its rate counts."""
+        batch = self._answer_repeated(batch)
+        leases = _take_leases(self._store, batch, self._ids, self._now_s, self._settings.run.lease)
+        past, polls = [], []
+        for each in batch:
+            row, lease = each.row, leases.get(each.row.item)
+            if lease is not None:
+                polls.append((each, lease))
+            elif row.lease is not None:
+                self._answer_conflict(each)
+            elif is_fetch(row):
+                self._answer(each, "refused", f"{row.item}: another engine is polling it")
+            else:
+                past.append(each)
+        if polls:
+            self._commit(polls)
+        return past
+
+    def _answer_repeated(self, batch: list[_Place]) -> list[_Place]:
+        """Answer the polls that were reported before with the same lease as then; return the others."""
+        leases = {
+            (self._ids[each.row.item], each.row.lease): each for each in batch if each.row.lease is not None
+        }
+        found = self._store.leases.answers(list(leases), self._now_s - ANSWERS_KEPT_S) if leases else {}
+        for pair, text in found.items():
+            row = leases[pair].row
+            self._answers[leases[pair].place] = ReportAnswer.from_text(row.item, row.lease, text)
+            self._known += 1
+        return [each for each in batch if each.place not in self._answers]
+
+    def _answer_conflict(self, each: _Place) -> None:
+        row = each.row
+        if _poll_mark(row, self._ids) in _known_polls(self._store, [self._ids[row.item]]):
+            self._answer(each, "known")  # the lease ended with the same report, more than a day ago
+            return
+        reason = "was never issued, has ended, or expired and went to another worker"
+        self._answer(each, "conflict", f"{row.item}: lease {row.lease} is not valid: it {reason}")
+
+    def _commit(self, polls: list[tuple[_Place, Lease]]) -> None:
+        """Learn from polls of distinct items, commit them, and answer them."""
+        settings, now_s, external = self._settings, self._now_s, self._external
+        with ParserPool().joined() as parsers:
+            fetched = [
+                to_fetched(each.row, lease, settings, parsers) if is_fetch(each.row) else None
+                for each, lease in polls
+            ]
+        covered_s = budget_limits(settings.budget).covered_s
+        # The request of a lease was reserved when it was given. Slots of the past are over.
+        unpaid = [
+            each for each, _ in polls if each.row.lease is None and each.row.time_s >= now_s - covered_s
+        ]
+        external.reserve(settings, len(unpaid), now_s)
+
+        def build(recorder: PollRecorder) -> list[Outcome]:
+            return [
+                _outcome(settings, recorder, each.row, lease, found)
+                for (each, lease), found in zip(polls, fetched, strict=True)
+            ]
+
+        def finish(outcomes: list[Outcome]) -> list[Outcome]:
+            return [self._finish(each, outcome) for (each, _), outcome in zip(polls, outcomes, strict=True)]
+
+        item_ids = [lease.item_id for _, lease in polls]
+        refusals = {r.item_id: r for r in external.commit(settings, item_ids, build, finish, now_s)}
+        for each, lease in polls:
+            refusal = refusals.get(lease.item_id)
+            if refusal is not None and refusal.reason == "lost" and each.row.lease is not None:
+                self._taken -= 1
+                self._answer_conflict(each)
+            elif refusal is not None:
+                self._taken -= 1
+                self._answer(each, "refused", f"{each.row.item}: {refusal}")
+        ends = [(lease.source, request_end(each.row, lease)) for each, lease in polls]
+        external.record_ends(settings, ends, now_s)
+        costs = [compute_spent(settings.budget, 0, each.row.bytes, each.row.seconds) for each, _ in polls]
+        external.owe(settings, costs, now_s)
+
+    def _finish(self, each: _Place, outcome: Outcome) -> Outcome:
+        """Answer a poll, and return its outcome with the answer if it must be kept."""
+        seen = outcome.observation
+        next_s = outcome.due_s if math.isfinite(outcome.due_s) else None
+        changed = None if seen is None else seen.changed
+        self._answer(each, "recorded", changed=changed, status=outcome.status, next_poll_s=next_s)
+        if each.row.lease is None:
+            return outcome
+        return replace(outcome, answer=Answer(self._now_s, self._answers[each.place].to_text()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A reported poll and its place in the report."""
+
+    place: int
+    row: Reported
+
+
+def _outcome(
+    settings: Settings, recorder: PollRecorder, row: Reported, lease: Lease, fetched: Fetched | None
+) -> Outcome:
+    """Decide what a reported poll means, as in a run. Without ``fetched``, the program keeps the copies
+    itself, and reports only whether the item changed."""
+    if fetched is not None:
+        outcome = recorder.decide(lease, fetched, row.time_s, audit=False)
+        seen = outcome.observation
+        return outcome if seen is None else replace(outcome, observation=replace(seen, count=row.count))
+    elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
+    found = Observation(
+        lease.item_id, row.time_s, elapsed_s, bool(row.changed), modified_s=row.modified_s, count=row.count
+    )
+    spent = compute_spent(settings.budget, 1, row.bytes, row.seconds)
+    validators = {**lease.validators, **validators_of(row.validators)} if row.validators else None
+    return Outcome(lease, row.time_s, due_s=-math.inf, observation=found, spent=spent, validators=validators)
 
 
 def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
     """Return what is wrong with a reported poll, or an empty string if it is valid."""
     if row.item not in ids:
         return f"there is no item {display_key(row.item)}: add it first"
-    if row.changed is None and row.content is None:
+    if row.changed is None and not is_fetch(row):
         return "has neither changed nor content"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:
         when = "in the future" if row.time_s > 0 else "before 1970"
         return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
+    if row.count is not None and row.count < 0:
+        return f"{row.item}: count is {row.count}, must be 0 or more"
+    if row.bytes < 0 or not 0 <= row.seconds < math.inf:
+        return f"{row.item}: bytes and seconds must be 0 or more"
     return ""
 
 
@@ -127,17 +270,6 @@ def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
     return ids[row.item], round(row.time_s * 1e6)
 
 
-def _new_polls(rows: list[Reported], ids: dict[str, int], seen: set[tuple[int, int]]) -> list[Reported]:
-    """Return the polls to record: each poll that is not in ``seen``, once, and every poll that has a lease.
-    ``ids`` maps keys to item ids; ``seen`` contains the marks of the stored polls."""
-    before, found = set(seen), []
-    for row in rows:
-        if row.lease is not None or _poll_mark(row, ids) not in before:
-            found.append(row)
-        before.add(_poll_mark(row, ids))
-    return found
-
-
 def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
     if not rows:
         return
@@ -150,11 +282,12 @@ def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -
     previous = np.where(first, before, np.r_[0.0, time_s[:-1]])
     # The time before the last known poll is already observed: an earlier poll has an elapsed time of 0.
     elapsed = np.where(np.isnan(previous), 0.0, np.maximum(time_s - previous, 0.0))
-    nothing = np.full(time_s.size, np.nan)
+    modified_s = np.array([np.nan if row.modified_s is None else row.modified_s for row in order])
+    counts = np.array([np.nan if row.count is None else row.count for row in order])
     changed = np.array([bool(row.changed) for row in order])
     store.observations.add(
         ObservationColumns(
-            item_id, time_s, elapsed, changed, nothing, nothing, np.zeros(time_s.size, dtype=bool)
+            item_id, time_s, elapsed, changed, modified_s, counts, np.zeros(time_s.size, dtype=bool)
         )
     )
 
@@ -188,34 +321,36 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
         ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
 
 
-def _split(store: Store, new: list[Reported], ids: dict[str, int]) -> tuple[list[Reported], list[Reported]]:
-    """Return a tuple (past, live). Live polls are learned one by one, like those of a run: polls with a lease
-    or content, and single polls that are later than the last known poll of their item. All others are logs
-    of the past: the beliefs of their items are learned again from all observations."""
-    alone = {item for item, count in Counter(row.item for row in new).items() if count == 1}
+def _split(store: Store, new: list[_Place], ids: dict[str, int]) -> tuple[list[_Place], list[_Place]]:
+    """Return a tuple (past, live). Live polls are learned one by one, like those of a run: polls that say
+    what was fetched, polls with a lease, and single polls that are later than the last known poll of their
+    item. All others are logs of the past: the beliefs of their items are learned again from all
+    observations."""
+    counts = Counter(each.row.item for each in new)
+    alone = [item for item, count in counts.items() if count == 1]
     polled_s = {item.key: item.polled_s for item in store.items.by_id([ids[key] for key in alone])}
 
     def is_live(row: Reported) -> bool:
-        if row.content is not None or row.lease is not None:
+        if is_fetch(row) or row.lease is not None:
             return True
         last_s = polled_s.get(row.item, math.inf)
-        return row.item in alone and (last_s is None or row.time_s > last_s)
+        return counts[row.item] == 1 and (last_s is None or row.time_s > last_s)
 
-    live = [is_live(row) for row in new]
+    live = [is_live(each.row) for each in new]
     return list(compress(new, [not one for one in live])), list(compress(new, live))
 
 
-def _batches(live: list[Reported]) -> Iterator[list[Reported]]:
+def _batches(live: list[_Place]) -> Iterator[list[_Place]]:
     """Yield batches of polls of distinct items; the polls of each item keep their order."""
     waiting = live
     while waiting:
-        batch: dict[str, Reported] = {}
+        batch: dict[str, _Place] = {}
         later = []
-        for row in waiting:
-            if row.item in batch or len(batch) == _BATCH:
-                later.append(row)
+        for each in waiting:
+            if each.row.item in batch or len(batch) == _BATCH:
+                later.append(each)
             else:
-                batch[row.item] = row
+                batch[each.row.item] = each
         yield list(batch.values())
         waiting = later
 
@@ -248,87 +383,14 @@ def _import_log(
 
 
 def _take_leases(
-    store: Store, batch: list[Reported], ids: dict[str, int], now_s: float, lease_s: float
+    store: Store, batch: list[_Place], ids: dict[str, int], now_s: float, lease_s: float
 ) -> dict[str, Lease]:
-    """Return the leases of the items of ``batch``, by key: the one whose token the report contains, or a new
-    one if it contains none and no other worker has leased the item."""
-    without = [ids[row.item] for row in batch if row.lease is None]
-    taken = {lease.key: lease for lease in store.leases.take(without, now_s, lease_s, any_status=True)}
-    items = {item.key: item for item in store.items.by_id([ids[row.item] for row in batch])}
-    given = {row.item: _lease(store, items[row.item], row.lease, now_s) for row in batch if row.lease}
-    return taken | given
-
-
-def _commit(
-    settings: Settings,
-    external: ExternalScheduler,
-    parsers: ParserPool,
-    polls: list[tuple[Reported, Lease]],
-    now_s: float,
-) -> dict[str, str]:
-    """Learn from polls of distinct items and commit them. Return by key why polls were refused."""
-    recorder = external.recorder(settings, now_s)
-    spent = compute_spent(settings.budget, 1, 0, 0.0)
-    outcomes, unpaid = [], 0
-    for row, lease in polls:
-        if row.content is None:
-            # The program stores the copies itself, and reports only whether the item changed.
-            elapsed_s = 0.0 if lease.polled_s is None else max(row.time_s - lease.polled_s, 0.0)
-            seen = Observation(lease.item_id, row.time_s, elapsed_s, bool(row.changed))
-            outcomes.append(Outcome(lease, row.time_s, due_s=-math.inf, observation=seen, spent=spent))
-        else:
-            fetched = _fetched(settings, parsers, row.content, row.media_type, lease)
-            outcomes.append(recorder.decide(lease, fetched, row.time_s, audit=False))
-        # The request of a lease from ``due`` was reserved when it was given. Slots of the past are over.
-        unpaid += row.lease is None and row.time_s >= now_s - budget_limits(settings.budget).covered_s
-    external.reserve(settings, unpaid, now_s)
-    tokens = {lease.item_id: (row.item, row.lease) for row, lease in polls}
-    words = {}
-    for refusal in external.commit(recorder, outcomes, now_s):
-        key, token = tokens[refusal.item_id]
-        reason = "was never issued, has ended, or expired and went to another worker"
-        lost = f"lease {token} is not valid: it {reason}"
-        words[key] = f"{key}: {refusal if refusal.reason == 'removed' or token is None else lost}"
-    return words
-
-
-def _lease(store: Store, item: Item, token: int, now_s: float) -> Lease:
-    """Return the lease of an item whose token a report contains."""
-    copy = store.copies.versions(item.id)
-    return Lease(
-        item.id,
-        item.key,
-        item.source,
-        item.group,
-        token=token,
-        until_s=now_s,
-        leased_s=now_s,
-        content_hash=copy[0].normal_hash if copy else None,
-        polled_s=item.polled_s,
-        status=item.status,
-        failures=item.failures,
-        min_interval_s=item.min_interval_s,
-        max_interval_s=item.max_interval_s,
-        labels=item.labels,
-        selector=item.selector,
-    )
-
-
-def _fetched(
-    settings: Settings, parsers: ParserPool, content: bytes, media_type: str, lease: Lease
-) -> Fetched:
-    """Compare the reported content with the copy by the rules of the item's source; return the result."""
-    table = settings.source(lease.source)
-    if table is None:
-        raise InputError(f"{lease.key}: its source {lease.source!r} is not in the settings")
-    source = table.settings
-    recipe, copy = source.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
-    try:
-        verdict = parsers.parse_here(
-            compare_content, content, media_type, recipe, *copy, source.near_duplicate
-        )
-    except ParseBudgetError as error:
-        return Fetched("failed", problem=str(error), requests=1)
-    # The other program paid for the poll, so that ``bytes`` is 0. A lease that was rebuilt from its token has
-    # no validators, which would contain the rules of the last comparison: content counts as ``comparable``.
-    return replace(verdict.to_fetched(content, media_type), comparable=True, bytes=0, requests=1)
+    """Return the leases of the items of ``batch``, by key: the one whose token the report contains, if it is
+    the newest one of the item, or a new one if the report contains none and no worker has leased the item."""
+    without = [ids[each.row.item] for each in batch if each.row.lease is None]
+    given = {ids[each.row.item]: each.row.lease for each in batch if each.row.lease is not None}
+    taken = store.leases.take(without, now_s, lease_s, any_status=True) if without else []
+    held = store.leases.read(list(given)) if given else []
+    return {
+        lease.key: lease for lease in (*taken, *held) if given.get(lease.item_id, lease.token) == lease.token
+    }

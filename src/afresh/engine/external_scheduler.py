@@ -1,53 +1,87 @@
-"""The scheduler that ``due`` and ``observe`` use: restored from the store, and kept for later calls.
+"""The scheduler for programs that fetch items themselves: restored from the store, and kept for later calls.
 
 It has all items, as the scheduler of a run, and what it learns is saved in the store. So programs that fetch
 items themselves, in one process or in many, share beliefs, prior and shadow price with each other and with
 runs. At each call the scheduler is brought up to date. If another process polled items since the last call,
 it is restored again.
+
+If a run is under way in the same process, its own scheduler is used instead (``LiveRun``). While an engine
+runs in another process, and in a new process with very many items, a scheduler of the reported items alone
+learns from their polls, because to restore all items would take too long. It does not learn what all items
+have in common: the engine does, or a process that lives for a minute.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from threading import RLock
+from typing import Protocol, TypeAlias, TypeVar
 from uuid import uuid4
 
+import numpy as np
+
+from afresh.engine.lent_requests import ENGINE_AHEAD_S, GroupStarts, LendingPlan, LentRequests, RequestEnd
 from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, budget_limits, slots_until
-from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.restore import pack_learned, pack_price, start_scheduler
-from afresh.engine.scheduler.row_policy import Tier
+from afresh.engine.scheduler.restore import pack_learned, pack_price, read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
 from afresh.engine.settings.tables import LiveSettings, Settings
-from afresh.engine.state_names import EXTERNAL_CALL, LAST_LEFT, LEARNED
+from afresh.engine.state_names import EXTERNAL_CALL, LAST_LEFT, LEARNED, POLL_COSTS
 from afresh.stores.store import Store
-from afresh.values.arrays import Ints
 from afresh.values.clock import Clock
-from afresh.values.lease import Lease
-from afresh.values.outcome import Outcome, Refusal
+from afresh.values.outcome import Outcome, Refusal, Spent
 
+T = TypeVar("T")
 MANY = 200_000
 """With more items than this, a new process picks among those that are due first."""
 
 _FIRST, _PER_PICK, _MORE = 20_000, 20, 4  # how many of these it loads, at least and for each picked item
+_LONG_LIVED_S = 60.0  # a process that lives longer restores all items at its next report, however many
 _COSTLY = 20.0  # saving what was learned may use at most 1/20 of the time of a process
+
+ALL_ANYWAY = 2_000  # with at most so many items, all are restored at every call
+Build: TypeAlias = Callable[[PollRecorder], list[Outcome]]
+"""A function that decides what polls mean, with the recorder that will learn from them."""
+
+Finish: TypeAlias = Callable[[list[Outcome]], list[Outcome]]
+"""A function that gets the outcomes to be committed, and returns them with what it adds."""
+
+
+class LiveRun(Protocol):
+    """A run in this process. ``call`` calls a function in the thread of the run, where its scheduler may be
+    used, and returns the result. ``groups`` returns when its sources may ask hosts. ``book`` lets the run
+    keep clear of lent requests, and ``record_ends`` lets hosts rest to which such requests have failed; both
+    must be called through ``call``."""
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def recorder(self) -> PollRecorder: ...
+    def call(self, work: Callable[[], T]) -> T: ...
+    def groups(self, now_s: float) -> GroupStarts: ...
+    def book(self, plan: LendingPlan) -> None: ...
+    def record_ends(self, ends: Sequence[tuple[str, RequestEnd]], now_s: float) -> None: ...
 
 
 class ExternalScheduler:
-    """Picks items for programs that fetch them, within the budget, and learns from their polls. All its calls
-    come from one thread."""
+    """Picks items for programs that fetch them, within the budget, and learns from their polls. Threads hold
+    ``lock`` while they use it. ``live`` is the run of this process, if one is under way."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
+        self.lock = RLock()
+        self.live: LiveRun | None = None
+        self.requests = LentRequests(store, clock)
         self._scheduler: Scheduler | None = None
         self._settings: Settings | None = None
         self._mark: tuple[object, ...] = ()
         self._edit_number = self._notice_number = 0
-        self._save_at_s = -math.inf
+        self._save_at_s, self._made_s = -math.inf, clock.elapsed_s()
 
     def refresh(self, settings: Settings, now_s: float) -> Scheduler:
-        """Return the scheduler, up to date with the store. Nothing is written."""
+        """Return the scheduler of all items, up to date with the store. Nothing is written."""
         mark = self._store_mark(now_s - settings.run.claim)
         scheduler = self._scheduler if (mark, settings) == (self._mark, self._settings) else None
         if scheduler is None or not self._follow(scheduler, now_s):
@@ -98,90 +132,179 @@ class ExternalScheduler:
 
     # Picking.
 
-    def pick(self, settings: Settings, most: float, sources: Collection[str], now_s: float) -> list[int]:
-        """Return the ids of at most ``most`` items of ``sources`` to poll now, the best first."""
-        if most < 1:
+    def plan_lending(self, settings: Settings, wanted: int, now_s: float) -> LendingPlan:
+        """Return a plan for at most ``wanted`` requests, as many as the budget allows now."""
+        limits, live = budget_limits(settings.budget), self.live
+        groups = self.requests.read(settings, now_s) if live is None else live.groups(now_s)
+        if limits.requests >= UNCOUNTED_PER_S:
+            return LendingPlan(groups, limits, now_s, wanted, now_s)
+        is_running = live is not None or bool(self._store.fleet.workers(now_s - settings.run.claim))
+        ahead_s = ENGINE_AHEAD_S if is_running else 0.0
+        first_s = self.next_slot_s(settings, now_s)
+        most = min(slots_until(first_s, now_s + ahead_s, limits.spacing_s), wanted)
+        return LendingPlan(groups, limits, first_s, most, now_s, ahead_s)
+
+    def next_slot_s(self, settings: Settings, now_s: float) -> float:
+        """Return the first slot of the budget that is free, in Unix seconds."""
+        limits = budget_limits(settings.budget)
+        if limits.requests >= UNCOUNTED_PER_S:
+            return now_s
+        return self._store.fleet.next_slot_s(limits.spacing_s, now_s, limits.covered_s)
+
+    def pick(
+        self, settings: Settings, plan: LendingPlan, sources: Collection[str], until_s: float
+    ) -> list[int]:
+        """Return the ids of the items of ``sources`` whose polls ``plan`` admits, the best first. A run of
+        this process leaves them alone until ``until_s``."""
+        if plan.most < 1:
             return []
+        now_s, live = plan.now_s, self.live
+        if live is not None:
+            return live.call(lambda: _pick_live(live, plan, sources, until_s))
         items = sum(count.items for count in self._store.items.counts())
-        wanted = max(_FIRST, _PER_PICK * most)
-        if items <= MANY or self._is_current(settings, now_s):
+        wanted = max(_FIRST, _PER_PICK * plan.most)
+        # A current scheduler is at hand; without one, all items are restored unless that takes too long.
+        mark = self._store_mark(now_s - settings.run.claim)
+        is_current = self._scheduler is not None and (mark, settings) == (self._mark, self._settings)
+        if is_current or (items <= MANY and mark[2] is None) or items <= ALL_ANYWAY:
             wanted = items
         while wanted < items:
-            ids = self._pick_of_first(settings, int(wanted), int(most), sources, now_s)
-            if len(ids) == int(most):
+            ids = self._pick_of_first(settings, int(wanted), plan, sources)
+            if len(ids) == plan.most:
                 return ids
+            plan.clear()
             wanted *= _MORE
         scheduler = self.refresh(settings, now_s)
-        return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, int(most), sources)]
-
-    def _is_current(self, settings: Settings, now_s: float) -> bool:
-        """Return whether the scheduler of all items is at hand and need not be restored."""
-        mark = self._store_mark(now_s - settings.run.claim)
-        return self._scheduler is not None and (mark, settings) == (self._mark, self._settings)
+        return _best_ids(scheduler, plan, sources)
 
     def _pick_of_first(
-        self, settings: Settings, first: int, most: int, sources: Collection[str], now_s: float
+        self, settings: Settings, first: int, plan: LendingPlan, sources: Collection[str]
     ) -> list[int]:
         """Pick among the ``first`` items in the order of stored due times, because to restore all items would
         take too long. They are the items whose poll values reach the shadow price first."""
         columns = self._store.plan.columns_of(self._store.items.due(math.inf, first))
         self._notice_number = 0
         scheduler = start_scheduler(self._store, settings, [columns], self._clock)
-        self._follow_notices(scheduler, now_s)
+        self._follow_notices(scheduler, plan.now_s)
         self._notice_number = 0
-        return [int(scheduler.item_rows.ids[row]) for row in scheduler.best_rows(now_s, most, sources)]
+        return _best_ids(scheduler, plan, sources)
 
-    def reserve(self, settings: Settings, count: int, now_s: float) -> int:
-        """Reserve ``count`` requests of the budget; return how many of them may start now."""
+    def reserve(self, settings: Settings, count: int, now_s: float) -> None:
+        """Reserve ``count`` requests of the budget."""
         limits = budget_limits(settings.budget)
-        if limits.requests >= UNCOUNTED_PER_S or count == 0:
-            return count
-        window = self._store.fleet.reserve(count, limits.spacing_s, 0.0, now_s, limits.covered_s)
-        return min(slots_until(window.first_s, now_s, limits.spacing_s), count)
+        if limits.requests < UNCOUNTED_PER_S and count:
+            self._store.fleet.reserve(count, limits.spacing_s, 0.0, now_s, limits.covered_s)
+
+    def owe(self, settings: Settings, costs: Iterable[Spent], now_s: float) -> None:
+        """Record the bytes, seconds and money of polls as a debt, if the budget limits them."""
+        limits = budget_limits(settings.budget)
+        owed_s = 0.0 if limits.counts_only else sum(limits.owed_s(cost) for cost in costs)
+        if owed_s > 0:
+            self._store.fleet.owe(owed_s, now_s)
+
+    def record_ends(self, settings: Settings, ends: Sequence[tuple[str, RequestEnd]], now_s: float) -> None:
+        """Record how requests ended, each with the name of its source: hosts that failed rest."""
+        live = self.live
+        if live is not None:
+            live.call(lambda: live.record_ends(ends, now_s))
+        else:
+            self.requests.record_ends(settings, ends, now_s)
+
+    def put_back(self, item_ids: Sequence[int], until_s: float = -math.inf) -> None:
+        """Let a run of this process poll these items again from ``until_s`` on: their leases ended or were
+        extended."""
+        live = self.live
+        if live is not None:
+
+            def work() -> None:
+                item_rows = live.scheduler.item_rows
+                item_rows.not_before_s[item_rows.rows(item_ids)] = until_s
+                live.scheduler.picker.invalidate()
+
+            live.call(work)
 
     # Learning.
 
-    def recorder(self, settings: Settings, now_s: float) -> PollRecorder:
-        """Return the recorder that turns polls into outcomes; its scheduler is up to date."""
-        return PollRecorder(LiveSettings(settings), self.refresh(settings, now_s), PollCosts())
-
-    def commit(self, recorder: PollRecorder, polls: Sequence[Outcome], now_s: float) -> list[Refusal]:
-        """Learn from ``polls`` of distinct items and commit them, with what was learned of all items."""
-        scheduler = self._scheduler
-        assert scheduler is not None
-        rows = scheduler.item_rows.rows([poll.lease.item_id for poll in polls])
-        self._record_picks(scheduler, rows, now_s)
-        refusals = self._store.commit(recorder.complete(polls, now_s))
+    def commit(
+        self, settings: Settings, item_ids: Sequence[int], build: Build, finish: Finish, now_s: float
+    ) -> list[Refusal]:
+        """Learn from polls of the distinct items ``item_ids`` and commit them, with what was learned of all
+        items. ``build`` decides what the polls mean, in the order of the ids; ``finish`` may add to the
+        outcomes when the times of the next polls are known."""
+        live = self.live
+        outcomes = None if live is None else live.call(lambda: _learn_live(live, item_ids, build, now_s))
+        if outcomes is not None:
+            return self._store.commit(finish(outcomes))
+        scheduler, is_whole = self._learner(settings, item_ids, now_s)
+        recorder = PollRecorder(LiveSettings(settings), scheduler, read_poll_costs(self._store))
+        outcomes = _learn(scheduler, recorder, item_ids, build, now_s)
+        costs = {POLL_COSTS: recorder.poll_costs.pack()} if self._mark[2] is None else {}
+        refusals = self._store.commit(finish(outcomes), costs)
+        rows = scheduler.item_rows.rows(item_ids)
         scheduler.item_rows.is_busy[rows] = False
-        if refusals:
+        if not is_whole:
+            self._save(scheduler, learned=False)
+            self.forget()
+        elif refusals:
             self.forget()  # it learned from polls that do not count
         else:
-            self._save(scheduler)
+            self._save(scheduler, learned=True)
         return refusals
 
-    def _record_picks(self, scheduler: Scheduler, rows: Ints, now_s: float) -> None:
-        """Record the poll values of the polled rows, so that the shadow price follows."""
-        scheduler.item_rows.is_busy[rows] = False
-        found = scheduler.policy.priorities(now_s)
-        for row in rows[found.tier[rows] == Tier.RANKED].tolist():
-            scheduler.policy.record_pick(float(found.value[row]))
-        scheduler.policy.measure_price()
+    def _learner(self, settings: Settings, item_ids: Sequence[int], now_s: float) -> tuple[Scheduler, bool]:
+        """Return a tuple (scheduler that learns from polls of these items, whether it has all items)."""
+        items = sum(count.items for count in self._store.items.counts())
+        mark = self._store_mark(now_s - settings.run.claim)
+        is_current = self._scheduler is not None and (mark, settings) == (self._mark, self._settings)
+        is_quick = items <= MANY or self._clock.elapsed_s() - self._made_s > _LONG_LIVED_S
+        if is_current or (is_quick and mark[2] is None) or items <= ALL_ANYWAY:
+            return self.refresh(settings, now_s), True
+        self._mark = mark
+        columns = self._store.plan.columns_of(sorted(item_ids))
+        return start_scheduler(self._store, settings, [columns], self._clock), False
 
-    def _save(self, scheduler: Scheduler) -> None:
+    def _save(self, scheduler: Scheduler, *, learned: bool) -> None:
         """Save price and learned state, unless an engine runs: then its planner saves its own."""
         began_s, call = self._clock.elapsed_s(), uuid4().hex.encode()
         values: dict[str, bytes | None] = {EXTERNAL_CALL: call}
         if self._mark[2] is None:
             values |= pack_price(scheduler.policy)
-            learned = scheduler.learned_state() if began_s >= self._save_at_s else None
-            values |= {} if learned is None else {LEARNED: pack_learned(learned)}
+            state = scheduler.learned_state() if learned and began_s >= self._save_at_s else None
+            values |= {} if state is None else {LEARNED: pack_learned(state)}
         self._store.state.set(values)
         if LEARNED in values:
             self._save_at_s = began_s + _COSTLY * (self._clock.elapsed_s() - began_s)
         self._mark = (self._mark[0], call, self._mark[2])
 
 
-def order_leases(leases: Sequence[Lease], ids: Sequence[int]) -> list[Lease]:
-    """Return the leases in the order of ``ids``."""
-    taken = {lease.item_id: lease for lease in leases}
-    return [taken[item_id] for item_id in ids if item_id in taken]
+def _best_ids(scheduler: Scheduler, plan: LendingPlan, sources: Collection[str]) -> list[int]:
+    rows = scheduler.best_rows(plan.now_s, plan.most, sources, plan.admit)
+    return [int(scheduler.item_rows.ids[row]) for row in rows]
+
+
+def _pick_live(live: LiveRun, plan: LendingPlan, sources: Collection[str], until_s: float) -> list[int]:
+    """Pick items by the scheduler of a run, which must not poll them until ``until_s``."""
+    scheduler = live.scheduler
+    ids = _best_ids(scheduler, plan, sources)
+    if until_s > plan.now_s:
+        scheduler.item_rows.not_before_s[scheduler.item_rows.rows(ids)] = until_s
+        scheduler.picker.invalidate()
+        live.book(plan)
+    return ids
+
+
+def _learn(
+    scheduler: Scheduler, recorder: PollRecorder, item_ids: Sequence[int], build: Build, now_s: float
+) -> list[Outcome]:
+    scheduler.policy.record_picks(scheduler.item_rows.rows(item_ids), now_s)
+    return recorder.complete(build(recorder), now_s)
+
+
+def _learn_live(live: LiveRun, item_ids: Sequence[int], build: Build, now_s: float) -> list[Outcome] | None:
+    """Let the scheduler of a run learn from polls; return None if it has not loaded all of their items."""
+    item_rows = live.scheduler.item_rows
+    rows = item_rows.rows(item_ids)
+    if rows.size < len(item_ids):
+        return None
+    item_rows.not_before_s[rows] = np.minimum(item_rows.not_before_s[rows], now_s)  # no longer lent
+    return _learn(live.scheduler, live.recorder, item_ids, build, now_s)

@@ -171,28 +171,17 @@ def find_maximum(function: Function, low: Float64s, high: Float64s, *, per_decad
     >>> find_maximum(lambda u: -((np.log(u) - 1) ** 2), np.array([1e-6]), np.array([1e6])).round(6)
     array([2.718282])
     """
-    decades = float(np.max(np.log10(high) - np.log10(low), initial=1.0))
-    return narrow_maximum(function, *scan_maximum(function, low, high, points=8 + int(per_decade * decades)))
-
-
-def scan_maximum(
-    function: Function, low: Float64s, high: Float64s, *, points: int
-) -> tuple[Float64s, Float64s]:
-    """Return a tuple (left, right): the neighbours of the point with the largest value on a logarithmic grid.
-    The grid divides [low, high] into ``points`` cells. A maximum that is wider than a cell is not missed.
-
-    >>> scan_maximum(lambda u: -np.abs(u - 9), np.array([1.0]), np.array([1e4]), points=4)
-    (array([1.]), array([100.]))
-    """
+    points = 8 + int(per_decade * float(np.max(np.log10(high) - np.log10(low), initial=1.0)))
     a, b = np.log(low), np.log(high)
     best, place = np.full_like(a, -np.inf), np.zeros_like(a)
     for index in range(points + 1):
         value = function(np.exp(a + (b - a) * (index / points)))
         better = value > best
         best, place = np.where(better, value, best), np.where(better, index, place)
+    # The maximum lies between the neighbours of the point with the largest value, if it is wider than a cell.
     left = a + (b - a) * (np.maximum(place - 1, 0) / points)
     right = a + (b - a) * (np.minimum(place + 1, points) / points)
-    return np.exp(left), np.exp(right)
+    return narrow_maximum(function, np.exp(left), np.exp(right))
 
 
 def narrow_maximum(function: Function, low: Float64s, high: Float64s) -> Float64s:

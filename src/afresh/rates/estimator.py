@@ -321,26 +321,17 @@ def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
     array([0.36, 1.  , 0.  ])
     """
-    alone = surviving_rate(rate, shape, interval)
+    mean, shapes = np.asarray(rate, dtype=np.float64), np.asarray(shape, dtype=np.float64)
+    known = (mean > 0) & np.isfinite(mean) & np.isfinite(shapes)
+    a, m, time = np.where(known, shapes, 1.0), np.where(known, mean, 1.0), interval / 2
+    # At this rate a copy stays right for half an interval with the same probability as under the posterior.
+    alone = np.where(known, a / time * np.log1p(time * m / a), mean)
     changes = (alone > 0) & np.isfinite(alone)
     if not changes.any():
         return alone
     log_rate = np.log(np.where(changes, alone, 1.0))
-    share = _FEW / np.maximum(polls, _FEW) / (1.0 + 0.8 * np.asarray(shape, dtype=np.float64))
+    share = _FEW / np.maximum(polls, _FEW) / (1.0 + 0.8 * shapes)
     return np.where(changes, np.exp(log_rate + share * (log_rate[changes].mean() - log_rate)), alone)
-
-
-def surviving_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float64s:
-    """Return the rate at which a copy stays right for half an ``interval`` with the same probability as under
-    the Gamma distribution of rates with mean ``rate`` and this ``shape``.
-
-    >>> surviving_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
-    array([0.24, 1.  ])
-    """
-    mean, shape = np.asarray(rate, dtype=np.float64), np.asarray(shape, dtype=np.float64)
-    known = (mean > 0) & np.isfinite(mean) & np.isfinite(shape)
-    a, m, time = np.where(known, shape, 1.0), np.where(known, mean, 1.0), interval / 2
-    return np.where(known, a / time * np.log1p(time * m / a), mean)
 
 
 def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:

@@ -46,8 +46,10 @@ _EXPRESSIONS = {
     "content_hash": "version.normal_hash",
 }
 _EXPRESSIONS |= {"source": "source.text", "group": "grouping.text"}
+_EXPRESSIONS |= {"not_before_s": "NULL"}  # a lender knows it, but no store
 _DECODERS: dict[str, Callable[[Any], Any]] = {"status": STATUSES.__getitem__}
 _DECODERS |= {"labels": mapping_from_text, "validators": mapping_from_text, "listed": bool}
+_DECODERS |= {"not_before_s": lambda _: -math.inf}
 
 
 def _row_reader(of: type[T]) -> tuple[str, Callable[[Row], T]]:

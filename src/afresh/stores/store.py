@@ -58,6 +58,10 @@ EDITS_KEPT = 100_000
 """How many edits a store remembers, the latest ones. A reader that missed more must read all items again."""
 
 
+ANSWERS_KEPT_S = 86400.0
+"""For how long a store keeps the answer to a report of a poll, in seconds."""
+
+
 class OpenOptions(TypedDict, total=False):
     """How a store is opened. ``create`` makes a store that does not exist yet (the default), ``read_only``
     refuses to write, and ``timeout_s`` is how many seconds to wait for other writers (5 by default)."""
@@ -147,6 +151,18 @@ class Leases(Protocol):
         self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
     ) -> list[Lease]:
         """Lease at most ``limit`` active items (of ``source``, if given), the longest overdue first."""
+
+    def read(self, ids: Sequence[int]) -> list[Lease]:
+        """Return the newest lease of each of these items, even if it has expired, sorted by the due time of
+        their items. Items whose newest lease was ended by a poll or by ``release`` are left out."""
+
+    def extend(self, leases: Sequence[Lease], until_s: float) -> list[int]:
+        """Let these leases end at ``until_s``, unless they end later anyway. A lease that has expired is
+        extended too, if the item has no newer lease. Return the sorted ids of the items whose lease holds."""
+
+    def answers(self, leases: Sequence[tuple[int, int]], since_s: float) -> dict[tuple[int, int], str]:
+        """Return the texts of the answers (``Outcome.answer``) by (item id, token), for these leases, that
+        were committed at or after ``since_s``."""
 
     def release(self, leases: Sequence[Lease]) -> None:
         """End these leases without a poll. If an item has a newer lease by now, that lease stays."""
@@ -340,6 +356,19 @@ def group_claim(group: str) -> str:
     return f"group:{group}"
 
 
+LENT_GROUPS = "lent"
+"""The first word of the claims of groups to which requests are lent; see ``lent_claim``."""
+
+
+def lent_claim(group: str) -> str:
+    """Return the name of the claim that lasts until a group may be asked again after a lent request.
+
+    >>> lent_claim("example.org")
+    'lent:example.org'
+    """
+    return f"{LENT_GROUPS}:{group}"
+
+
 class Upkeep(Protocol):
     """Maintenance of the whole store. All methods may run while an engine runs."""
 
@@ -397,7 +426,7 @@ class Store(Protocol):
         ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
         Versions beyond the retention are removed, and so are contents that no version uses. An item that a
         user paused in the meantime stays paused. Notices older than the lease are closed. If there is an
-        event, it is queued."""
+        event, it is queued. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

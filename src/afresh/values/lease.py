@@ -20,8 +20,10 @@ class Lease:
     ``polled_s`` is the time of the last successful poll, ``failures`` the number of failed polls since then.
     ``belief`` is what the policy has learned about the item's change rate; empty before the first poll.
     ``selector`` is the item's own selector; if it is empty, the source's selectors apply.
-    ``worker`` names the engine that holds the lease; empty for programs that fetch the item themselves.
-    ``listed`` is True if a listing named the item and the user did not add it."""
+    ``listed`` is True if a listing named the item and the user did not add it.
+    ``worker`` names the engine that holds the lease; empty for programs that fetch the item themselves. These
+    send their request at ``not_before_s`` or later, so that the delays between requests to a host are kept;
+    the policy polls items of a higher ``weight`` more often."""
 
     item_id: int
     key: str
@@ -42,3 +44,5 @@ class Lease:
     selector: str = ""
     worker: str = ""
     listed: bool = False
+    weight: float = 1.0
+    not_before_s: float = -math.inf

@@ -97,12 +97,22 @@ class NewCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The ``text`` that the program which reported a poll was answered with at ``time_s`` (Unix seconds). If
+    it reports the poll again, because the answer was lost on its way, it gets the same text."""
+
+    time_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Everything that one poll changes in the store. Times are Unix seconds.
 
     ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
-    new number of consecutive failures. ``event`` is reported to the source's hooks."""
+    new number of consecutive failures. ``event`` is reported to the source's hooks. ``answer`` is kept under
+    the item and the token of its lease, for reports of the same poll."""
 
     lease: Lease
     time_s: float
@@ -116,6 +126,7 @@ class Outcome:
     problem: str = ""
     spent: Spent = NOTHING_SPENT
     event: EventKind | None = None
+    answer: Answer | None = None
 
     def __post_init__(self) -> None:
         """Raise ``InputError`` for times that a store cannot sort, or an observation of another item."""

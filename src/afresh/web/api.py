@@ -16,6 +16,7 @@ from afresh.values.units import parse_rate
 from afresh.web import schemas
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import Problem, RequestError
+from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
 from afresh.web.reports.source_report import report_sources
@@ -43,6 +44,7 @@ def make_api(data: DashboardData) -> APIRouter:
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
     _add_item_changes(router, data, options)
     _add_other_changes(router, data, options)
+    add_leases(router, data, options)
     return router
 
 

@@ -30,8 +30,8 @@ from afresh.web.token import is_token
 
 LOGGER = logging.getLogger("afresh.web")
 MOST_BODY_BYTES, MOST_BODY_S = 1 << 20, 15.0
-_TOO_LARGE = 413, f"the body is larger than {MOST_BODY_BYTES} bytes", "send fewer at once"
-_TOO_SLOW = 408, f"the body did not come within {MOST_BODY_S:g} s", "send it at once"
+MOST_REPORT_BYTES, MOST_REPORT_S = 1 << 25, 60.0
+_REPORTS = "/api/v1/observations"  # reports of polls contain pages, so that they may be larger
 MOST_REQUESTS = 256
 _TOO_MANY = 503, f"{MOST_REQUESTS} requests are being answered already", "try again soon"
 _NO_TOKEN = 401, "reading needs the token too", "give it as the password, or as a bearer token"
@@ -77,7 +77,10 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._find_refusal(scope["method"], scope["path"], headers)
+        is_report = scope["path"] == _REPORTS and "authorization" in headers
+        limits = (MOST_REPORT_BYTES, MOST_REPORT_S) if is_report else (MOST_BODY_BYTES, MOST_BODY_S)
+        refusal = self._find_token_refusal(scope["path"], headers)
+        refusal = refusal or self._find_refusal(scope["method"], headers, limits[0])
         if refusal is not None:
             response = error_response(*refusal)
             if refusal is _NO_TOKEN:
@@ -86,14 +89,14 @@ class RequestGuard:
             return
         self._running += 1
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, send, limits)
         finally:
             self._running -= 1
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, limits: tuple[int, float]) -> None:
         if scope["method"] == "HEAD" and scope["path"] != "/live":
             scope = {**scope, "method": "GET"}
-        limited = _LimitedBody(receive, _with_headers(send))
+        limited = _LimitedBody(receive, _with_headers(send), *limits)
         try:
             await self._app(scope, limited.receive, limited.send)
         except BodyError:
@@ -108,16 +111,18 @@ class RequestGuard:
         if limited.exceeded is not None and not limited.started:
             await error_response(*limited.exceeded)(scope, receive, _with_headers(send))
 
-    def _find_refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str, str] | None:
+    def _find_token_refusal(self, path: str, headers: Headers) -> tuple[int, str, str] | None:
         if self._running >= MOST_REQUESTS and path != _HEALTH:
             return _TOO_MANY
+        if self._read_token is None or path in _OPEN:
+            return None
+        given = given_token(headers.getlist("authorization"))
+        return None if given is not None and is_token(given, self._read_token) else _NO_TOKEN
+
+    def _find_refusal(self, method: str, headers: Headers, most_bytes: int) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not is_own_name(host, self._names):
             return 421, f"{host!r} is not a name of this server", "add it to [web] names"
-        if self._read_token is not None and path not in _OPEN:
-            given = given_token(headers.getlist("authorization"))
-            if given is None or not is_token(given, self._read_token):
-                return _NO_TOKEN
         if method not in _READS:
             origin = headers.get("origin")
             if origin is not None and not is_same_origin(origin, host):
@@ -125,8 +130,8 @@ class RequestGuard:
             if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 return 403, "a page of another site may change nothing here", "use the API with the token"
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
-            return _TOO_LARGE
+        if not length.isdecimal() or int(length) > most_bytes:
+            return _too_large(most_bytes)
         return None
 
 
@@ -185,9 +190,10 @@ class _LimitedBody:
     """Limits a request's body in bytes and seconds. After a limit was exceeded, responses of the application
     are not sent, unless one has already begun (``started``)."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send, self._left_bytes = receive, send, MOST_BODY_BYTES
-        self._until_s, self._is_complete = asyncio.get_running_loop().time() + MOST_BODY_S, False
+    def __init__(self, receive: Receive, send: Send, most_bytes: int, most_s: float) -> None:
+        self._receive, self._send = receive, send
+        self._left_bytes, self._most_bytes, self._most_s = most_bytes, most_bytes, most_s
+        self._until_s, self._is_complete = asyncio.get_running_loop().time() + most_s, False
         self.started = False
         self.exceeded: tuple[int, str, str] | None = None
 
@@ -199,12 +205,12 @@ class _LimitedBody:
             async with asyncio.timeout_at(self._until_s):
                 message = await self._receive()
         except TimeoutError:
-            self.exceeded = _TOO_SLOW
+            self.exceeded = 408, f"the body did not come within {self._most_s:g} s", "send it at once"
             raise BodyError from None
         self._left_bytes -= len(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)
         if self._left_bytes < 0:
-            self.exceeded = _TOO_LARGE
+            self.exceeded = _too_large(self._most_bytes)
             raise BodyError
         return message
 
@@ -212,6 +218,10 @@ class _LimitedBody:
         if self.started or self.exceeded is None:
             self.started = True
             await self._send(message)
+
+
+def _too_large(most_bytes: int) -> tuple[int, str, str]:
+    return 413, f"the body is larger than {most_bytes} bytes", "send fewer at once"
 
 
 def _with_headers(send: Send) -> Send:

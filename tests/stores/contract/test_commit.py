@@ -12,7 +12,7 @@ from afresh.stores.store import Store
 from afresh.values.errors import InputError
 from afresh.values.items import ItemChange, NewItem
 from afresh.values.lease import Lease
-from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
+from afresh.values.outcome import Answer, NewCopy, Observation, Outcome, Refusal, Spent
 
 
 def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
@@ -220,3 +220,41 @@ def test_validators_that_are_no_more_are_forgotten_whatever_the_lease_says(store
     (lease,) = store.leases.take([1], 2.0, 60.0)
     assert store.commit([seen(replace(lease, validators={}), 3.0, validators={})]) == []
     assert store.leases.take([1], 4.0, 60.0)[0].validators == {}
+
+
+def test_the_newest_lease_can_be_read_and_extended(store: Store) -> None:
+    store.items.add([NewItem("a", "web", "h", weight=2.5), NewItem("b", "web", "h")], 0.0)
+    old, other = store.leases.take([1, 2], 0.0, 10.0)
+    assert store.leases.read([2, 1, 99]) == [old, other]
+    assert old.weight == 2.5
+    assert store.leases.extend([old, replace(other, token=999)], 50.0) == [1]
+    assert [store.leases.until_s(item_id, 1.0) for item_id in (1, 2)] == [50.0, 10.0]
+    assert store.leases.extend([old], 20.0) == [1]
+    assert store.leases.until_s(1, 1.0) == 50.0
+    assert store.leases.read([1])[0].until_s == 50.0
+    (late,) = store.leases.read([2])  # it has expired, but nobody took over
+    assert store.leases.extend([late], 90.0) == [2]
+    (new,) = store.leases.take([1], 60.0, 10.0)
+    assert store.leases.extend([old], 100.0) == []
+    assert store.leases.read([1]) == [new]
+    store.leases.release([new])
+    assert store.leases.read([1]) == []
+    assert store.leases.extend([], 1.0) == []
+
+
+def test_answers_are_kept_for_a_day(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    first, second = store.leases.take([1, 2], 0.0, 10.0)
+    outcomes = [
+        replace(seen(lease, 1.0), answer=Answer(1.0, f"{lease.item_id} é\0")) for lease in (first, second)
+    ]
+    lost = replace(seen(replace(second, token=999), 1.0), answer=Answer(1.0, "refused"))
+    assert len(store.commit([*outcomes, lost])) == 1
+    pairs = [(1, first.token), (2, second.token), (2, 999), (1, 999)]
+    found = store.leases.answers(pairs, 0.0)
+    assert {pair: text[:3] for pair, text in found.items()} == {pairs[0]: "1 é", pairs[1]: "2 é"}
+    assert store.leases.answers(pairs, 2.0) == {}
+    assert store.leases.answers([], 0.0) == {}
+    (third,) = store.leases.take([1], 90000.0, 10.0)
+    store.commit([replace(seen(third, 90000.0), answer=Answer(90000.0, "3"))])
+    assert store.leases.answers([*pairs, (1, third.token)], 80000.0) == {(1, third.token): "3"}

@@ -10,7 +10,7 @@ from afresh.stores.shared_time import ReservationState
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
-from afresh.values.outcome import Observation, Spent
+from afresh.values.outcome import Answer, Observation, Spent
 from afresh.values.stored import Claim, Copy, Event, Notice, Worker
 
 
@@ -43,6 +43,7 @@ class ReferenceData:
     counters: dict[str, int] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
     reservations: ReservationState = field(default_factory=ReservationState)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False

@@ -100,6 +100,8 @@ class ReferenceStore(ClosedOnExit):
         for key, notice in list(data.notices.items()):
             if notice.item_id == item.id and notice.time_s <= outcome.lease.leased_s:
                 del data.notices[key]
+        if outcome.answer is not None:
+            data.answers.setdefault((item.id, outcome.lease.token), outcome.answer)
         if outcome.event is not None:
             number, time_s = data.next_number("event"), outcome.time_s
             version = record.item.version

@@ -142,6 +142,26 @@ class ReferenceLeases(ReferenceGroup, Leases):
             chosen = [record for record in due if source is None or record.item.source == source]
             return self._lease(chosen[:limit], now_s, duration_s)
 
+    def read(self, ids: Sequence[int]) -> list[Lease]:
+        with self._data:
+            known = [self._data.records[i] for i in dict.fromkeys(ids) if i in self._data.records]
+            return [record.lease for record in sorted(known, key=_by_due) if record.lease]
+
+    def extend(self, leases: Sequence[Lease], until_s: float) -> list[int]:
+        held = []
+        with self._data:
+            for lease in leases:
+                record = self._data.records.get(lease.item_id)
+                if record and record.lease and record.lease.token == lease.token:
+                    record.lease = replace(record.lease, until_s=max(record.lease.until_s, until_s))
+                    held.append(lease.item_id)
+        return sorted(held)
+
+    def answers(self, leases: Sequence[tuple[int, int]], since_s: float) -> dict[tuple[int, int], str]:
+        with self._data:
+            kept = {lease: self._data.answers[lease] for lease in leases if lease in self._data.answers}
+        return {lease: answer.text for lease, answer in kept.items() if answer.time_s >= since_s}
+
     def release(self, leases: Sequence[Lease]) -> None:
         with self._data:
             for lease in leases:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import math
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.files import read_lines
-from afresh.cli.options import PrintJson, parse_moment, read_duration
+from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
-from afresh.values.clock import SystemClock
-from afresh.values.errors import AfreshError, InputError, UsageError
+from afresh.values.errors import AfreshError, InputError
 from afresh.values.formatting import format_count
+from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
-    from afresh.engine.external_polls import Reported
+    from afresh.values.items import Item
+    from afresh.values.lease import Lease
+    from afresh.values.reported import Reported
 
 
 def due(
@@ -31,41 +30,52 @@ def due(
     as_json: PrintJson = False,
 ) -> None:
     """List the items to poll now, as many as the budget allows; those whose polls gain most come first."""
+    from afresh.engine.json_rows import LeaseRows
+
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     with open_project(sets, reading=lease is None) as engine:
-        found = engine.due(k, lease_s=lease_s, source=source)
+        found: Sequence[Item | Lease] = ()
+        retry_after_s = 0.0
+        if lease_s is None:
+            found = engine.lending.find_due(k, source)
+        else:
+            lent = engine.lending.lend(k, lease_s, source)
+            found, retry_after_s = lent.leases, lent.retry_after_s
+        rows = [LeaseRows(engine.store, engine.settings).row(each) for each in found] if as_json else []
         burst = engine.current().budget.burst_requests
     if len(found) < k and len(found) >= int(burst):
         words = (
             f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
         )
         print_note(words)
-    for entry in found:
-        if not as_json:
-            print_data(entry.key)
-            continue
-        row: dict[str, Any] = {"item": entry.key, "source": entry.source, "group": entry.group}
-        token = getattr(entry, "token", None)
-        if token is not None:
-            row |= {"lease": token, "until": getattr(entry, "until_s", None)}
+    for row in rows:
         print_json(row)
+    for entry in () if as_json else found:
+        print_data(entry.key)
+    if retry_after_s > 0:
+        print_note(f"more can be leased in {format_duration(retry_after_s)}")
 
 
 def observe(
     file: Annotated[
-        str, Argument(metavar="FILE", help="JSONL: item, time, changed or content, lease; - is stdin.")
+        str,
+        Argument(metavar="FILE", help="JSONL: item, lease, time, content, changed, status, …; - is stdin."),
     ] = "-",
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Record polls that you made yourself: of leased items, or from old poll logs."""
+    from afresh.engine.json_rows import answer_row
+
     with open_project(sets) as engine:
         try:
-            taken = engine.observe([_parse_row(file, *line) for line in read_lines(file, "an object")])
+            now_s = engine.clock.now_s()
+            taken = engine.observe([_parse_row(file, *line, now_s) for line in read_lines(file, "an object")])
         except InputError as error:
             raise InputError(error.problem, path=file, row=error.row, line=0) from None
     if as_json:
-        print_json({"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)})
+        counts = {"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)}
+        print_json(counts | {"answers": [answer_row(answer) for answer in taken.answers]})
     for problem in taken.refused:
         print_note(f"not kept: {problem}")
     known = f"; {taken.known:,} already known" if taken.known else ""
@@ -74,8 +84,8 @@ def observe(
         raise AfreshError("none of the rows could be taken")
 
 
-def _parse_row(file: str, number: int, line: str) -> Reported:
-    from afresh.engine.external_polls import Reported
+def _parse_row(file: str, number: int, line: str, now_s: float) -> Reported:
+    from afresh.engine.json_rows import parse_report
 
     try:
         given = json.loads(line)
@@ -85,74 +95,4 @@ def _parse_row(file: str, number: int, line: str) -> Reported:
         raise InputError("is JSON with too many levels", path=file, row=number, line=0) from None
     except ValueError:  # Python reads whole numbers of up to 4,300 digits
         raise InputError("has a number with too many digits", path=file, row=number, line=0) from None
-    row = _ObservedRow(file, number, given if isinstance(given, dict) else {})
-    if not isinstance(row.given.get("item"), str):
-        raise row.fault("must be an object with an item")
-    return Reported(
-        row.given["item"],
-        row.time_s(),
-        changed=row.changed(),
-        content=row.content(),
-        media_type=str(row.given.get("media_type", "")),
-        lease=row.lease(),
-        row=number,
-    )
-
-
-def _shown(value: object) -> str:
-    """Return a wrong value for a message, cut if it is long."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "a value with many levels"
-    return text if len(text) <= 100 else f"{text[:99]}…"
-
-
-@dataclass(frozen=True, slots=True)
-class _ObservedRow:
-    """One JSON object of the file. Each method returns one field, or raises ``InputError`` with the number of
-    the line; ``fault`` returns this error."""
-
-    file: str
-    number: int
-    given: dict[str, Any]
-
-    def fault(self, problem: str) -> InputError:
-        return InputError(problem, path=self.file, row=self.number, line=0)
-
-    def time_s(self) -> float:
-        given = self.given.get("time")
-        if given is None:
-            return SystemClock().now_s()
-        if isinstance(given, (int, float)) and not isinstance(given, bool):
-            with suppress(OverflowError):  # a whole number beyond every float
-                if math.isfinite(given):
-                    return float(given)
-        if isinstance(given, str):
-            with suppress(UsageError):  # the error below names the row
-                return parse_moment("time", given) or 0.0
-        raise self.fault(f"time is {_shown(given)}: give Unix seconds or ISO 8601")
-
-    def changed(self) -> bool | None:
-        given = self.given.get("changed")
-        if given is None or given in (0, 1):  # False == 0 and True == 1
-            return None if given is None else bool(given)
-        raise self.fault(f"changed is {_shown(given)}: give true or false")
-
-    def lease(self) -> int | None:
-        given = self.given.get("lease")
-        if given is None or (isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63):
-            return given
-        raise self.fault(f"lease is {_shown(given)}: give the number that 'due' gave")
-
-    def content(self) -> bytes | None:
-        for name in ("content", "content_base64"):
-            if not isinstance(self.given.get(name), str | None):
-                raise self.fault(f"{name} is {_shown(self.given[name])}: give text")
-        text, packed = self.given.get("content"), self.given.get("content_base64")
-        if text is not None:
-            return str(text).encode(errors="replace")
-        try:
-            return None if packed is None else base64.b64decode(packed, validate=True)
-        except ValueError as error:
-            raise self.fault(f"content_base64 is not base64: {error}") from None
+    return parse_report(given, now_s, number)

@@ -115,14 +115,6 @@ def report_history(
     start, end = format_iso_time(summary["start"]), format_iso_time(summary["end"])
     rows = [(key, f"{summary[key]:,}{notes.get(key, '')} ({outputs[key]})") for key in ("items", "changes")]
     print_summary(f"{title}; replay it with the command below", [*rows, ("window", f"{start} to {end}")])
-    print_note(replay_command(outputs, start, end))  # a table would break the line
-
-
-def replay_command(outputs: dict[str, str], start: str, end: str) -> str:
-    """Return the command line that replays the history in these files.
-
-    >>> replay_command({"changes": "x.changes.csv", "items": "x.items.csv"}, "0", "9")
-    'afresh replay x.changes.csv --items x.items.csv --start 0 --end 9 --budget 0.05/item/d'
-    """
-    words = ["afresh", "replay", outputs["changes"], "--items", outputs["items"]]
-    return shlex.join([*words, "--start", start, "--end", end, "--budget", "0.05/item/d"])
+    words = ["afresh", "replay", outputs["changes"], "--items", outputs["items"], "--start", start]
+    command = shlex.join([*words, "--end", end, "--budget", "0.05/item/d"])
+    print_note(command)  # a table would break the line

@@ -19,7 +19,7 @@ from afresh.engine.ratelimit.worker_name import is_dead, this_worker
 from afresh.engine.state_names import LAST_LEFT
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.stores.shared_time import SharedClock
-from afresh.stores.store import PLANNER, Store
+from afresh.stores.store import PLANNER, Store, group_claim
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
 from afresh.values.stored import Worker
@@ -115,7 +115,7 @@ class FleetMember:
         if self.is_alone:
             return math.inf
         claims = await self._store.run(self._store.sync.fleet.claims, self.time.now_s())
-        groups = sum(claim.name != PLANNER for claim in claims)
+        groups = sum(claim.name.startswith(group_claim("")) for claim in claims)
         return math.ceil(groups / (1 + self._others_count))
 
     async def beat(self) -> None:

@@ -169,6 +169,12 @@ class Gate:
         # If the clock was set back, ``began_s`` is in the future; the wait stays at most 1/cap.
         return min(began_s, self._clock.now_s()) + 1.0 / cap
 
+    def record_lent_start(self, group: str, start_s: float) -> None:
+        """Record that another program sends a request to ``group`` at ``start_s`` (Unix seconds), for which a
+        slot of the budget was reserved. The cap of the group counts it."""
+        if group in self._caps:
+            self._began_s[group] = max(start_s, self._began_s.get(group, -math.inf))
+
     async def _wait(self) -> None:
         while True:
             now_s = self._clock.elapsed_s()

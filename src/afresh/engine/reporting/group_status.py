@@ -45,7 +45,7 @@ def group_statuses(
             sources[count.source] = sources.get(count.source, 0) + count.items
     # If several sources back off from a host, the longest back-off counts: it comes last and replaces others.
     rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
-    asked_s = _crawl_delays(store, settings)
+    asked_s = read_crawl_delays(store, settings)
     groups = []
     for group, sources in found.items():
         most_per_s = min(_most_per_s(settings, source, group, asked_s.get(group, 0.0)) for source in sources)
@@ -82,7 +82,7 @@ def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple
     return tuple(sorted(stored, key=lambda pair: -pair[1].until_s))
 
 
-def _crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
+def read_crawl_delays(store: Store, settings: Settings) -> dict[str, float]:
     """Return the Crawl-delay in seconds by host, from each robots.txt that a source has read and obeys."""
     found: dict[str, float] = {}
     for table in settings.sources:

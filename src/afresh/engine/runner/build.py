@@ -69,6 +69,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
     await watcher.begin()
     await context.sources.open(given.settings)
+    await watcher.follow_lent_requests()
     staleness = StalenessTask(context, listing)
     told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
     hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)

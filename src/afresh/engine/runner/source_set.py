@@ -189,6 +189,19 @@ class SourceSet:
                 if held.source.name in groups:  # the whole source is one group, so all it learned is of use
                     await self._load_newer_state(held.source.name, held.state)
 
+    def load_backoffs(self, backoffs: Sequence[GroupBackoff], only: str | None = None) -> None:
+        """Let the sources, or the one named ``only``, send no request to groups before the end of these
+        back-offs. A back-off without failures and reason is for a request of another program."""
+        for name, held in self._held.items():
+            if held.state is not None and backoffs and only in (None, name):
+                held.state.load_state(b"", backoffs)
+
+    def backoff(self, name: str, group: str) -> GroupBackoff | None:
+        """Return the back-off of a group of the source ``name``, or None if it has none."""
+        held = self._held.get(name)
+        found = held.state.backoffs() if held is not None and held.state is not None else ()
+        return next((each for each in found if each.group == group), None)
+
     async def _load_newer_state(self, name: str, source: StatefulSource) -> bool:
         """Load the state that other workers saved since the last call; return whether there was any."""
         saved = await self._store.run(self._store.sync.state.get, SOURCE_STATE + name)

@@ -21,7 +21,8 @@ from afresh.engine.scheduler.restore import (
 from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
 from afresh.engine.settings.item_views import ItemViews
 from afresh.engine.state_names import FIRST_RUN, LEARNED
-from afresh.stores.store import Store
+from afresh.sources.capabilities import GroupBackoff
+from afresh.stores.store import LENT_GROUPS, Store
 from afresh.values.clock import Clock
 
 _CHECK_EVERY_S = 0.5
@@ -66,6 +67,7 @@ class StoreWatcher:
             await self._read_edits()
             await self._follow_views()
             await self._read_notices()
+            await self.follow_lent_requests()
             if self._scheduler.refits != self._refits or self._clock.elapsed_s() >= self._save_at_s:
                 await (self.save_learned() if self._member.is_planner else self._adopt_learned())
             await self._check_target()
@@ -123,6 +125,18 @@ class StoreWatcher:
         for origin in dict.fromkeys(notice.origin for notice in notices):
             ids = [notice.item_id for notice in notices if notice.origin == origin]
             self._scheduler.notice(ids, self._clock.now_s(), origin)
+
+    async def follow_lent_requests(self) -> None:
+        """Let the sources keep clear of requests that are lent to other programs."""
+        fleet = self._store.sync.fleet
+        claims = await self._store.run(fleet.claims, self._member.time.now_s())
+        self._context.sources.load_backoffs(
+            [
+                GroupBackoff(claim.name.partition(":")[2], claim.until_s)
+                for claim in claims
+                if claim.name.partition(":")[0] == LENT_GROUPS
+            ]
+        )
 
     async def save_learned(self) -> None:
         """Save what was learned of all items together, if this worker is the planner."""

@@ -158,6 +158,13 @@ class Ranking:
         value[urgent] = exact
         return value
 
+    def values_of(self, rows: Ids, now_s: float) -> Float64s:
+        """Return an array with one entry per row: the exact poll values of ``rows``, and 0 elsewhere."""
+        self.grow()
+        value = np.zeros(self.item_rows.size)
+        value[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s))
+        return value
+
     def possible_rates(self, rows: Ids) -> Float64s:
         """Return the grid of possible rates of each row, calibrated and with the shocks of its families."""
         policy = self.adaptive

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
-from afresh.engine.scheduler.ranking import Ranking
+from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
@@ -122,6 +122,25 @@ class RowPolicy:
             weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
             value = seen.correct_values(value, weight, cost, self.money.paid_off_s)
         return np.where(value < least, -np.inf, value) if least > 0 else value
+
+    def record_picks(self, rows: Ids, now_s: float) -> None:
+        """Record the poll values of ``rows``, which another program has picked, so that the shadow price
+        follows. Rows that were picked for their tier are left out."""
+        item_rows, ranked = self.item_rows, np.zeros(self.item_rows.size, dtype=bool)
+        if item_rows.size <= ALL_ROWS:
+            item_rows.is_busy[rows] = False
+            found = self.priorities(now_s)
+            ranked[rows], value = found.tier[rows] == Tier.RANKED, found.value
+        else:  # to value all rows would take too long
+            tau = np.maximum(now_s - item_rows.polled_s, 0.0)
+            ranked[rows] = (tau[rows] < item_rows.max_interval_s[rows]) & ~item_rows.is_requested[rows]
+            value = np.nan_to_num(tau)
+            if self.name != "uniform":
+                value = self.ranking.values_of(np.flatnonzero(ranked), now_s)
+                value = self._adjust_values(self._review_dropped(value, np.nan_to_num(tau), ranked, now_s))
+        for row in rows[ranked[rows]].tolist():
+            self.record_pick(float(value[row]))
+        self.measure_price()
 
     def poll_values(self, now_s: float) -> Float64s:
         """Return the poll values for reports: −∞ for a row that may not be polled now, +∞ for a new row, and

@@ -15,6 +15,7 @@ Every way in uses such a scheduler of all items. ``run`` and ``run --once`` use 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,9 +26,13 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
 from afresh.policy.adaptive.saved_state import Arrays
-from afresh.values.arrays import Float64s, Ints
+from afresh.values.arrays import Float64s
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
+
+Admit: TypeAlias = Callable[[str, str], bool]
+"""A function that gets the names of a source and of a group, and returns whether one more item of the group
+can be polled now."""
 
 FOLLOWED_UP = 10  # the first notices of an origin are followed by a poll, to learn how reliable they are
 
@@ -79,15 +84,30 @@ class Scheduler:
         self.picker.invalidate()
         return int(np.count_nonzero(waiting))
 
-    def best_rows(self, now_s: float, most: int, sources: Collection[str]) -> Ints:
+    def best_rows(
+        self, now_s: float, most: int, sources: Collection[str], admit: Admit = lambda _source, _group: True
+    ) -> list[int]:
         """Return at most ``most`` rows of ``sources`` that may be polled now, in the order of their tiers and
-        poll values. They are not marked as busy."""
+        poll values. They are not marked as busy. ``admit`` is called once for each returned row, and returns
+        False if no further row of its group can be polled now."""
         found, item_rows = self.policy.priorities(now_s), self.item_rows
         codes = [code for code, name in self.names.items() if name in sources]
-        rows = np.flatnonzero((found.tier > Tier.BARRED) & np.isin(item_rows.source, codes))
-        if rows.size > most:
-            rows = first_rows(rows, found, most)
-        return rows[np.lexsort((-found.value[rows], -found.tier[rows]))][:most]
+        waiting = (found.tier > Tier.BARRED) & np.isin(item_rows.source, codes)
+        chosen: list[int] = []
+        while len(chosen) < most and (rows := np.flatnonzero(waiting)).size:
+            if rows.size > most - len(chosen):
+                rows = first_rows(rows, found, most - len(chosen))
+            closed: set[GroupKey] = set()
+            for row in rows[np.lexsort((-found.value[rows], -found.tier[rows]))].tolist():
+                group_key = item_rows.group_key(row)
+                if group_key not in closed and admit(*self.group_names(group_key)):
+                    chosen.append(row)
+                else:
+                    closed.add(group_key)
+            waiting[rows] = False
+            for source, group in closed:
+                waiting &= (item_rows.source != source) | (item_rows.group != group)
+        return chosen
 
     # Following others.
 

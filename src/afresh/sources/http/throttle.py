@@ -83,11 +83,17 @@ class HostThrottle:
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
             if wait_s > 0:
-                self._hosts.register(backoff.group, self._source, self._rules)
+                if (
+                    backoff.failures or backoff.why
+                ):  # otherwise another program sends a request, and no source
+                    self._hosts.register(backoff.group, self._source, self._rules)
                 host = self._hosts.states.get(backoff.group, HostState())
                 next_s = max(host.next_s, clock.elapsed_s() + wait_s)
                 self._hosts.states[backoff.group] = replace(
-                    host, next_s=next_s, failures=max(host.failures, backoff.failures), why=backoff.why
+                    host,
+                    next_s=next_s,
+                    failures=max(host.failures, backoff.failures),
+                    why=backoff.why or host.why,
                 )
 
     @asynccontextmanager
@@ -116,6 +122,9 @@ class HostThrottle:
                 await self._wait(group, queue)
                 # The budget comes last: a request that still waits for its host must not use it.
                 await self._context.admit(group)
+                while self.wait_s(group) > 0:  # meanwhile a request to this host was lent to another program
+                    await self._wait(group, queue)
+                    await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
                 hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
         finally:

@@ -20,6 +20,7 @@ from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
 from afresh.stores.sql.store_parts import SqlStore
+from afresh.stores.store import ANSWERS_KEPT_S
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -29,6 +30,7 @@ _STATE = (
     *("ids", "due", "statuses", "failures", "problems", "changed", "polled", "changed_s"),
     *("versions", "beliefs", "validators", "recent"),
 )
+_ANSWER = ("ids", "tokens", "times", "texts")
 _EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 
@@ -119,6 +121,10 @@ def _save_states(
     store.observations.add_audits(connection, changes.observations_of(polls))
     database.run_many(connection, _SQL["queue_events"], _EVENT, changes.event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
+    if answers := changes.answer_rows(polls):
+        database.run_many(connection, _SQL["keep_answers"], _ANSWER, answers)
+        before_s = max(row[2] for row in answers) - ANSWERS_KEPT_S
+        fetch_rows(connection, _SQL["drop_answers"], {"before_s": before_s})
     database.add_to_tally(connection, changes.status_changes(polls))
 
 

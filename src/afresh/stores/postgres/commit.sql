@@ -65,3 +65,14 @@ ORDER BY place;
 -- The poll answers the notices that are older than its lease.
 WITH ended AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING item_id, leased_s)
 DELETE FROM notice USING ended WHERE notice.item_id = ended.item_id AND notice.time_s <= ended.leased_s;
+
+-- name: keep_answers
+INSERT INTO answer (item_id, token, time_s, text)
+SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[], %(times)s::double precision[], %(texts)s::text[])
+ON CONFLICT (item_id, token) DO NOTHING;
+
+-- name: drop_answers
+-- Rows that another worker is dropping are left to it, so that two workers cannot deadlock.
+DELETE FROM answer WHERE (item_id, token) IN (
+    SELECT item_id, token FROM answer WHERE time_s < %(before_s)s FOR UPDATE SKIP LOCKED
+);

@@ -34,7 +34,7 @@ ON CONFLICT (item_id) DO UPDATE SET
 WHERE lease.until_s <= %(now_s)s
 RETURNING item_id;
 
--- name: leased
+-- name: read
 SELECT {lease_columns}
 FROM lease
 JOIN state ON state.item_id = lease.item_id
@@ -55,3 +55,15 @@ SELECT item_id, leased_s FROM lease WHERE until_s > %(now_s)s ORDER BY leased_s,
 
 -- name: until
 SELECT until_s FROM lease WHERE item_id = %(item_id)s AND until_s > %(now_s)s;
+
+-- name: extend
+UPDATE lease SET until_s = greatest(until_s, %(until_s)s)
+FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS mine (item_id, token)
+WHERE lease.item_id = mine.item_id AND lease.token = mine.token
+RETURNING lease.item_id;
+
+-- name: answers
+SELECT answer.item_id, answer.token, answer.text
+FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS mine (item_id, token)
+JOIN answer ON answer.item_id = mine.item_id AND answer.token = mine.token
+WHERE answer.time_s >= %(since_s)s;

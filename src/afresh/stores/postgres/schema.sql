@@ -212,3 +212,13 @@ CREATE TABLE pace (
     debt_s double precision NOT NULL,
     asked_s double precision NOT NULL DEFAULT '-infinity'
 );
+
+CREATE TABLE answer (
+    item_id bigint NOT NULL,
+    token bigint NOT NULL,
+    time_s double precision NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (item_id, token)
+);
+
+CREATE INDEX answer_time ON answer (time_s);

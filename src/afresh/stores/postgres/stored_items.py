@@ -113,7 +113,7 @@ class PostgresLeases(SqlLeases[Connection]):
             if not free:
                 return []
             taken = self._ids(connection, "lease_free", {**given, "ids": free})
-            return [lease_from_row(row) for row in self._rows(connection, "leased", {"ids": taken})]
+            return [lease_from_row(row) for row in self._rows(connection, "read", {"ids": taken})]
 
         return self._database.write(work)
 

@@ -115,6 +115,15 @@ def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
     ]
 
 
+def answer_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
+    """Return the answers of these polls as tuples (item id, token of the lease, Unix seconds, text)."""
+    return [
+        (p.item_id, p.outcome.lease.token, p.outcome.answer.time_s, replace_unstorable(p.outcome.answer.text))
+        for p in polls
+        if p.outcome.answer
+    ]
+
+
 def status_changes(polls: Sequence[AcceptedPoll]) -> ItemCounts:
     """Return by how much these polls change the number of items per source, group and status."""
     counts = ItemCounts()

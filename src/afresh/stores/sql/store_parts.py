@@ -14,7 +14,7 @@ from typing import ClassVar, Generic
 
 import afresh.stores.store as contract
 from afresh.stores.codecs import decompress
-from afresh.stores.rows import Row, check_due_times
+from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.observations import SqlObservations
@@ -185,6 +185,24 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
         name = "take_due" if source is None else "take_due_of_source"
         given = {"limit": limit, "source": source, "worker": ""}
         return self._lease(name, {**given, "now_s": now_s, "until_s": now_s + duration_s})
+
+    def read(self, ids: Sequence[int]) -> list[Lease]:
+        found = self._fetch("read", ids=self._database.as_list(ids))
+        return [lease_from_row(row) for row in found]
+
+    def extend(self, leases: Sequence[Lease], until_s: float) -> list[int]:
+        given = self._pairs([(lease.item_id, lease.token) for lease in leases])
+        found = self._execute("extend", durable=False, **given, until_s=until_s)
+        return sorted(item_id for (item_id,) in found)
+
+    def answers(self, leases: Sequence[tuple[int, int]], since_s: float) -> dict[tuple[int, int], str]:
+        found = self._fetch("answers", **self._pairs(leases), since_s=since_s)
+        return {(item_id, token): text for item_id, token, text in found}
+
+    def _pairs(self, pairs: Sequence[tuple[int, int]]) -> dict[str, object]:
+        """Return the parameters of a statement that takes tuples (item id, token)."""
+        columns = {"ids": [item_id for item_id, _ in pairs], "tokens": [token for _, token in pairs]}
+        return {name: self._database.as_list(values) for name, values in columns.items()}
 
     def release(self, leases: Sequence[Lease]) -> None:
         table = [(lease.item_id, lease.token) for lease in leases]

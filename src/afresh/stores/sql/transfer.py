@@ -33,6 +33,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "tally": ("source_id", "group_id", "status"),
     "edit": ("number",),
     "lease": ("item_id",),
+    "answer": ("item_id", "token"),
     "value": ("name",),
 }
 """The tables of the common form with their primary keys, in the order in which they are copied. Their columns

@@ -16,6 +16,7 @@ from afresh.stores.rows import Row, text_from_mapping
 from afresh.stores.sql import commit_changes as changes
 from afresh.stores.sql.dialect import load_statements
 from afresh.stores.sql.store_parts import SqlStore
+from afresh.stores.store import ANSWERS_KEPT_S
 from afresh.values.outcome import Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
 
@@ -52,6 +53,9 @@ def commit(
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
         connection.executemany(_SQL["end_lease"], [(poll.item_id,) for poll in polls])
+        if answers := changes.answer_rows(polls):
+            connection.executemany(_SQL["keep_answer"], answers)
+            connection.execute(_SQL["drop_answers"], (max(row[2] for row in answers) - ANSWERS_KEPT_S,))
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         store.ledger.add_rows(connection, spending)
         store.state.set_in_transaction(connection, values)

@@ -50,3 +50,10 @@ DELETE FROM notice WHERE item_id = ? AND time_s <= ?;
 
 -- name: end_lease
 DELETE FROM lease WHERE item_id = ?;
+
+-- name: keep_answer
+INSERT INTO answer (item_id, token, time_s, text) VALUES (?, ?, ?, ?)
+ON CONFLICT (item_id, token) DO NOTHING;
+
+-- name: drop_answers
+DELETE FROM answer WHERE time_s < ?;

@@ -186,3 +186,13 @@ CREATE TABLE notice (
 CREATE INDEX notice_number ON notice (number);
 
 CREATE INDEX event_item ON event (item_id, id);
+
+CREATE TABLE answer (
+    item_id INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (item_id, token)
+) WITHOUT ROWID;
+
+CREATE INDEX answer_time ON answer (time_s);

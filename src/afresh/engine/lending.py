@@ -1,0 +1,142 @@
+"""Lends items to programs that fetch them themselves, within the budget, and takes back what they found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from afresh.engine.external_polls import ExternalPollsResult, record_external
+from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.lent_requests import LendingPlan
+from afresh.engine.settings.tables import Settings
+from afresh.stores.store import Store
+from afresh.values.clock import Clock
+from afresh.values.errors import UsageError, one_of
+from afresh.values.items import Item
+from afresh.values.lease import Lease
+from afresh.values.reported import Reported
+
+LONGEST_LEASE_S = 7 * 86400.0
+"""No lease is longer than a week, because nobody else polls the item until it ends."""
+
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.05, 60.0  # how soon and how late a program should come again
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """The leases that were given, the best first, and after how many seconds more can be given. It is 0 if as
+    many were given as were asked for."""
+
+    leases: tuple[Lease, ...]
+    retry_after_s: float
+
+
+LeaseKey = tuple[str, int]
+"""The key of an item, and the token of its lease."""
+
+
+class Lending:
+    """Lends the items of one project. ``settings`` returns the settings as they are now. Any thread may call;
+    the calls wait for each other."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: Callable[[], Settings], external: ExternalScheduler
+    ) -> None:
+        self._store, self._clock, self._settings, self._external = store, clock, settings, external
+
+    def find_due(self, most: int, source: str | None = None, *, within_budget: bool = True) -> list[Item]:
+        """Return at most ``most`` items to poll now, of ``source`` or of all sources, the best first, without
+        leases. Without ``within_budget``, budget and delays of hosts are ignored."""
+        with self._external.lock:
+            now_s, settings = self._clock.now_s(), self._settings()
+            plan = self._external.plan_lending(settings, most, now_s)
+            if not within_budget:
+                plan = plan.without_limits(most)
+            names = self._open_sources(settings, source, now_s)
+            return self._store.items.by_id(self._external.pick(settings, plan, names, -math.inf))
+
+    def lend(self, most: int, duration_s: float, source: str | None = None) -> Lent:
+        """Lend at most ``most`` items of ``source``, or of all sources, for ``duration_s`` seconds, as many
+        as budget and hosts allow now. Each lease reserves one request of the budget, even if it is never
+        returned."""
+        if not 0 < duration_s <= LONGEST_LEASE_S:
+            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        with self._external.lock:
+            now_s, settings, external = self._clock.now_s(), self._settings(), self._external
+            plan = external.plan_lending(settings, most, now_s)
+            names = self._open_sources(settings, source, now_s)
+            ids = external.pick(settings, plan, names, now_s + duration_s)
+            starts_s = dict(zip(ids, plan.starts_s, strict=True))
+            ids = self._book(settings, plan, ids)
+            external.reserve(settings, len(ids), now_s)
+            taken = {
+                lease.item_id: replace(lease, not_before_s=starts_s[lease.item_id])
+                for lease in self._store.leases.take(ids, now_s, duration_s)
+            }
+            external.put_back([item_id for item_id in starts_s if item_id not in taken])
+            leases = tuple(taken[item_id] for item_id in ids if item_id in taken)
+            return Lent(leases, 0.0 if len(leases) >= most else self._wait_s(settings, plan, now_s))
+
+    def _book(self, settings: Settings, plan: LendingPlan, ids: list[int]) -> list[int]:
+        """Book the requests with their hosts; return the items whose hosts no other process has booked."""
+        if not plan.busy_s:
+            return ids
+        refused = self._external.requests.book(plan, settings.plan.caps.keys())
+        if not refused:
+            return ids
+        groups = {item.id: item.group for item in self._store.items.by_id(ids)}
+        return [item_id for item_id in ids if groups.get(item_id) not in refused]
+
+    def _wait_s(self, settings: Settings, plan: LendingPlan, now_s: float) -> float:
+        """Return after how many seconds more items can be lent, because the budget or a host allows it."""
+        slot_s = self._external.next_slot_s(settings, now_s) - plan.ahead_s
+        next_s = max(slot_s, plan.next_s) if math.isfinite(plan.next_s) else slot_s
+        if next_s <= now_s:  # budget and hosts are free: no item is worth a poll yet
+            next_s = now_s + 1.0
+        return min(max(next_s - now_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S)
+
+    def _open_sources(self, settings: Settings, source: str | None, now_s: float) -> set[str]:
+        """Return the names of the sources whose items may be polled at this hour."""
+        names = {count.source for count in self._store.items.counts()} - settings.closed_sources(now_s).keys()
+        if source is None:
+            return names
+        return names & {one_of("source", source, [table.settings.name for table in settings.sources])}
+
+    def extend(self, leases: Sequence[LeaseKey], duration_s: float) -> tuple[str, ...]:
+        """Let these leases end ``duration_s`` seconds from now, unless they end later. Return the keys of the
+        items whose lease is not the newest one, so that it could not be extended."""
+        if not 0 < duration_s <= LONGEST_LEASE_S:
+            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        with self._external.lock:
+            until_s, held = self._clock.now_s() + duration_s, self._held(leases)
+            kept = set(self._store.leases.extend(held, until_s))
+            self._external.put_back(sorted(kept), until_s)
+            return _others(leases, [lease for lease in held if lease.item_id in kept])
+
+    def release(self, leases: Sequence[LeaseKey]) -> tuple[str, ...]:
+        """End these leases without a poll, so that others can poll their items. The requests that they
+        reserved stay spent. Return the keys of the items whose lease had ended before."""
+        with self._external.lock:
+            held = self._held(leases)
+            self._store.leases.release(held)
+            self._external.put_back([lease.item_id for lease in held])
+            return _others(leases, held)
+
+    def _held(self, leases: Sequence[LeaseKey]) -> list[Lease]:
+        """Return those of ``leases`` that are the newest ones of their items."""
+        ids, wanted = self._store.items.ids([key for key, _ in leases]), set(leases)
+        found = self._store.leases.read(sorted(set(ids.values())))
+        return [lease for lease in found if (lease.key, lease.token) in wanted]
+
+    def record(self, reported: Iterable[Reported], *, skip_invalid: bool = False) -> ExternalPollsResult:
+        """Record polls that other programs made; see ``record_external``."""
+        settings, now_s = self._settings(), self._clock.now_s()
+        return record_external(
+            self._store, settings, self._external, reported, now_s, skip_invalid=skip_invalid
+        )
+
+
+def _others(leases: Sequence[LeaseKey], held: Iterable[Lease]) -> tuple[str, ...]:
+    known = {(lease.key, lease.token) for lease in held}
+    return tuple(key for key, token in leases if (key, token) not in known)
