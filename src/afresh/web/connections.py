@@ -46,7 +46,8 @@ class BoundedConnection(H11Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether no request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        cycle = getattr(self, "cycle", None)  # it is None before the first request
+        return cycle is None or bool(cycle.response_complete)
 
     def _limit_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_S, self._close_if_idle)
