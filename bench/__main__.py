@@ -29,6 +29,7 @@ BENCHES = (
     "views",
     "polling",
     "crawl",
+    "parsing",
     "engine_scale",
     "replay",
     "notice_hosts",

@@ -58,7 +58,8 @@ def test_a_row_with_a_long_key_is_left_out_alone(tmp_path: Path, caplog: pytest.
     finally:
         LOGGER.removeHandler(caplog.handler)
     problems = [getattr(line, "fields", {}).get("problem") for line in caplog.records]
-    assert "1 entry has a key of more than 8,000 characters and is left out" in problems
+    words = "1 entry refused, the first because an item's key has 8,001 characters: 8,000 at most"
+    assert any(str(problem).startswith(words) for problem in problems)
 
 
 def test_a_sitemap_with_a_long_address_is_read_without_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 from afresh.engine.lent_requests import RequestEnd
 from afresh.engine.settings.tables import Settings
-from afresh.sources.change_detection import compare_content
+from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.http.fetcher import Reply, Trouble
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, soft_error
@@ -60,7 +60,13 @@ def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, pa
     recipe, copy = settings.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
     try:
         found = parsers.parse_here(
-            compare_content, content, reported.media_type, recipe, *copy, settings.near_duplicate
+            compare_content,
+            content,
+            reported.media_type,
+            recipe,
+            *copy,
+            settings.near_duplicate,
+            small=most_bytes_here(recipe, settings.near_duplicate),
         )
     except ParseBudgetError as error:
         return Fetched("failed", problem=str(error))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from base64 import b85decode, b85encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.sources.linear_pattern import compile_pattern
-from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
 from afresh.sources.text_decoding import decode
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
@@ -194,6 +195,16 @@ def compare_content(
             changed = similarity(old_sketch, new_sketch) < near_duplicate
         notes["sketch"] = new_sketch if changed or old_sketch is None else old_sketch
     return Comparison(found, changed, differs and held_hash is not None, comparable, notes)
+
+
+def most_bytes_here(recipe: Recipe, near_duplicate: float | None) -> int:
+    """Return up to how many bytes of content ``compare_content`` may compare in this process: any number if
+    the content is only hashed, else what is small for every parser.
+
+    >>> most_bytes_here(EVERY_BYTE, None) > 10**12, most_bytes_here(Recipe(text_only=True), None)
+    (True, 16384)
+    """
+    return sys.maxsize if recipe == EVERY_BYTE and near_duplicate is None else SMALL_BYTES
 
 
 def _json_part(text: str, path: str) -> str:

@@ -7,10 +7,8 @@ births (new items), deaths (items that are no longer listed) and notices (hints 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from afresh.values.items import LONGEST_KEY
 
 ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"]
 
@@ -63,23 +61,6 @@ class Listing:
     bytes: int = 0
     seconds: float = 0.0
     problem: str = ""
-
-
-def leave_out_long_keys(listing: Listing) -> Listing:
-    """Return the listing without the entries whose keys are too long for an item; its problem names them.
-
-    >>> listing = Listing("db", "query", (ListingEntry("a"), ListingEntry("b" * 8001)), complete=True)
-    >>> short = leave_out_long_keys(listing)
-    >>> len(short.entries), short.problem
-    (1, '1 entry has a key of more than 8,000 characters and is left out')
-    """
-    entries = tuple(entry for entry in listing.entries if len(entry.key) <= LONGEST_KEY)
-    long = len(listing.entries) - len(entries)
-    if not long:
-        return listing
-    what = "1 entry has a key" if long == 1 else f"{long:,} entries have keys"
-    words = f"{what} of more than {LONGEST_KEY:,} characters and {'is' if long == 1 else 'are'} left out"
-    return replace(listing, entries=entries, problem=f"{listing.problem}; {words}".removeprefix("; "))
 
 
 @dataclass(frozen=True, slots=True)

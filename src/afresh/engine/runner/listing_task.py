@@ -21,7 +21,7 @@ from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, TROUBLE
 from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
-from afresh.values.listing import Listing, ListingEntry, leave_out_long_keys
+from afresh.values.listing import Listing, ListingEntry
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
@@ -115,8 +115,7 @@ class ListingTask:
         documents = born = 0
         problems: dict[str, str] = {}
         unread: set[str] = set()
-        async for found in source.listings():
-            listing = leave_out_long_keys(found)
+        async for listing in source.listings():
             applied = await self._apply(name, source, listing)
             documents, born = documents + 1, born + applied.born
             problem = "; ".join(words for words in (listing.problem, applied.problem) if words)

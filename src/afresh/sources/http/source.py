@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff
-from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content
+from afresh.sources.change_detection import Comparison, Recipe, compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
@@ -239,9 +239,8 @@ class HttpSource:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
         copy = lease.content_hash, lease.validators
         arguments = reply.body, media_type, recipe, *copy, near_duplicate
-        if recipe == EVERY_BYTE and near_duplicate is None:
-            return compare_content(*arguments)  # it is only hashed
-        return await self.parsers.parse(compare_content, *arguments)
+        small = most_bytes_here(recipe, near_duplicate)
+        return await self.parsers.parse(compare_content, *arguments, small=small)
 
     def _recipe_of(self, lease: Lease) -> Recipe:
         return self._recipe.for_item(lease.selector)

@@ -50,7 +50,7 @@ class ParserPool:
     def leave(self) -> None:
         """Leave the pool. If nobody else uses it, what is being parsed is given up."""
         with self._lock:
-            self._users -= 1
+            self._users = max(self._users - 1, 0)
             if self._users > 0:
                 return
             threads, self._threads = self._threads, None

@@ -8,7 +8,6 @@ requests any more: its input is closed, or nothing came for a while.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import resource
@@ -35,7 +34,6 @@ def main(reader: int, writer: int) -> None:
         del arguments
         write_message(writer, answer)
         del answer
-        gc.collect()
 
 
 def _call(seconds: float, memory_bytes: int, function: Callable[..., Any], arguments: Any) -> bytes:

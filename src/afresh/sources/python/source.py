@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities
-from afresh.sources.change_detection import compare_content
+from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
+from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.python.settings import PythonSettings
 from afresh.sources.python.user_calls import UserCalls
 from afresh.sources.python.user_function import RaisedError, describe_error, find_function
@@ -33,6 +34,7 @@ class PythonSource(SingleGroupSource):
         self._recipe = settings.recipe
         self._calls = UserCalls(f"afresh {settings.name}", settings.concurrency)
         self.capabilities = Capabilities()
+        context.parsers.join()
 
     def group(self, key: str) -> str:
         del key
@@ -68,6 +70,7 @@ class PythonSource(SingleGroupSource):
 
     async def close(self) -> None:
         """Accept no more calls. Running calls are not waited for, because a thread cannot be stopped."""
+        self._context.parsers.leave()
         await self._calls.close()
 
     async def _compare(self, lease: Lease, answer: object) -> Fetched:
@@ -83,5 +86,10 @@ class PythonSource(SingleGroupSource):
             )
         recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
         near_duplicate = self._settings.near_duplicate
-        found = await asyncio.to_thread(compare_content, content, media_type, recipe, *copy, near_duplicate)
+        arguments = content, media_type, recipe, *copy, near_duplicate
+        small = most_bytes_here(recipe, near_duplicate)
+        try:
+            found = await self._context.parsers.parse(compare_content, *arguments, small=small)
+        except ParseBudgetError as error:
+            return Fetched("failed", problem=str(error))
         return found.to_fetched(content, media_type)

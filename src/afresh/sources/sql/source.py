@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from afresh.sources.capabilities import Capabilities, share_cost
-from afresh.sources.change_detection import compare_content
+from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.source import SingleGroupSource
@@ -195,7 +195,8 @@ class SqlSource(SingleGroupSource):
         copy = lease.content_hash, lease.validators
         arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
         try:
-            found = self._context.parsers.parse_here(compare_content, *arguments)
+            small = most_bytes_here(self._recipe, settings.near_duplicate)
+            found = self._context.parsers.parse_here(compare_content, *arguments, small=small)
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))
         shape = _fingerprint(tuple(counted))

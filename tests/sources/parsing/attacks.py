@@ -1,0 +1,168 @@
+"""Inputs that cost a parser more than they cost their author, and the parsers that they are meant for."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from afresh.policy.families import families_of
+from afresh.sources.change_detection import Recipe, normalise, sketch
+from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
+from afresh.sources.http.listings.feeds import read_feed
+from afresh.sources.http.listings.reader import page_links
+from afresh.sources.http.listings.sitemaps import read_sitemap
+from afresh.sources.http.robots import read_file
+from afresh.sources.http.statuses import soft_error
+from afresh.sources.linear_pattern import compile_pattern
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+
+HOME = "http://a.test/"
+RECIPES = {
+    "selectors": Recipe(selectors=("main", "div p", "p ~ a")),
+    "text": Recipe(drop=("footer", "b"), text_only=True),
+    "patterns": Recipe(ignore=(r"\d+ visitors online", r"(a+)+b", r"<[^>]*>"), ignore_blanks=True),
+    "JSON path": Recipe(json_path="[].a"),
+}
+
+
+def robots(data: bytes) -> None:
+    rules = read_file(data, {}, 0.0)
+    rules.allows(HOME + data[-2_000:].decode("latin-1"), "afresh")
+    rules.crawl_delay_s("afresh")
+
+
+def decompression(data: bytes) -> None:
+    inflater = Inflater("gzip", max_bytes=50_000_000, max_ratio=200.0)
+    with suppress(BadEncodingError, TooLargeError):
+        inflater.feed(data)
+
+
+def families(data: bytes) -> None:
+    families_of(data.decode("latin-1").splitlines())
+
+
+def error_page(data: bytes) -> None:
+    soft_error(data, "text/html", HOME, HOME, (compile_pattern("soft_errors", r"(\w+\s?)+: error"),))
+
+
+def normalised(recipe: str) -> Callable[[bytes], None]:
+    def work(data: bytes) -> None:
+        with suppress(ParseBudgetError):  # the selected parts may contain each other
+            normalise(data, "text/html; charset=utf-8", RECIPES[recipe])
+
+    return work
+
+
+PARSERS: Mapping[str, Callable[[bytes], Any]] = {
+    "robots": robots,
+    "sitemap": lambda data: read_sitemap(data, HOME),
+    "feed": lambda data: read_feed(data, HOME),
+    "links": lambda data: page_links(data, "text/html", HOME),
+    "sketch": sketch,
+    "decompression": decompression,
+    "families": families,
+    "error page": error_page,
+    **{recipe: normalised(recipe) for recipe in RECIPES},
+}
+
+# What the inputs of attackers repeat.
+UNITS = [
+    *(
+        b"<div>",
+        b"<main>",
+        b"<b><p>",
+        b"<table><td>",
+        b"<svg><g>",
+        b"<a b=c ",
+        b"<font size=1>",
+        b"</div>",
+        b"<!--",
+    ),
+    *(b"<title>", b"<link rel=alternate href=x>", b"<ul><li>", b"<select><option>", b"<template>", b"<nobr>"),
+    *(
+        b"<rss version='2.0'><channel>",
+        b"<item><link>x</link>",
+        b"<entry><title>",
+        b"<![CDATA[",
+        b"<a xmlns:b='c'>",
+    ),
+    *(
+        b"<urlset>",
+        b"<url><loc>",
+        b"</loc></url>",
+        b"http://a.test/a\n",
+        b"&amp;",
+        b"&",
+        b"<",
+        b"<?x ",
+        b"]]>",
+    ),
+    *(
+        b"User-agent: *\n",
+        b"User-agent: x\n",
+        b"Disallow: /*a*b$\n",
+        b"Disallow: /a\n",
+        b"Sitemap: /s\n",
+        b"#",
+    ),
+    *(
+        b"[",
+        b'{"a":',
+        b"]",
+        b"[],",
+        b'"',
+        b"9",
+        b"1e9,",
+        b"\\u0000",
+        b"a",
+        b"a ",
+        b"A",
+        b"Aa",
+        b"-",
+        b"/",
+        b"\n",
+    ),
+    *(b"12 visitors online ", b"\xc3\xa9", b"\xff", b"\0", gzip.compress(b"x" * 1_000)),
+]
+
+
+def many_agents_and_rules(count: int) -> bytes:
+    agents = "".join(f"User-agent: bot{number}\n" for number in range(count))
+    return (
+        agents + "User-agent: *\n" + "".join(f"Disallow: /{number}\n" for number in range(count))
+    ).encode()
+
+
+def long_keys(count: int, length: int) -> bytes:
+    return "\n".join(f"{HOME}{'a-' * (length // 2)}{number}" for number in range(count)).encode()
+
+
+def bomb_in_bomb() -> bytes:
+    return gzip.compress(gzip.compress(b"http://a.test/1\n" * 500_000))
+
+
+def deep_json(depth: int) -> bytes:
+    return b"[" * depth + json.dumps({"a": 1}).encode() + b"]" * depth
+
+
+def found_in_the_wild(size: int) -> list[bytes]:
+    """Return the inputs with which version 0.1.0 was attacked, each of about ``size`` bytes."""
+    return [
+        many_agents_and_rules(size // 28),
+        b"<main>" * (size // 6),
+        b"<div>" * (size // 5),
+        b"1" * size,
+        b"a" * size,
+        long_keys(max(1, size // 7_900), min(size, 7_900)),
+        bomb_in_bomb()[:size],
+        deep_json(size // 2),
+        b'{"a": ' + b"9" * size + b"}",
+    ]
+
+
+def parse_as(data: bytes, parser: str) -> None:
+    """Parse the data with one of the parsers; for parser processes, which call functions by their names."""
+    PARSERS[parser](data)

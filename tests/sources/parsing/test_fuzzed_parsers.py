@@ -1,0 +1,68 @@
+"""Parsers of untrusted bytes are judged by processor time and memory, on inputs made to cost much of both."""
+
+from __future__ import annotations
+
+import resource
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.sources.parsing.attacks import PARSERS, UNITS, found_in_the_wild, parse_as
+
+from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
+
+# The worst small inputs known take 0.2 s of a slow processor and 20 MB.
+MOST_S = 3.0
+MOST_MEMORY_KB = 150_000
+
+# A few pieces, each repeated up to filling the whole input.
+attacks = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(UNITS), min_size=1, max_size=3).map(b"".join), st.integers(1, SMALL_BYTES)
+    ),
+    min_size=1,
+    max_size=4,
+).map(lambda pieces: b"".join((unit * (size // len(unit) + 1))[:size] for unit, size in pieces)[:SMALL_BYTES])
+
+
+def judge(parser: str, data: bytes) -> None:
+    """Parse an input that stays in the process; fail if it takes too much."""
+    memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start_s = time.process_time()
+    PARSERS[parser](data)
+    assert time.process_time() - start_s < MOST_S
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb < MOST_MEMORY_KB
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_known_attacks_that_are_small_cost_little(parser: str) -> None:
+    for data in found_in_the_wild(SMALL_BYTES):
+        judge(parser, data[:SMALL_BYTES])
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(data=attacks)
+@settings(max_examples=12)
+def test_attacks_that_are_small_cost_little(parser: str, data: bytes) -> None:
+    judge(parser, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parser", PARSERS)
+@given(data=attacks | st.binary(max_size=SMALL_BYTES))
+@settings(max_examples=3_000, derandomize=False)
+def test_many_attacks_that_are_small_cost_little(parser: str, data: bytes) -> None:
+    judge(parser, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parser", PARSERS)
+def test_known_attacks_that_are_large_keep_to_their_budget(parser: str) -> None:
+    with ParserPool().joined() as pool:
+        for data in found_in_the_wild(1_000_000):
+            with suppress(ParseBudgetError):
+                pool.parse_here(parse_as, data, parser)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 400_000  # of the largest child, in KB
