@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
 
-from afresh.web.connections import MOST_CONNECTIONS
+from afresh.web.bounded_connection import MOST_CONNECTIONS
 from afresh.web.guard import MOST_BODY_BYTES
 
 WRITES: list[tuple[str, str, object]] = [
@@ -228,7 +228,7 @@ def test_reading_may_need_the_token_too(tmp_path: Path) -> None:
 
 
 def test_idle_connections_keep_nobody_out_and_end(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afresh.web.connections.HEAD_S", 0.2)
+    monkeypatch.setattr("afresh.web.bounded_connection.HEAD_S", 0.2)
     name, port = web.host.split(":")
     idle = [socket.create_connection((name, int(port)), timeout=30) for _ in range(MOST_CONNECTIONS + 20)]
     try:

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from afresh.values.errors import StoreError, UsageError
-from afresh.web.connections import BoundedConnection
+from afresh.web.bounded_connection import BoundedConnection
 
 _GRACE_S = 1  # for requests that run when the server stops, so that it ends within two seconds
 _JOIN_S = 30.0
