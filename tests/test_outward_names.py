@@ -45,17 +45,17 @@ STORED_NAMES = {
     "engine.listed_at:", "engine.pulse", "engine.course", "engine.asked", "engine.began", "engine.learned",
     "engine.picked", "engine.external", "engine.round",
     "engine.reach:", "engine.rests:", "engine.notes:", "engine.evidence:", "engine.witness:",
-    "engine.trouble:", "engine.uses",
+    "engine.trouble:", "engine.uses", "engine.content:",
 }  # fmt: skip
 WHY_FIELDS = {
     "item", "time_s", "rate_per_s", "rate_low", "rate_high", "interval_s", "fresh_now", "marginal",
-    "threshold", "next_s", "polls", "reasons", "seen",
+    "threshold", "next_s", "polls", "reasons", "seen", "jumped_s", "period_s",
 }  # fmt: skip
 
 STATUS_FIELDS = {
     "absorbed_per_s", "age_s", "audited", "budget_per_s", "by_status", "closed", "copies", "dropped",
     "due", "events", "failing", "file_bytes", "freshness", "groups", "items", "leases", "limits",
-    "looked_at", "money", "notices", "problems", "run", "searches", "spent_last_hour", "target",
+    "looked_at", "money", "noise", "notices", "problems", "run", "searches", "spent_last_hour", "target",
     "time_s", "troubles", "views", "workers",
 }  # fmt: skip
 

@@ -65,10 +65,10 @@ class ChangingPages:
 
     def freshness(self, begin_s: float, end_s: float) -> float:
         """The time-average share of pages whose last answer was still right, from the site's own log."""
-        fresh = [self._fresh(page, begin_s, end_s) for page in range(self.rates.size)]
+        fresh = [self.freshness_of(page, begin_s, end_s) for page in range(self.rates.size)]
         return float(np.mean(fresh))
 
-    def _fresh(self, page: int, begin_s: float, end_s: float) -> float:
+    def freshness_of(self, page: int, begin_s: float, end_s: float) -> float:
         """Share of the time in which this page's copy was right."""
         served = [time_s for time_s, path in self.requests if path == f"/p/{page}" and time_s < end_s]
         changes = self.changes[page]

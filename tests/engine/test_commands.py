@@ -123,6 +123,17 @@ def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None
     assert shell("due", *sparing) == ""
 
 
+def test_what_the_source_stated_is_kept_with_the_polls(shell: Shell, tmp_path: Path) -> None:
+    shell("add", "https://h/")
+    rows = [{"item": "https://h/", "time": 1e9 + day * 86400, "changed": day > 0} for day in range(3)]
+    rows[1] |= {"modified": "2001-09-10T00:00:00Z"}
+    rows[2] |= {"count": 4}
+    (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    shell("observe", "seen.jsonl")
+    written = shell("export", "--format", "polls").splitlines()
+    assert written[2:] == ["https://h/,1000086400,1,1000080000,,web", "https://h/,1000172800,1,,4,web"]
+
+
 def test_observe_takes_what_a_crawler_met(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
     shell("add", *site.urls()[:2])
     rows: list[dict[str, object]] = [{"item": site.url(0), "status": 404, "bytes": 10, "seconds": 0.5}]
@@ -207,6 +218,8 @@ def test_mistakes_are_said_in_one_line(
         ('{"item": "https://h/", "changed": true, "lease": "7"}', "row 1: lease is '7'"),
         ('{"item": "https://h/", "changed": true, "lease": true}', "row 1: lease is True"),
         ('{"item": "https://h/", "changed": true, "content": 7}', "row 1: content is 7"),
+        ('{"item": "https://h/", "changed": true, "count": 1.5}', "row 1: count is 1.5"),
+        ('{"item": "https://h/", "changed": true, "modified": "soon"}', "row 1: modified is 'soon'"),
         ('{"item": "https://h/", "content_base64": "abc"}', "row 1: content_base64 is not base64"),
         ("[" * 100_000, "row 1: is JSON with too many levels"),
         ('{"item": "a", "changed": ' + "[" * 900 + "]" * 900 + "}", "row 1: changed is"),

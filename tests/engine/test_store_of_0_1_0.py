@@ -112,6 +112,11 @@ def test_a_store_of_0_1_0_is_ranked_as_0_1_0_ranked_it(engine: Engine, recorded:
                 assert math.isfinite(found["why"][key]["next_s"])
                 assert found["why"][key]["marginal"] >= expected["marginal"] * (1 - 1e-6)
                 continue
+            if name.startswith("rate_"):
+                # 0.1.0 counted polls before a jump of the rate; today they count for less.
+                today = found["why"][key]
+                assert today["rate_low"] * 0.9 <= expected["rate_per_s"] <= today["rate_high"] * 1.1, key
+                continue
             assert math.isclose(found["why"][key][name], expected[name], rel_tol=1e-6), (key, name)
     status, expected = found["status"], recorded["status"]
     assert status.pop("freshness") == pytest.approx(expected.pop("freshness"), rel=1e-6)

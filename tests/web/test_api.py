@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.web.serving import HOSTILE, NOW_S, PLAIN, TOKEN, Client, dashboard, engine_of
 
+from afresh.engine.external_polls import Reported
 from afresh.engine.reporting.pulse import Pulse
 from afresh.engine.state_names import PULSE
 
@@ -133,6 +134,18 @@ def test_views_made_from_items_are_on_the_page_and_in_the_api(tmp_path: Path) ->
         assert "front &lt;page&gt;" in page
         assert "2 items, 1 of them not known" in page
         assert 'data-field="view-0">0.0 %<' in page
+
+
+def test_a_clock_on_a_page_is_named_with_the_line_that_leaves_it_out(tmp_path: Path) -> None:
+    with engine_of(tmp_path) as engine:
+        engine.add([PLAIN])
+        for hour in range(5):
+            page = f"<p>{'text ' * 50}</p><b class=clock>{hour}:00</b>".encode()
+            engine.observe([Reported(PLAIN, NOW_S - 900 + hour, content=page, media_type="text/html")])
+        with dashboard(engine) as web:
+            (hint,) = web.get("/api/v1/status").json()["noise"]
+            assert (hint["line"], hint["example"]) == ('drop = [".clock"]', PLAIN)
+            assert "leave it out by drop = [&#34;.clock&#34;]" in web.get("/").text
 
 
 def test_without_views_their_table_is_hidden(web: Client) -> None:

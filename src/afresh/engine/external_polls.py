@@ -28,6 +28,8 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import load_items, plan_shadow_price
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
+from afresh.policy.adaptive.stated_changes import StatedChanges
+from afresh.rates.poll_table import MOST_CHANGES
 from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.http.validators import validators_of
 from afresh.sources.parsing.parser_pool import ParserPool
@@ -246,11 +248,13 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
         return f"there is no item {display_key(row.item)}: add it first"
     if row.changed is None and not is_fetch(row):
         return "has neither changed nor content"
+    if row.count is not None and not 0 <= row.count <= MOST_CHANGES:
+        return f"{row.item}: count is {row.count}: give a whole number of changes from 0 to {MOST_CHANGES:g}"
+    if row.count is not None and row.changed is not None and row.changed != (row.count > 0):
+        return f"{row.item}: count is {row.count}, but changed is {str(row.changed).lower()}"
     if not 0 <= row.time_s <= now_s + _AHEAD_S:
         when = "in the future" if row.time_s > 0 else "before 1970"
         return f"{row.item}: time is {row.time_s:.17g}, {when}: give Unix seconds or ISO 8601"
-    if row.count is not None and row.count < 0:
-        return f"{row.item}: count is {row.count}, must be 0 or more"
     if row.bytes < 0 or not 0 <= row.seconds < math.inf:
         return f"{row.item}: bytes and seconds must be 0 or more"
     return ""
@@ -298,7 +302,7 @@ def relearn(store: Store, settings: Settings, ids: list[int], now_s: float) -> N
         part = ids[begin : begin + _BATCH]
         item_rows = load_items([store.plan.columns_of(part)])
         item_rows.pending_beliefs = []
-        batches = list(store.observations.read(part))
+        batches = [batch.still_counting() for batch in store.observations.read(part)]
         gaps_s = np.concatenate([batch.elapsed_s[batch.elapsed_s > 0] for batch in batches] or [np.empty(0)])
         if gaps_s.size:
             # The grid of rates is built for a budget: here for the one that gives the mean gap between polls.
@@ -314,11 +318,12 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
     ``observe`` may contain each item only once."""
     rows = np.searchsorted(ranking.item_rows.ids, seen.item_id)
     for part in rounds(rank_within(run_starts(rows))):
-        began_s = np.minimum(seen.time_s[part] - seen.elapsed_s[part], now_s)
+        began_s = np.minimum(seen.time_s[part] - np.maximum(seen.elapsed_s[part], 0.0), now_s)
         ranking.adaptive.mark_copied(rows[part], began_s)
         compared = part[seen.elapsed_s[part] > 0]
         times_s = np.minimum(seen.time_s[compared], now_s)
-        ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared])
+        stated = StatedChanges(seen.time_s[compared] - seen.modified_s[compared], seen.count[compared])
+        ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared], stated)
 
 
 def _split(store: Store, new: list[_Place], ids: dict[str, int]) -> tuple[list[_Place], list[_Place]]:

@@ -11,6 +11,7 @@ from functools import partial
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_changes import LISTING_FIELDS, read_listings, save_listings
 from afresh.engine.runner.listing_task import ListingResult
+from afresh.engine.scheduler.content_settings import forget_items
 from afresh.engine.scheduler.reschedule import reschedule_changed
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LISTED_AT
@@ -129,8 +130,11 @@ class ItemOperations(ABC):
 
     def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
         """Apply ``change`` to items; running engines follow soon. Return the keys without an item."""
-        unknown = self.store.items.change(keys, change)
         ids = sorted(self.store.items.ids(list(keys)).values())
+        if change.selector is not None:
+            others = [item.id for item in self.store.items.by_id(ids) if item.selector != change.selector]
+            forget_items(self.store, others, self.clock.now_s())
+        unknown = self.store.items.change(keys, change)
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())
         return unknown
 

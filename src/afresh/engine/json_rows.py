@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +12,8 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import SOURCE_STATE
 from afresh.sources.http.saved_hosts import read_state
 from afresh.sources.http.statuses import http_date_s
-from afresh.sources.http.validators import ValidatorTrust, conditional_headers, trusted_headers
+from afresh.sources.http.trust import SavedTrust
+from afresh.sources.http.validators import CONDITIONS, sendable_validators
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
 from afresh.values.items import Item
@@ -24,7 +24,6 @@ _CHECKED = 16  # every 16th lease has no validators, so that a host which wrongl
 _MOST_COUNT = 10**9
 _LATEST_S = 1e15  # larger numbers are no times and no durations
 _LONGEST = 100  # characters of a wrong value in a message
-_HEADERS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
 class LeaseRows:
@@ -32,7 +31,7 @@ class LeaseRows:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
-        self._trust: dict[str, Mapping[str, ValidatorTrust]] = {}
+        self._trust: dict[str, SavedTrust] = {}
 
     def row(self, lease: Lease | Item) -> dict[str, Any]:
         """Return the object of a lease, or of an item that is due but not leased. Times are Unix seconds."""
@@ -62,13 +61,15 @@ class LeaseRows:
             self._trust[lease.source] = read_state(
                 self._store.state.get(SOURCE_STATE + lease.source) or b""
             ).trust
-        trust = self._trust[lease.source].get(lease.group, ValidatorTrust())
-        if lease.content_hash is None:  # the program keeps the copies itself
-            headers = trusted_headers(lease.validators, trust)
-        else:
-            recipe = table.settings.recipe.for_item(lease.selector).fingerprint
-            headers = conditional_headers(lease, lease.validators.get("url", lease.key), recipe, trust)
-        return {name: headers[header] for name, header in _HEADERS.items() if header in headers}
+        url, settings = lease.validators.get("url", lease.key), table.settings
+        validators = {name: lease.validators[name] for name in CONDITIONS if name in lease.validators}
+        if lease.content_hash is not None:  # else the program keeps the copies itself
+            recipe = settings.recipe.for_item(lease.selector).fingerprint
+            validators = sendable_validators(lease, url, recipe, settings.near_duplicate)
+        if settings.kind != "http" or not validators:  # trust is learned by hosts and classes of URLs
+            return validators
+        trusted = self._trust[lease.source].check_probabilities(lease, url)
+        return {name: value for name, value in validators.items() if name in trusted}
 
 
 def answer_row(answer: ReportAnswer) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from afresh.engine.external_polls import ExternalPollsResult, record_external
 from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.lent_requests import LendingPlan
+from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -64,6 +65,7 @@ class Lending:
             raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
         with self._external.lock:
             now_s, settings, external = self._clock.now_s(), self._settings(), self._external
+            self._follow_content_settings(settings, now_s)
             plan = external.plan_lending(settings, most, now_s)
             names = self._open_sources(settings, source, now_s)
             ids = external.pick(settings, plan, names, now_s + duration_s)
@@ -132,9 +134,17 @@ class Lending:
     def record(self, reported: Iterable[Reported], *, skip_invalid: bool = False) -> ExternalPollsResult:
         """Record polls that other programs made; see ``record_external``."""
         settings, now_s = self._settings(), self._clock.now_s()
+        with self._external.lock:
+            self._follow_content_settings(settings, now_s)
         return record_external(
             self._store, settings, self._external, reported, now_s, skip_invalid=skip_invalid
         )
+
+    def _follow_content_settings(self, settings: Settings, now_s: float) -> None:
+        """Forget what was learned of items whose source has other content settings than before."""
+        sources = [table.settings for table in settings.sources]
+        if forget_after_content_change(self._store, sources, now_s):
+            self._external.forget()
 
 
 def _others(leases: Sequence[LeaseKey], held: Iterable[Lease]) -> tuple[str, ...]:

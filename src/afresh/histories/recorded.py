@@ -7,6 +7,7 @@ does not matter. Changes exactly at the start are ignored, because every copy is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +46,8 @@ class RecordedHistory:
     All times are after ``start`` and at most ``end``. ``names``, ``weight``, ``cost`` and ``group`` have one
     entry per item; ``group`` is None if the file ``items_path`` has no such column. If the file of changes
     has values, ``value`` is the content after each change, and ``initial`` the content of each item at the
-    start (NaN: unknown). ``remarks`` are sentences for the user about assumptions that were made."""
+    start (NaN: unknown). ``remarks`` are sentences for the user about assumptions that were made.
+    ``modified`` is the last change of each item up to the start (NaN: unknown)."""
 
     names: pa.LargeStringArray
     item: Ints
@@ -59,13 +61,20 @@ class RecordedHistory:
     value: Float64s | None = None
     initial: Float64s | None = None
     remarks: tuple[str, ...] = ()
+    modified: Float64s | None = None
 
 
 def read_recorded(
-    changes: str | Path, items: str | Path | None, start: float | None = None, end: float | None = None
+    changes: str | Path,
+    items: str | Path | None,
+    start: float | None = None,
+    end: float | None = None,
+    *,
+    keeps_past: bool = False,
 ) -> RecordedHistory:
     """Read the history in the file ``changes`` of the items in the file ``items``. If ``items`` is None, the
-    items are those that change. ``start`` and ``end`` (Unix seconds) default to the first and last change."""
+    items are those that change. ``start`` and ``end`` (Unix seconds) default to the first and last change.
+    With ``keeps_past``, changes before the start are no error; they give ``modified`` of the result."""
     table = read_table(changes, CHANGES)
     known, remarks = _known_items(table, items)
     if known.rows == 0:
@@ -74,10 +83,12 @@ def read_recorded(
     item = item_indices(table, known.text("item"))
     time = table.times("time")
     window, assumed = _window(table, start, end)
-    _refuse_outside(table, time, *window)
+    _refuse_outside(table, time, -math.inf if keeps_past else window[0], window[1])
     order = np.lexsort((item, time))
     at_start = time[order] <= window[0]  # every copy contains these changes already
     value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
+    modified = np.full(known.rows, np.nan)
+    modified[item[order[at_start]]] = time[order[at_start]]  # of several, the last one remains
     order = order[~at_start]
     return RecordedHistory(
         names=known.text("item"),
@@ -92,6 +103,7 @@ def read_recorded(
         value=None if value is None else value[order],
         initial=initial,
         remarks=(*remarks, *assumed),
+        modified=modified,
     )
 
 

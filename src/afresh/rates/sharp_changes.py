@@ -99,8 +99,9 @@ class SharpChanges:
         return np.asarray(np.bincount(polls.item[own], polls.elapsed[own], minlength=polls.items), np.float64)
 
 
-def find_sharp_changes(polls: PollTable) -> SharpChanges:
-    """Find the sharp changes of every item's rate.
+def find_sharp_changes(polls: PollTable, rates: Float64s | None = None) -> SharpChanges:
+    """Find the sharp changes of every item's rate. If the grid of ``rates`` is given, each item is judged by
+    its own polls alone, so that the result does not depend on the other items of the table.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> found = np.arange(60) % 15 == 0
@@ -114,7 +115,7 @@ def find_sharp_changes(polls: PollTable) -> SharpChanges:
     enough &= np.bincount(polls.item[polls.changed], minlength=polls.items) > 0
     if not enough.any():
         return SharpChanges(np.zeros(polls.items), none, none, None)
-    found = _search(polls if enough.all() else polls.of_items(enough))
+    found = _search(polls if enough.all() else polls.of_items(enough), rates)
     if enough.all():
         return found
     rows, items = np.flatnonzero(enough[polls.item]), np.flatnonzero(enough)
@@ -126,15 +127,18 @@ def find_sharp_changes(polls: PollTable) -> SharpChanges:
     return SharpChanges(probability, items[found.item], rows[found.poll], weight)
 
 
-def _search(polls: PollTable) -> SharpChanges:
+def _search(polls: PollTable, given: Float64s | None) -> SharpChanges:
     """Find the sharp changes of items that each have ``FEWEST_POLLS`` polls and a change."""
-    rates, number = rate_grid(polls), np.maximum(polls.polls_per_item(), 1)
+    rates = rate_grid(polls) if given is None else given
+    number = np.maximum(polls.polls_per_item(), 1)
     hazard = (1 / number)[polls.item]
     for _ in range(_PASSES):
         factor = np.concatenate(
             [_Chains.of(part, rates, hazard[rows]).log_bayes_factor() for _, rows, part in _parts(polls)]
         )
-        probability = _probabilities(factor)
+        probability = _probabilities(factor, is_alone=given is not None)
+        if given is not None:
+            break
         if probability[probability >= 0.5].sum() < ENOUGH_JUMPS or polls.end is None:
             break
         jumps = [_Chains.of(part, rates, hazard[rows]).last_jumps() for _, rows, part in _parts(polls)]
@@ -182,9 +186,10 @@ def _parts(polls: PollTable) -> Iterator[tuple[slice, slice, PollTable]]:
         first = end
 
 
-def _probabilities(log_factor: Float64s) -> Float64s:
+def _probabilities(log_factor: Float64s, *, is_alone: bool = False) -> Float64s:
     """Return the probability of each item that it jumped, given ln of its Bayes factor. The share of items
     that jumped is the most probable one, where ``JUMPED`` of ``JUMPED`` + ``STEADY`` items are known before.
+    If each item ``is_alone``, only its own factor and these known items count.
 
     >>> _probabilities(np.array([-1.0] * 99 + [20.0])).round(3)[[0, -1]].tolist()
     [0.008, 1.0]
@@ -194,6 +199,8 @@ def _probabilities(log_factor: Float64s) -> Float64s:
     for _ in range(_SHARE_STEPS):
         odds = np.clip(log_factor + math.log(share / (1 - share)), -700, 700)
         chance = 1 / (1 + np.exp(-odds))
+        if is_alone:
+            break
         share = (JUMPED + float(chance.sum())) / (JUMPED + STEADY + chance.size)
     return chance
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,6 +89,18 @@ class ChangeHistory:
         return np.asarray(np.where(changes > 0, changes, if_none) / self.length)
 
 
+def until(history: ChangeHistory, end: float) -> ChangeHistory:
+    """Return the part of a history up to ``end``.
+
+    >>> until(ChangeHistory.of(2, [0, 0, 1], [2.0, 5.0, 4.0], 0.0, 10.0), 4.5).time.tolist()
+    [2.0, 4.0]
+    """
+    kept = history.time <= end
+    value = None if history.value is None else history.value[kept]
+    first = np.append(0, np.cumsum(kept))[history.first]
+    return replace(history, first=first, time=history.time[kept], end=end, value=value)
+
+
 class HistoryPoller:
     """Answers polls of a history: has an item changed since its previous poll?
     Every change has a rank: its position among the changes of all items by time. The number
@@ -107,16 +119,34 @@ class HistoryPoller:
         self.times: Float64s = history.time[order]
         self.ranks = order.size + 1
         self.keys: Ints = history.change_item * self.ranks + rank
-        self.place: Ints = history.first[:-1].copy()
+        self.first: Ints = history.first[:-1]
+        self.changes: Float64s = np.append(history.time, np.nan)
+        self.place: Ints = self.first.copy()
 
     def poll(self, items: Ints, now: Float64s) -> Bools:
         """Return whether each of these distinct items has changed since its previous poll.
         A change at exactly the time of the poll, ``now``, is found."""
+        return self.count_changes(items, now) > 0
+
+    def count_changes(self, items: Ints, now: Float64s) -> Ints:
+        """Poll these items as ``poll`` does, and return how often each has changed since its previous
+        poll."""
         passed = np.searchsorted(self.times, now, side="right")
         place = np.searchsorted(self.keys, items * self.ranks + passed)
-        changed = place > self.place[items]
+        count = place - self.place[items]
         self.place[items] = place
-        return np.asarray(changed)
+        return np.asarray(count)
+
+    def last_changes(self, items: Ints) -> Float64s:
+        """Return the time of the last change of each item up to its last poll; NaN if it has not changed.
+
+        >>> watch = HistoryPoller(ChangeHistory.of(2, [0, 0], [2.0, 5.0], 0.0, 10.0))
+        >>> _ = watch.poll(np.array([0, 1]), np.array([6.0, 6.0])); watch.last_changes(np.array([0, 1]))
+        array([ 5., nan])
+        """
+        place = self.place[items]
+        changed = place > self.first[items]
+        return np.where(changed, self.changes[np.where(changed, place - 1, 0)], np.nan)
 
 
 def _per_item(name: str, given: ArrayLike | None, items: int) -> Float64s:

@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.policy.policy import PolicyInput
 from afresh.policy.registry import make_policy
-from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
+from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory, until
 from afresh.replay.policy_run import (
     BATCHES_PER_ROUND,
     ORACLE_BATCHES,
@@ -27,9 +27,11 @@ from afresh.replay.policy_run import (
     run_policy,
 )
 from afresh.replay.scores import Scores, score_visits
+from afresh.values.arrays import Float64s
 from afresh.values.errors import UsageError
 
 REFERENCES = ("uniform", "oracle")
+FIRST_ROUNDS = 3.0  # rounds of all items that are scored apart if stamps are given
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,15 @@ class PeriodScores:
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
     """The run of one policy under one budget: its polls (``visits``) and its scores.
-    ``whole`` are the scores over the whole history, ``after`` those after the warm-up."""
+    ``whole`` are the scores over the whole history, ``after`` those after the warm-up, and ``first`` those of
+    the first ``FIRST_ROUNDS`` rounds of all items, if stamps were given."""
 
     policy: str
     budget: float
     visits: Visits
     whole: PeriodScores
     after: PeriodScores
+    first: PeriodScores | None = None
 
 
 def replay(
@@ -63,14 +67,15 @@ def replay(
     *,
     warm_up: float = 1 / 3,
     notices: NoticeLog | None = None,
+    stamps: Float64s | None = None,
     seed: int = 1,
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[ReplayResult]:
     """Run these policies, uniform polling and the oracle from ``start``; return a result for each policy.
     The rates of ``start`` are replaced by those of the history. ``warm_up`` is a share of the history.
-    ``batch`` is the number of items that a policy chooses at a time (None: ``batch_for``). ``progress`` is
-    called with the share of all runs that is done.
+    ``stamps`` are as for ``run_policy``. ``batch`` is the number of items that a policy chooses at a time
+    (None: ``batch_for``). ``progress`` is called with the share of all runs that is done.
 
     >>> rng = np.random.default_rng(1)
     >>> item, time = rng.integers(0, 20, 120) // 4, rng.uniform(0.0, 300.0, 120)
@@ -82,7 +87,10 @@ def replay(
     if not 0 <= warm_up < 1:
         raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
     known = replace(start, rates=history.rates(UNSEEN_CHANGES))
-    begins = (history.start, history.start + warm_up * history.length)
+    periods = [(history, history.start), (history, history.start + warm_up * history.length)]
+    if stamps is not None:
+        first_end = history.start + FIRST_ROUNDS / start.mean_frequency
+        periods.append((until(history, min(first_end, history.end)), history.start))
     names = tuple(dict.fromkeys((*policies, *REFERENCES)))
     visits: dict[str, Visits] = {}
     found: dict[str, list[Scores]] = {}
@@ -94,13 +102,15 @@ def replay(
             start.budget,
             open_time=start.open_time,
             notices=notices,
+            stamps=stamps,
             batch=batch or batch_for(history.items, per_round),
             progress=None if progress is None else partial(_tell, progress, done, len(names)),
         )
         visits[name] = run
         # The same seed for all: they resample the same items, so their confidence intervals are comparable.
         found[name] = [
-            score_visits(history, run.item, run.time, begin, np.random.default_rng(seed)) for begin in begins
+            score_visits(part, *run.until(part.end), begin, np.random.default_rng(seed))
+            for part, begin in periods
         ]
 
     def period(name: str, at: int) -> PeriodScores:
@@ -108,7 +118,10 @@ def replay(
         return PeriodScores(found[name][at], captured([(own, uniform, oracle)]))
 
     asked = dict.fromkeys(policies)
-    return [ReplayResult(one, start.budget, visits[one], period(one, 0), period(one, 1)) for one in asked]
+    return [
+        ReplayResult(one, start.budget, visits[one], *(period(one, at) for at in range(len(periods))))
+        for one in asked
+    ]
 
 
 def _tell(progress: Callable[[float], None], done: int, runs: int, share: float) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.policy import OpenTime, Policy
 from afresh.replay.change_history import ChangeHistory, HistoryPoller
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -26,6 +28,11 @@ class Visits:
     item: Ints
     time: Float64s
     changed: Bools
+
+    def until(self, end: float) -> tuple[Ints, Float64s]:
+        """Return a tuple (items, times) of the polls up to ``end``."""
+        number = int(np.searchsorted(self.time, end, side="right"))
+        return self.item[:number], self.time[:number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +60,15 @@ def run_policy(
     *,
     open_time: OpenTime | None = None,
     notices: NoticeLog | None = None,
+    stamps: Float64s | None = None,
     batch: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Visits:
     """Run ``policy`` on ``history`` and return its polls.
+
+    If ``stamps`` are given, the adaptive policy also learns from each poll when the item changed last. They
+    are the times of the last changes up to the start of the history, NaN where not known; the ages of the
+    first copies follow from them.
 
     ``budget`` is cost per unit of time; if polling is not always allowed, all of it is spent in the allowed
     time. The budget accrues evenly, and a poll is made as soon as it is paid for: nothing is spent in advance
@@ -73,6 +85,10 @@ def run_policy(
     always = OpenTime.of([history.start], [history.end])
     clock, poller = BudgetClock(open_time or always, budget, history.length), HistoryPoller(history)
     size = batch or batch_for(history.items)
+    dated = policy if stamps is not None and isinstance(policy, Adaptive) else None
+    if dated is not None and stamps is not None:
+        known = np.flatnonzero(stamps < history.start)
+        dated.observe_ages(known, history.start, history.start - stamps[known])
     spent, given, parts = 0.0, 0, []
     while (now := clock.now(spent)) is not None:
         if notices is not None:
@@ -88,7 +104,11 @@ def run_policy(
         in_time = int(np.searchsorted(when, np.inf))
         items, when = items[:in_time], when[:in_time]
         changed = poller.poll(items, when)
-        policy.observe(items, when, changed)
+        if dated is None:
+            policy.observe(items, when, changed)
+        else:
+            since = when - poller.last_changes(items)
+            dated.observe(items, when, changed, StatedChanges(since, np.full(items.size, np.nan)))
         parts.append((items, when, changed))
         spent = float(costs[-1])
         if progress is not None:

@@ -185,7 +185,7 @@ def compare_content(
     normal = normalise(content, content_type, recipe)
     found = content_hash(normal)
     fingerprint = recipe.fingerprint
-    comparable = held_hash is None or held_notes.get("recipe", "") == fingerprint
+    comparable = held_hash is None or is_comparable(held_notes, fingerprint, near_duplicate)
     differs = found != held_hash
     changed = differs
     notes = {"recipe": fingerprint} if fingerprint else {}
@@ -194,7 +194,20 @@ def compare_content(
         if differs and comparable and held_hash is not None and old_sketch is not None:
             changed = similarity(old_sketch, new_sketch) < near_duplicate
         notes["sketch"] = new_sketch if changed or old_sketch is None else old_sketch
+        notes["near"] = repr(near_duplicate)
     return Comparison(found, changed, differs and held_hash is not None, comparable, notes)
+
+
+def is_comparable(notes: Mapping[str, str], fingerprint: str, near_duplicate: float | None) -> bool:
+    """Return whether a copy with these ``notes`` was compared by today's content settings: by the recipe with
+    this ``fingerprint``, and by the same ``near_duplicate``.
+
+    >>> is_comparable({"recipe": "a1"}, "a1", None), is_comparable({"recipe": "a1"}, "a1", 0.9)
+    (True, False)
+    """
+    # Versions up to 0.1.0 kept only the sketch, and not the similarity from which on it is no change.
+    near = notes.get("near") or (repr(near_duplicate) if "sketch" in notes else repr(None))
+    return notes.get("recipe", "") == fingerprint and near == repr(near_duplicate)
 
 
 def most_bytes_here(recipe: Recipe, near_duplicate: float | None) -> int:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from afresh.sources.change_detection import Recipe
 from afresh.sources.windows import Windows
 from afresh.values.errors import UsageError, did_you_mean
-from afresh.values.units import SIZE_BYTES, parse_duration, parse_size_rate
+from afresh.values.units import SIZE_BYTES, parse_duration, parse_rate, parse_size_rate
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d*)?)\s*(?P<unit>[A-Za-z]+)")
 _GONE_FOR_GOOD = 410
@@ -44,6 +44,11 @@ SizeRate = Annotated[
     float,
     BeforeValidator(lambda given: parse_size_rate(given) if isinstance(given, str) else given),
     Field(ge=0, allow_inf_nan=False),
+]
+PositiveRate = Annotated[
+    float,
+    BeforeValidator(lambda given: parse_rate(given) if isinstance(given, str) else given),
+    Field(gt=0, allow_inf_nan=False),
 ]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
@@ -79,7 +84,8 @@ class SourceSettings(BaseModel):
     are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
     is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
-    only until the source has ``max_items``; a user may add more."""
+    only until the source has ``max_items``; a user may add more. ``saa_guess`` is a first guess of the rates,
+    in changes per second, with which SAA polls items until it knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -87,6 +93,7 @@ class SourceSettings(BaseModel):
     name: str = Field(min_length=1)
     windows: Texts = ()
     time_zone: str = "UTC"
+    saa_guess: PositiveRate | None = None
     selectors: Texts = ()
     drop: Texts = ()
     json_path: str = ""
@@ -148,6 +155,12 @@ class SourceSettings(BaseModel):
         """A text, without secrets, that changes when the settings allow or forbid other requests than before.
         After such a change, the engine polls items that failed again at once."""
         return ""
+
+    @property
+    def content_fingerprint(self) -> str:
+        """A text that changes when other differences of contents count as changes than before. After such a
+        change, what was learned of the rates of the items is forgotten."""
+        return f"{self.recipe.fingerprint} {self.near_duplicate}"
 
     def model_post_init(self, context: Any, /) -> None:
         """Parse the recipe and the windows, so that mistakes in them are found when the settings are read."""

@@ -36,6 +36,9 @@ class Fetched:
                        the stored validators only if the kind is ``content`` or ``unchanged``.
     ``modified_s``     the time of the last change according to the source (Unix seconds). None if the source
                        states no time, or if times that it stated earlier were found to be wrong.
+    ``count``          the number of changes since the previous poll according to the source; None if unknown.
+    ``verified_s``     the time of the last poll that compared the content (Unix seconds), if polls since then
+                       said "unchanged" wrongly; they no longer count. Else None.
     ``requests``       the number of requests of this poll, including robots.txt, redirects and retries.
     ``bytes``          the bytes received; ``seconds`` is the duration of the requests, without waiting.
     ``retry_after_s``  the source asks not to be polled for this many seconds.
@@ -55,6 +58,8 @@ class Fetched:
     comparable: bool = True
     validators: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     modified_s: float | None = None
+    count: int | None = None
+    verified_s: float | None = None
     requests: int = 0
     bytes: int = 0
     seconds: float = 0.0

@@ -54,13 +54,19 @@ class Spent:
 NOTHING_SPENT = Spent()
 
 
+STARTS_AGAIN = -1.0
+"""The ``elapsed_s`` of a poll after which all earlier polls of its item no longer count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Whether an item changed during the ``elapsed_s`` seconds between its last two successful polls.
 
-    ``time_s`` is the time of the last of these polls; ``elapsed_s`` is 0 for the first poll of an item. The
-    source may state the time of the last change (``modified_s``) and the number of changes (``count``).
-    ``audit`` is True if the item was drawn at random to measure freshness.
+    ``time_s`` is the time of the last of these polls; ``elapsed_s`` is 0 for the first poll of an item, and
+    ``STARTS_AGAIN`` if the content settings are others than at the poll before. It may also begin before the
+    poll before: then the polls in between found no change wrongly, and no longer count. The source may state
+    the time of the last change (``modified_s``) and the number of changes since the previous poll
+    (``count``). ``audit`` is True if the item was drawn at random to measure freshness.
 
     >>> Observation(1, 1e9, 60.0, changed=True, modified_s=float("inf")).modified_s is None
     True

@@ -12,6 +12,7 @@ from afresh.values.arrays import Bools, Float64s
 from afresh.values.outcome import EventKind, Spent
 
 Ids = npt.NDArray[np.int64]
+_ROUNDED_S = 1e-3  # times of observations may be rounded by this much
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,32 @@ class ObservationColumns:
 
     def __len__(self) -> int:
         return self.item_id.size
+
+    def take(self, which: Bools | Ids) -> ObservationColumns:
+        return ObservationColumns(*(getattr(self, name)[which] for name in self.__slots__))
+
+    def still_counting(self) -> ObservationColumns:
+        """Return the observations that still count: not those before an observation that starts again
+        (``STARTS_AGAIN``), and not those in a time that a later observation covers as well, because they
+        found no change wrongly (see ``Observation``).
+
+        >>> one, no = np.ones(4, dtype=int), np.full(4, np.nan)
+        >>> elapsed_s, changed = np.array([0.0, 5.0, 5.0, 10.0]), np.array([False, False, False, True])
+        >>> seen = ObservationColumns(one, 5.0 * np.arange(4), elapsed_s, changed, no, no, one < 0)
+        >>> seen.still_counting().time_s.tolist()      # the third was covered by the last
+        [0.0, 5.0, 15.0]
+        """
+        begin_s = np.where(self.elapsed_s < 0, -np.inf, self.time_s - self.elapsed_s)
+        follows = self.item_id[1:] == self.item_id[:-1]
+        wrong = follows & (begin_s[1:] < self.time_s[:-1] - _ROUNDED_S)
+        if not wrong.any():
+            return self
+        kept = np.ones(len(self), dtype=bool)
+        for item_id in np.unique(self.item_id[1:][wrong]):
+            its = slice(*np.searchsorted(self.item_id, (item_id, item_id + 1)))
+            later_s = np.minimum.accumulate(begin_s[its][::-1])[::-1]
+            kept[its] = np.append(later_s[1:], np.inf) >= self.time_s[its] - _ROUNDED_S
+        return self.take(kept)
 
 
 @dataclass(frozen=True, slots=True)

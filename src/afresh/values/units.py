@@ -17,6 +17,9 @@ UNIT_NAMES = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"
 SIZE_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 SIZE_BYTES |= {"KB": 1e3, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 
+CHANGES_PER = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
+"""The units of time of rates that people are shown, the shortest first."""
+
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
 _DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>[A-Za-zµ]+)")
 _PER_TIME = re.compile(rf"{_NUMBER}\s*(?P<size>[A-Za-z]*)\s*(?P<item>/item)?\s*/\s*(?P<unit>[A-Za-z]+)")
@@ -160,6 +163,21 @@ def format_rate(per_second: float) -> str:
     ('2/s', '5000/d')
     """
     return min((f"{per_second * UNIT_SECONDS[unit]:.6g}/{unit}" for unit in _COMMON), key=len)
+
+
+def format_changes(per_second: float) -> str:
+    """Return a rate of changes in words, in the shortest unit of time that gives a number of 1 or more.
+
+    >>> format_changes(2.0), format_changes(548 / UNIT_SECONDS["y"]), format_changes(0.0)
+    ('2 changes a second', '1.5 changes a day', '0 changes a year')
+    """
+    unit = changes_unit(per_second)
+    return f"{float(f'{per_second * UNIT_SECONDS[unit]:.2g}'):,g} changes {CHANGES_PER[unit]}"
+
+
+def changes_unit(per_second: float) -> str:
+    """Return the unit of time in which people are shown this rate: the shortest that gives 1 or more."""
+    return next((unit for unit in CHANGES_PER if per_second * UNIT_SECONDS[unit] >= 1.0), "y")
 
 
 def format_size_rate(bytes_per_second: float) -> str:

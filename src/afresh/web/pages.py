@@ -131,6 +131,7 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             failing=snapshot.failing,
             backoffs=snapshot.backoffs[:_BACKOFFS_SHOWN],
             item_views=snapshot.status.item_views[:VIEWS_SHOWN],
+            noise=snapshot.status.noise,
             target=snapshot.status.target,
         )
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus
 from afresh.engine.reporting.item_snapshot import PastPoll
+from afresh.engine.reporting.noise_hints import NoiseHint
 from afresh.engine.reporting.status import ItemProblem, SourceTrouble
 from afresh.engine.scheduler.earnings import SpendingPlan
 from afresh.sources.search.saved_records import ScaleNote
@@ -118,6 +119,7 @@ class StatusOut(Model):
     troubles: list[SourceTrouble]
     workers: list[WorkerStatus]
     problems: list[ItemProblem] = []
+    noise: list[NoiseHint] = []
 
 
 class ItemOut(Model):

@@ -80,6 +80,24 @@ def test_one_object_per_policy_whole_and_after_the_warm_up(history: Line) -> Non
     assert found["oracle"]["freshness"] > found["uniform"]["freshness"]
 
 
+def test_with_stamps_the_first_rounds_are_told_apart_and_adaptive_learns_from_them(history: Line) -> None:
+    later = (*history[:5], 20 * DAY, *history[6:])
+    with pytest.raises(InputError, match="before the start"):
+        policies(*later)
+    found, without = policies(*later, "--stamps"), policies(*history)
+    assert "first_rounds" not in without["uniform"]
+    for one in found.values():
+        assert one["first_rounds"].keys() == one["after_warm_up"].keys()
+        assert one["first_rounds"]["visits"] == pytest.approx(120, abs=1)  # three rounds of 40 items
+    rows = Path("c.csv").read_text().splitlines()
+    recent = [row for row in rows[1:] if float(row.partition(",")[2]) > 20 * DAY]
+    Path("c.csv").write_text("\n".join([rows[0], *recent]))
+    bits = policies(*later)
+    assert bits["uniform"]["freshness"] == found["uniform"]["freshness"]
+    assert bits["adaptive"]["freshness"] != found["adaptive"]["freshness"]  # it knew the ages of its copies
+    assert "first rounds" in run(*later, "--stamps")[1]
+
+
 def test_the_freshness_is_that_of_the_visits_written(history: Line) -> None:
     found = policies(*history, "--visits", "v.csv", "--policy", "uniform")["uniform"]
     recorded = read_recorded("c.csv", "i.csv", 0, 50 * DAY)

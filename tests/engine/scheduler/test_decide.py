@@ -10,6 +10,7 @@ from afresh.engine.scheduler.decide import REFUSALS_ENOUGH, RetryRules, decide
 from afresh.sources.settings import MissingRule
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
+from afresh.values.outcome import STARTS_AGAIN
 
 DAY = 86400.0
 PATIENT = RetryRules(60.0, 3600.0, MissingRule(3, DAY))
@@ -59,9 +60,21 @@ def test_other_content_is_a_change() -> None:
 def test_content_compared_under_other_settings_is_a_new_baseline() -> None:
     decision = decide(lease(), content(comparable=False), PATIENT, 1500.0)
     assert decision.observation is not None
-    assert (decision.observation.elapsed_s, decision.observation.changed) == (0.0, False)
+    assert (decision.observation.elapsed_s, decision.observation.changed) == (STARTS_AGAIN, False)
     assert decision.new_copy is not None
     assert decision.event == "changed"
+
+
+def test_a_change_that_earlier_answers_denied_is_compared_with_the_last_poll_that_saw_the_content() -> None:
+    decision = decide(lease(), content(verified_s=400.0), PATIENT, 1500.0)
+    assert decision.observation is not None
+    assert (decision.observation.elapsed_s, decision.observation.changed) == (1100.0, True)
+
+
+def test_what_the_source_states_is_observed() -> None:
+    seen = decide(lease(), content(modified_s=1400.0, count=3), PATIENT, 1500.0).observation
+    assert seen is not None
+    assert (seen.modified_s, seen.count) == (1400.0, 3)
 
 
 def test_unchanged_is_an_observation_and_no_event() -> None:

@@ -50,11 +50,12 @@ def test_robots_rules_and_trust_are_loaded_without_requests() -> None:
             lease = lease_of(site.url + "/p")
             fetched = await first.poll(lease)
             await first.poll(lease_with_copy(lease, fetched))
-            notes, trust = first.save_state(), first.trust.of(host_group(lease.key))
+            notes, trust = first.save_state(), first.trust.save()
             await first.close()
             second = quick_source(respect_robots=True)
             second.load_state(notes)
-            assert second.trust.of(host_group(lease.key)) == trust
+            assert second.trust.save() == trust
+            assert trust.hosts
             assert (await second.poll(lease_of(site.url + "/private"))).problem == "robots.txt forbids it"
             await second.close()
             assert [seen.path for seen in site.seen].count("/robots.txt") == 1

@@ -143,8 +143,8 @@ def test_a_host_is_not_blamed_for_what_one_of_its_items_does(tmp_path: Path) -> 
 
 
 def test_of_many_hosts_those_that_lie_are_shown(tmp_path: Path) -> None:
-    noisy = [[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 0, 4, ""]
-    notes = {"v": 1, "robots": [], "honesty": {"liar.example": noisy}}
+    noisy = [[0.0, 9.0], [0.0, 0.0], [0.0, 0.0], ""]
+    notes = {"v": 1, "robots": [], "trust": {"liar.example": noisy}}
     with engine_of(tmp_path) as engine:
         engine.add(f"https://{host}.example/{page}" for host in range(60) for page in range(2))
         engine.add(["https://liar.example/"])

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from afresh.cli.summary import format_number
 from afresh.values.formatting import format_count, format_moment
-from afresh.values.units import UNIT_SECONDS, format_duration
+from afresh.values.units import CHANGES_PER, UNIT_SECONDS, changes_unit, format_duration
 
 if TYPE_CHECKING:
     from afresh.engine.reporting.item_view_status import ItemViewStatus, ViewedItem, ViewWhy
 
 _ITEMS_SHOWN = 10
-_RATE_UNITS = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y": "a year"}
 
 
 def format_rates(per_s: float, low_per_s: float, high_per_s: float) -> str:
@@ -22,10 +21,10 @@ def format_rates(per_s: float, low_per_s: float, high_per_s: float) -> str:
     >>> format_rates(2 / 3600, 1 / 3600, 4 / 3600)
     '2 changes an hour (1 … 4 with 90 % probability)'
     """
-    unit = next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1.0), "y")
+    unit = changes_unit(per_s)
     rates = (UNIT_SECONDS[unit] * each for each in (per_s, low_per_s, high_per_s))
     rate, low, high = (format_number(float(f"{each:.2g}")) for each in rates)
-    return f"{rate} changes {_RATE_UNITS[unit]} ({low} … {high} with 90 % probability)"
+    return f"{rate} changes {CHANGES_PER[unit]} ({low} … {high} with 90 % probability)"
 
 
 def describe_item_view(view: ItemViewStatus) -> str:

@@ -93,6 +93,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
     rows += [
         (f"  {name}", f"outside its windows until {format_moment(opens_s)}")
@@ -250,7 +251,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
         ("polls", polls),
     ]
     for poll in found.polls[-5:]:
-        what = "changed" if poll.changed else "first look" if poll.elapsed_s == 0 else "unchanged"
+        what = "changed" if poll.changed else "first look" if poll.elapsed_s <= 0 else "unchanged"
         rows.append(("  " + format_moment(poll.time_s), what + (", an audit" if poll.audit else "")))
     return rows + [("" if index else "because", text) for index, text in enumerate(found.reasons)]
 

@@ -54,6 +54,9 @@ class ReplayOptions:
             metavar="FILE|recall=0.8,false=0.1", help="Hints of change: item, time, origin; or made up."
         ),
     ] = None
+    stamps: Annotated[
+        bool, typer.Option("--stamps", help="Polls also tell when the item changed last, as Last-Modified.")
+    ] = False
     visits: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write every visit: policy, item, time, changed.")
     ] = None
@@ -166,7 +169,7 @@ def replay(
     from afresh.cli.proving.replay_run import replay_and_report
     from afresh.histories.recorded import read_recorded
 
-    replay_and_report(read_recorded(changes, items, *window), options)
+    replay_and_report(read_recorded(changes, items, *window, keeps_past=options.stamps), options)
 
 
 @with_option_groups
@@ -226,5 +229,6 @@ def _replay_world(items: WorldItems, world: SimulatedWorld, options: ReplayOptio
         cost=items.columns.get("cost", np.ones(world.items)),
         group=None if group is None else tuple(group),
         items_path="the world",
+        modified=np.full(world.items, np.nan),
     )
     replay_and_report(recorded, options)

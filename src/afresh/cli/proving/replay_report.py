@@ -40,6 +40,7 @@ def as_object(result: ReplayResult, unit: str) -> dict[str, Any]:
         "budget": result.budget * UNIT_SECONDS[unit],
         **_score_fields(result.whole, unit),
         "after_warm_up": _score_fields(result.after, unit),
+        **({} if result.first is None else {"first_rounds": _score_fields(result.first, unit)}),
     }
 
 
@@ -109,7 +110,12 @@ def _columns(results: Sequence[ReplayResult], objective: str) -> dict[str, Cell]
         "captured": lambda result: _or_dash(result.after.captured, "{:.0%}"),
         "needs": lambda result: _or_dash(result.after.uniform_needs, "{:.2f}×"),
         "whole": lambda result: f"{result.whole.scores.freshness:.2%}",
-    }
+    } | ({"first rounds": _format_first} if results[0].first is not None else {})
+
+
+def _format_first(result: ReplayResult) -> str:
+    first = result.first
+    return "" if first is None else f"{first.scores.freshness:.2%}, {_or_dash(first.captured, '{:.0%}')}"
 
 
 def _or_dash(value: float, form: str) -> str:

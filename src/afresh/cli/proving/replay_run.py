@@ -90,6 +90,7 @@ def _run_all(
                 replace(start, budget=budget),
                 warm_up=options.warm_up,
                 notices=notices,
+                stamps=recorded.modified if options.stamps else None,
                 seed=options.seed,
                 progress=partial(_reach_share, progress, done),
             )

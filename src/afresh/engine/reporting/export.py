@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from afresh.engine.scheduler.restore import read_items
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
 from afresh.tables.columns import NUMBER, TEXT, Kind
@@ -68,14 +69,19 @@ def write_folder(store: Store, folder: Path) -> int:
 def write_polls(store: Store, path: str) -> int:
     """Write the observed polls of all items, as ``afresh estimate`` reads them: ``item, time, changed,
     modified, count, source``; return their number. Times are Unix seconds. ``modified`` and ``count`` are
-    empty where the source did not state them. If older observations of an item are no longer stored, a row
-    without a change stands for the poll that began the first stored interval."""
+    empty where the source did not state them. Polls that no longer count are left out. If older
+    observations of an item are no longer stored, a row without a change stands for the poll that began the
+    first stored interval."""
     named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
+    # Of these items all that was learned was forgotten, because the content settings changed.
+    parts = [part.id[part.belief_size == len(FORGOTTEN)] for part in store.plan.columns()]
+    forgotten = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     number = 0
     with TableWriter(path, kinds) as writer:
-        for seen in store.observations.read():
+        for stored in store.observations.read():
+            seen = stored.take(~np.isin(stored.item_id, forgotten)).still_counting()
             known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
             first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)
             # Each row is written after the row, if any, that stands for the poll before it.

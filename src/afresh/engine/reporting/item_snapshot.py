@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.engine.reporting.own_rates import OwnRate, own_rates
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.restore import restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.settings.tables import Settings
-from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.stored import ObservationColumns, PolicyColumns
 
 _LOADED_WHOLE = 5000  # 5,000 items are restored in less than 0.1 s
-RateInterval = tuple[float, float, float]
-"""A tuple (median, low, high): the median of a rate per second, and its 90 % confidence interval."""
-
-_RATE_LEVEL, _POLLS_SHOWN = 0.9, 10
+_POLLS_SHOWN = 10
 _NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
 NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
 
@@ -52,7 +49,7 @@ class ItemSnapshot:
     settings: Settings
     items: tuple[Item, ...]
     scheduler: Scheduler
-    rates: Mapping[int, RateInterval]
+    rates: Mapping[int, OwnRate]
     polls: Mapping[int, ObservationColumns]
     seen: Mapping[str, WatchedItem]
 
@@ -88,41 +85,20 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     for item in items:
         observed = seen.get(item.key)
         if observed is not None and observed.rate_per_s >= 0:
-            rates[item.id] = observed.rate_per_s, observed.low_per_s, observed.high_per_s
+            rates[item.id] = OwnRate(observed.rate_per_s, observed.low_per_s, observed.high_per_s)
     return ItemSnapshot(now_s, settings, tuple(items), scheduler, rates, polls, seen)
 
 
 def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
-    """Return the successful polls of the items ``ids``, by item id. Items without such polls are left out."""
+    """Return the successful polls of the items ``ids`` that still count, by item id. Items without such polls
+    are left out, as are those of which all that was learned was forgotten."""
+    known = store.plan.columns_of(ids)
+    forgotten = set(known.id[known.belief_size == len(FORGOTTEN)].tolist())
     found: dict[int, ObservationColumns] = {}
-    for batch in store.observations.read(ids):
-        for item_id in np.unique(batch.item_id).tolist():
-            its = batch.item_id == item_id
-            found[item_id] = ObservationColumns(*(getattr(batch, each.name)[its] for each in fields(batch)))
-    return found
-
-
-def own_rates(
-    polls: Mapping[int, ObservationColumns], scheduler: Scheduler, ids: Sequence[int], now_s: float
-) -> dict[int, RateInterval]:
-    """Return by item id the median of its rate and its 90 % confidence interval (``rate_belief``)."""
-    ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
-    found = {}
-    for item_id in ids:
-        row, its = item_rows.row(item_id), polls.get(item_id, NO_POLLS)
-        compared = its.elapsed_s > 0  # the first poll of an item has nothing to compare with
-        guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
-        found[item_id] = rate_interval(
-            ranking.adaptive.belief,
-            its.elapsed_s[compared],
-            its.changed[compared],
-            np.maximum(now_s - its.time_s[compared], 0.0),
-            level=_RATE_LEVEL,
-            of_items=ranking.total_items,
-            guess=guess,
-            guess_shape=GUESS_SHAPE,
-            guess_doubt=GUESS_DOUBT,
-        )
+    for batch in store.observations.read([item_id for item_id in ids if item_id not in forgotten]):
+        seen = batch.still_counting()
+        for item_id in np.unique(seen.item_id).tolist():
+            found[item_id] = seen.take(seen.item_id == item_id)
     return found
 
 
@@ -155,7 +131,8 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
             plan = "kept" if plan == "dropped" else plan
             mean_s = mean_interval_s(last_polls(snapshot.polls_of(item)))
             interval_s = mean_s if math.isfinite(mean_s) else math.nan
-        numbers = (*snapshot.rates[item.id], interval_s, float(fresh[row]), float(poll_value[row]))
+        rates = snapshot.rates[item.id].ends
+        numbers = (*rates, interval_s, float(fresh[row]), float(poll_value[row]))
         estimates.append(ItemEstimate(*numbers, plan=plan))
     return estimates
 

@@ -100,7 +100,7 @@ def _viewed_items(snapshot: ItemSnapshot) -> dict[str, ViewedItem]:
     wanted = np.array(sorted(row for _, row in known), dtype=np.int64)
     chances = snapshot.scheduler.forecast.fresh(snapshot.time_s, wanted).tolist()
     fresh = dict(zip(wanted.tolist(), chances, strict=True))
-    return {item.key: _viewed(item, snapshot.rates[item.id][0], fresh[row]) for item, row in known}
+    return {item.key: _viewed(item, snapshot.rates[item.id].median, fresh[row]) for item, row in known}
 
 
 def _viewed(item: Item, rate_per_s: float, fresh: float) -> ViewedItem:
@@ -115,7 +115,7 @@ def _items_of(view: ItemView, viewed: dict[str, ViewedItem]) -> list[ViewedItem]
 
 def _describe(view: ItemView, snapshot: ItemSnapshot, items: Sequence[ViewedItem]) -> ItemViewStatus:
     ids = {item.key: item.id for item in snapshot.items}
-    rates = np.array([snapshot.rates[ids[item.key]] for item in items if item.known]).reshape(-1, 3)
+    rates = np.array([snapshot.rates[ids[item.key]].ends for item in items if item.known]).reshape(-1, 3)
     columns = (rates[:, 0], rates[:, 1], rates[:, 2])
     numbers = sum_rates(*columns, np.random.default_rng(_SEED)) if len(rates) else (math.nan,) * 3
     polled_s = min((item.polled_s for item in items), key=lambda time_s: (not math.isnan(time_s), time_s))

@@ -12,6 +12,7 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
+from afresh.engine.reporting.noise_hints import NoiseHint, find_noise_hints
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
@@ -81,7 +82,7 @@ class Status:
     plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The budget is that of
     the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
     if not set. ``closed`` has the sources that may not be polled now, with the time of the next opening.
-    ``run`` is the last pulse.
+    ``run`` is the last pulse. ``noise`` proposes settings for items that change in one small part.
     """
 
     items: int
@@ -110,6 +111,7 @@ class Status:
     troubles: tuple[SourceTrouble, ...] = ()
     workers: tuple[WorkerStatus, ...] = ()
     problems: tuple[ItemProblem, ...] = ()
+    noise: tuple[NoiseHint, ...] = ()
     run: Pulse | None = None
     limits: Limits = field(default_factory=Limits)
     closed: dict[str, float] = field(default_factory=dict)
@@ -165,6 +167,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         troubles=tuple(SourceTrouble(name, words.decode()) for name, words in troubles.items() if words),
         workers=list_workers(store, now_s, settings.run.claim),
         problems=count_problems(store),
+        noise=find_noise_hints(store),
         run=read_pulse(store),
         closed=settings.closed_sources(now_s),
         searches=search_statuses(store, settings),

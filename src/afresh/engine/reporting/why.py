@@ -16,6 +16,13 @@ from afresh.engine.reporting.item_snapshot import (
     mean_interval_s,
     take_snapshot,
 )
+from afresh.engine.reporting.noise_hints import changing_part_of, describe_part
+from afresh.engine.reporting.rate_words import (
+    TOO_OFTEN,
+    describe_jump,
+    expected_rate,
+    explain_difference,
+)
 from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
@@ -35,7 +42,9 @@ _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried,
 @dataclass(frozen=True, slots=True)
 class Why:
     """Everything that ``afresh why`` shows, as of ``time_s``. Rates are per second, times in seconds.
-    ``rate_per_s`` is the median that follows from the item's own polls, with its 90 % confidence interval;
+    ``rate_per_s`` is today's rate by the item's own polls: the median, with its 90 % confidence interval.
+    ``jumped_s`` is the time of the first poll after the last sharp change of the rate, NaN without one, and
+    ``period_s`` the time for which it has been polled since, or in all;
     ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
     (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price, ``next_s`` the
     time of the next poll. ``reasons`` are sentences. ``seen`` is the observed staleness, if there is one."""
@@ -53,6 +62,8 @@ class Why:
     polls: tuple[PastPoll, ...]
     reasons: tuple[str, ...]
     seen: WatchedItem | None = None
+    jumped_s: float = math.nan
+    period_s: float = 0.0
 
 
 def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
@@ -70,7 +81,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     row = policy.item_rows.row(item.id)
     if row is None:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
-    rate, low, high = snapshot.rates[item.id]
+    rate = snapshot.rates[item.id]
     seen = snapshot.seen.get(item.key)
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
@@ -81,6 +92,10 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = [*_holding(item, now_s, due=False), _TOGETHER]
     elif seen is None:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
+        reasons += describe_jump(rate)
+        reasons = explain_difference(reasons, rate, expected_rate(policy, row))
+        part = changing_part_of(store, item)
+        reasons += [] if part is None else [describe_part(part)]
     else:
         reasons = _seen_reasons(seen, item, now_s)
     reasons += _weighing_views(settings, item)
@@ -98,9 +113,11 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     return Why(
         item=item,
         time_s=now_s,
-        rate_per_s=rate,
-        rate_low=low,
-        rate_high=high,
+        rate_per_s=rate.median,
+        rate_low=rate.low,
+        rate_high=rate.high,
+        jumped_s=rate.jumped_s,
+        period_s=rate.period_s,
         interval_s=interval_s,
         fresh_now=float(scheduler.forecast.fresh(now_s)[row]),
         marginal=float(policy.poll_values(now_s)[row]),
@@ -171,6 +188,10 @@ def _reasons(
     found = _holding(item, now_s, due=due)
     if item.status != "active":
         return found
+    sampled = policy.sampling.state(row)
+    if sampled is not None:
+        every, done = format_duration(1.0 / sampled.frequency), f"{len(sampled.changed)} of {sampled.target}"
+        return [*found, f"its rate is not known yet: SAA polls it every {every}, {done} polls of this round"]
     if policy.name == "uniform":
         return [*found, "the policy is uniform: every item is polled equally often"]
     weight = float(policy.item_rows.weight[row])  # with what views add
@@ -186,7 +207,7 @@ def _reasons(
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, weight, policy.money.break_even_value))
     elif math.isinf(interval_s):
-        words = "it changes so often that a poll gains little"
+        words = TOO_OFTEN
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))

@@ -20,6 +20,7 @@ from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
 from afresh.engine.runner.writer import Writer
+from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -59,7 +60,7 @@ async def build_run(given: RunInput) -> Run:
 
 async def _build(store: ThreadedStore, given: RunInput) -> Run:
     if given.only is None:
-        await store.run(_retry_failing_items, given)
+        await store.run(_follow_changed_settings, given)
     # The edit number is read before the items, so that edits made meanwhile are followed afterwards.
     edit_number = (await store.run(store.sync.items.edits, 0)).number
     first = given.only
@@ -93,7 +94,9 @@ async def _make_context(store: ThreadedStore, given: RunInput, first: Sequence[i
     return RunContext(store, clock, live, wakeup, member, gate, scheduler, recorder, sources)
 
 
-def _retry_failing_items(given: RunInput) -> None:
+def _follow_changed_settings(given: RunInput) -> None:
+    sources = [table.settings for table in given.settings.sources]
+    forget_after_content_change(given.store, sources, given.clock.now_s())
     for table in given.settings.sources:
         retry_after_settings_change(given.store, table.settings, given.clock.now_s())
 

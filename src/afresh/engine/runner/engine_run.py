@@ -30,6 +30,7 @@ from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
+from afresh.engine.scheduler.content_settings import changed_sources, forget_rows
 from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
@@ -252,12 +253,15 @@ class Run:
 
     def reload(self, settings: Settings) -> list[str]:
         """Apply ``settings``; return what changed in the sources. If this raises, nothing has changed."""
+        forgotten = changed_sources(self.settings, settings)
         words = self.context.sources.replace_sources(settings.sources)
         hooks, timeout_s = source_hooks(settings), settings.run.hook_timeout
         self.tasks.hooks.replace_hooks(hooks, settings.views, timeout_s=timeout_s)
         self.context.settings.now = settings
         self.context.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
         self.scheduler.follow_settings(self.context.recorder.money_input())
+        if forgotten:
+            forget_rows(self.scheduler, forgotten, self.context.clock.now_s())
         self.context.wakeup.set()
         return words
 

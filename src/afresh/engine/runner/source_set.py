@@ -18,6 +18,7 @@ from itertools import takewhile
 
 from afresh.engine.logs import log_event
 from afresh.engine.reporting.group_status import pack_backoffs, unpack_backoffs
+from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.restore import read_items
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import ACCESS_FINGERPRINT, BACKOFFS, SOURCE_STATE
@@ -172,6 +173,7 @@ class SourceSet:
             if new is not None:
                 settings, now_s = new.table.settings, self._clock.now_s()
                 await self._store.run(retry_after_settings_change, self._store.sync, settings, now_s)
+                await self._store.run(forget_after_content_change, self._store.sync, [settings], now_s)
             log_event(logging.INFO, "source removed" if new is None else "source replaced", source=name)
         finally:
             del self._retiring[name]

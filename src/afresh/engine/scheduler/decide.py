@@ -19,7 +19,7 @@ from afresh.values.backoff import Backoff
 from afresh.values.fetched import Fetched
 from afresh.values.items import Status
 from afresh.values.lease import Lease
-from afresh.values.outcome import EventKind, NewCopy, Observation, Outcome
+from afresh.values.outcome import STARTS_AGAIN, EventKind, NewCopy, Observation, Outcome
 
 REFUSALS_ENOUGH = 3
 REFUSED_LONGER = 60  # the wait after a refusal is this many times the wait after a failure
@@ -51,7 +51,8 @@ def decide(
     if fetched.kind == "content":
         return _content(lease, fetched, now_s, audit=audit)
     if fetched.kind == "unchanged":
-        seen = _observation(lease, fetched, now_s, changed=False, audit=audit)
+        elapsed_s = _elapsed_s(lease, fetched, now_s)
+        seen = _observation(lease, fetched, now_s, elapsed_s, changed=False, audit=audit)
         return Outcome(lease, now_s, -math.inf, seen, validators=fetched.validators)
     return _no_observation(lease, fetched, rules, now_s)
 
@@ -59,21 +60,40 @@ def decide(
 def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
     content = fetched.content or b""
     copy = NewCopy(content, fetched.media_type, fetched.normal_hash or b"")
-    if lease.content_hash is None or not fetched.comparable:
+    if lease.content_hash is None:
         # There is no copy to compare with: an elapsed time of 0 means that this is no evidence of a change.
-        seen = Observation(
-            lease.item_id, now_s, 0.0, changed=False, modified_s=fetched.modified_s, audit=audit
-        )
+        seen = _observation(lease, fetched, now_s, 0.0, changed=False, audit=audit)
     else:
-        seen = _observation(lease, fetched, now_s, changed=True, audit=audit)
+        seen = _observation(
+            lease, fetched, now_s, _elapsed_s(lease, fetched, now_s), changed=True, audit=audit
+        )
     event: EventKind = "new" if lease.content_hash is None else "changed"
     return Outcome(lease, now_s, -math.inf, seen, copy, fetched.validators, event=event)
 
 
-def _observation(lease: Lease, fetched: Fetched, now_s: float, *, changed: bool, audit: bool) -> Observation:
-    # If the clock was set back, the time between the polls is unknown. With 0, nothing is learned from it.
-    elapsed_s = max(0.0, now_s - lease.polled_s) if lease.polled_s is not None else 0.0
-    return Observation(lease.item_id, now_s, elapsed_s, changed, modified_s=fetched.modified_s, audit=audit)
+def _elapsed_s(lease: Lease, fetched: Fetched, now_s: float) -> float:
+    """Return the seconds since the last poll that compared the content, or ``STARTS_AGAIN`` if it did so by
+    other settings. If the clock was set back, they are unknown; with 0, nothing is learned from the poll."""
+    if not fetched.comparable:
+        return STARTS_AGAIN
+    since_s = lease.polled_s if fetched.verified_s is None else fetched.verified_s
+    return 0.0 if since_s is None else max(0.0, now_s - since_s)
+
+
+def _observation(
+    lease: Lease, fetched: Fetched, now_s: float, elapsed_s: float, *, changed: bool, audit: bool
+) -> Observation:
+    """Return what the poll observed. A change that cannot be told from new settings does not count."""
+    is_compared = elapsed_s >= 0
+    return Observation(
+        lease.item_id,
+        now_s,
+        elapsed_s,
+        changed and is_compared,
+        modified_s=fetched.modified_s,
+        count=fetched.count if is_compared else None,
+        audit=audit,
+    )
 
 
 def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: float) -> Outcome:

@@ -17,11 +17,12 @@ from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
+from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.sources.http.validators import MOVED
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.outcome import Outcome, Spent
+from afresh.values.outcome import Observation, Outcome, Spent
 
 
 class PollRecorder:
@@ -94,6 +95,13 @@ class PollRecorder:
             times_s[observed],
             np.array([each.elapsed_s for each in seen]) * is_evidence,
             np.array([each.changed for each in seen], dtype=bool),
+            _stated_changes(seen),
+        )
+        scheduler.policy.sampling.observe(
+            rows[observed],
+            times_s[observed],
+            np.array([each.elapsed_s for each in seen]),
+            np.array([each.changed for each in seen], dtype=bool),
         )
         item_rows.polled_s[rows[observed]], item_rows.is_requested[rows[observed]] = times_s[observed], False
         item_rows.not_before_s[rows] = [poll.due_s for poll in polls]
@@ -138,6 +146,15 @@ class PollRecorder:
             )
         if fetched.is_successful and fetched.moved_to not in (None, lease.validators.get(MOVED)):
             log_event(logging.INFO, "moved permanently", item=lease.key, to=fetched.moved_to)
+
+
+def _stated_changes(seen: Sequence[Observation]) -> StatedChanges | None:
+    """Return what the sources stated with these observations; None if they stated nothing."""
+    if all(each.modified_s is None and each.count is None for each in seen):
+        return None
+    since_s = [math.nan if each.modified_s is None else each.time_s - each.modified_s for each in seen]
+    count = [math.nan if each.count is None else float(each.count) for each in seen]
+    return StatedChanges(np.array(since_s), np.array(count))
 
 
 def _made_at(poll: Outcome, time_s: float) -> Outcome:

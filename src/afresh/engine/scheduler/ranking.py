@@ -19,6 +19,7 @@ from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays
+from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -30,6 +31,7 @@ ALL_ROWS = 5_000
 POOL_SHARE, FEWEST = 150, 512  # of n rows, n/150 but at least 512 are the most urgent ones
 FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
+ROUNDED_S = 1e-3  # a poll that is compared with one so much earlier than the last is compared with the last
 # The rate that a listing states counts as the evidence of half a change, and is wrong with probability 1/2.
 GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
 _LONGEST_S = 10 * 365.25 * 86400.0  # a poll value that is reached later counts as never reached
@@ -72,19 +74,46 @@ class Ranking:
 
     # Learning.
 
-    def learn(self, rows: Ints, times_s: Float64s, elapsed_s: Float64s, changed: Bools) -> None:
-        """Learn from polls of distinct rows: their times, the seconds since the previous polls, and whether
-        the items changed. A poll with ``elapsed_s`` 0 was not compared with an earlier copy: it sets the time
-        of the copy and teaches nothing about the rate."""
+    def learn(
+        self,
+        rows: Ints,
+        times_s: Float64s,
+        elapsed_s: Float64s,
+        changed: Bools,
+        stated: StatedChanges | None = None,
+    ) -> None:
+        """Learn from polls of distinct rows: their times, the seconds since the polls that they are compared
+        with, whether the items changed, and what their sources ``stated``. If ``elapsed_s`` is not positive,
+        the poll was not compared with an earlier copy: it sets the time of the copy and teaches nothing about
+        the rate, but for the age of an item that is new. If it is ``STARTS_AGAIN``, or if it begins before
+        the last poll, what was learned of the row since then is not true, and all of it is forgotten."""
         self.grow()
         if rows.size == 0:
             return
         self._advance_time(float(times_s.max()))
+        adaptive = self.adaptive
         # A time before the last poll means that the clock was set back and ``shift_s`` does not know it yet.
-        when = np.maximum(times_s + self.shift_s, self.adaptive.items.last_poll[rows])
-        compared = elapsed_s > 0
-        self.adaptive.mark_copied(rows[~compared], when[~compared])
-        self.adaptive.observe(rows[compared], when[compared], changed[compared])
+        when = np.maximum(times_s + self.shift_s, adaptive.items.last_poll[rows])
+        compared, is_new = elapsed_s > 0, np.isnan(self.item_rows.polled_s[rows])
+        began_s = when - elapsed_s
+        is_older = compared & ~is_new & (began_s < adaptive.items.last_poll[rows] - ROUNDED_S)
+        adaptive.forget(rows[is_older | (elapsed_s < 0)])
+        adaptive.mark_copied(rows[is_older], began_s[is_older])
+        adaptive.mark_copied(rows[~compared], when[~compared])
+        if stated is not None:
+            dated = ~compared & is_new & (stated.since > 0)
+            adaptive.observe_ages(rows[dated], when[dated], stated.since[dated])
+        adaptive.observe(
+            rows[compared],
+            when[compared],
+            changed[compared],
+            None if stated is None else stated.take(compared),
+        )
+
+    def forget(self, rows: Ids) -> None:
+        """Forget what was learned of ``rows``, of which only the times of their copies stay."""
+        self.grow()
+        self.adaptive.forget(rows[self.adaptive.belief.polled[rows]])
 
     def adopt_stored_beliefs(self, rows: Ids, polled_s: Float64s, joined: bytes, sizes: Ids) -> Float64s:
         """Replace the beliefs of ``rows`` by stored ones of other engines, ``joined``, with ``sizes`` bytes

@@ -64,6 +64,7 @@ def restore_scheduler(
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)
     policy.staleness = restore_staleness(store, settings, item_rows)
+    _restore_sampling(store, policy, given)
     apply_money_terms(policy, given)
     if ranking.is_complete:
         update_budget(policy, given)
@@ -144,6 +145,17 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
     ids = store.items.ids(list(kept))
     rows = {key: row for key in kept if key in ids and (row := item_rows.row(ids[key])) is not None}
     return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
+
+
+def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:
+    """Let SAA continue with the items of its sources, from their stored observations."""
+    policy.sampling.follow_settings(given.settings, given.names)
+    item_rows, guesses = policy.item_rows, policy.sampling.guesses
+    codes = [code for code, name in given.names.items() if name in guesses]
+    rows = np.flatnonzero(np.isin(item_rows.source, codes) & ~np.isnan(item_rows.polled_s))
+    if rows.size:
+        for seen in store.observations.read(item_rows.ids[rows].tolist()):
+            policy.sampling.restore(rows, seen)
 
 
 def _ranking_budget(store: Store, item_rows: ItemRows, given: MoneyInput, items: int, now_s: float) -> float:

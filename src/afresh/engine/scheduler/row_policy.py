@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
+from afresh.engine.scheduler.saa_sampling import SaaSampling
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
@@ -35,7 +36,7 @@ class Tier(IntEnum):
 
     BARRED = 0  # may not be polled now
     RANKED = 1
-    OVERDUE = 2  # polled longer ago than ``max_interval_s``
+    OVERDUE = 2  # polled longer ago than ``max_interval_s``, or due by SAA
     REQUESTED = 3  # a person or the first notices of an origin asked for a poll
     NEW = 4  # never polled
 
@@ -72,7 +73,7 @@ class RowPolicy:
     def __init__(self, ranking: Ranking, name: PolicyName) -> None:
         self.item_rows, self.ranking, self.name = ranking.item_rows, ranking, name
         self.staleness: ObservedStaleness | None = None
-        self.money = MoneyState()
+        self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
 
@@ -85,6 +86,9 @@ class RowPolicy:
         barred |= (tau < item_rows.min_interval_s) & ~is_new
         tier = np.full(item_rows.size, Tier.RANKED, dtype=np.int8)
         tier[tau >= item_rows.max_interval_s] = Tier.OVERDUE
+        sampled_s = self.sampling.due_s()  # NaN, and neither before nor after now, for rows of other policies
+        tier[sampled_s <= now_s] = Tier.OVERDUE
+        barred |= (sampled_s > now_s) & ~item_rows.is_requested
         tier[item_rows.is_requested] = Tier.REQUESTED
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
@@ -212,9 +216,10 @@ class RowPolicy:
             interval_s = self.ranking.time_to_reach(rows, self.shadow_price)
             interval_s = np.where(item_rows.weight[rows] == 0, np.inf, interval_s)
         interval_s = self._observed_interval_s(rows, interval_s)
-        return np.minimum(
-            np.maximum(interval_s, item_rows.min_interval_s[rows]), item_rows.max_interval_s[rows]
-        )
+        wait_s = self.sampling.due_s()[rows] - item_rows.polled_s[rows]
+        interval_s = np.where(np.isnan(wait_s), interval_s, wait_s)
+        least_s, most_s = item_rows.min_interval_s[rows], item_rows.max_interval_s[rows]
+        return np.asarray(np.minimum(np.maximum(interval_s, least_s), most_s))
 
     def _observed_interval_s(self, rows: Ids, interval_s: Float64s) -> Float64s:
         """Return ``interval_s``, but 1/rate for items whose staleness is observed without polls.

@@ -25,8 +25,9 @@ from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.policy.adaptive.saved_state import Arrays
-from afresh.values.arrays import Float64s
+from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
 from afresh.values.stored import Ids, PolicyColumns
 
@@ -114,13 +115,26 @@ class Scheduler:
     def load(self, columns: Iterable[PolicyColumns], names: Mapping[int, str]) -> None:
         self.item_rows.load(columns)
         self.policy.ranking.grow()
-        self.names = names
+        self.names = self.policy.sampling.names = names
         self.picker.invalidate()
 
     def edit(self, item_ids: Sequence[int], columns: PolicyColumns, now_s: float) -> None:
         """Update the rows of items that were changed or removed; ``columns`` has those that still exist."""
         self.item_rows.edit(item_ids, columns, now_s)
         self.policy.ranking.update_weights(self.item_rows.rows(item_ids))
+        forgotten = columns.id[columns.belief_size == len(FORGOTTEN)]
+        self.policy.ranking.forget(self.item_rows.rows(forgotten.tolist()))
+        self.picker.invalidate()
+
+    def forget(self, rows: Ints, now_s: float, *, together: bool = False) -> None:
+        """Forget what was learned of ``rows``; they may be polled at once. If it is of many rows, also forget
+        what was learned of all rows ``together``, and learn it again from the others."""
+        item_rows, ranking = self.item_rows, self.policy.ranking
+        is_active = item_rows.is_active[rows]
+        item_rows.due_s[rows] = np.where(is_active, np.minimum(item_rows.due_s[rows], now_s), np.inf)
+        ranking.forget(rows)
+        if together:
+            ranking.rebuild(ranking.budget_per_s, None)
         self.picker.invalidate()
 
     def notice(self, item_ids: Sequence[int], now_s: float, origin: str) -> None:
@@ -142,6 +156,7 @@ class Scheduler:
             return False
         if not item_rows.catch_up(row, polled_s):
             return False
+        self.policy.sampling.miss(row, polled_s)
         belief = lease.belief
         self._adopt_beliefs(np.array([row]), np.array([polled_s]), belief, np.array([len(belief)]))
         return True
@@ -171,6 +186,7 @@ class Scheduler:
         """Apply the policy, objective, budget and prices of the settings, which may have changed."""
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
+        self.policy.sampling.follow_settings(settings, self.names)
         ranking.set_objective(settings.plan.objective)
         if not has_income(settings):
             ranking.set_budget(settings.budget.requests)

@@ -24,6 +24,9 @@ _OF_FAMILIES = {"shocks.exposed": "exposed", "shocks.felt": "felt"}  # key of ``
 _MOST = np.iinfo(np.uint16).max  # larger counts are stored as this one
 _HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
 _LEAST = 1e-26
+FORGOTTEN = b"\0"
+"""The stored belief of an item of which all that was learned was forgotten; ``unpack`` reads none from it."""
+
 Sizes = npt.NDArray[np.int64]
 
 

@@ -14,8 +14,9 @@ from afresh.policy.adaptive import saved_state
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.review_schedule import ReviewSchedule
 from afresh.policy.adaptive.saved_state import Arrays, Stored
+from afresh.policy.adaptive.stated_changes import StatedChanges, age_evidence
 from afresh.policy.policy import as_poll_arrays
-from afresh.values.arrays import ArrayLike, Ints
+from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError
 
 
@@ -35,8 +36,11 @@ class Adaptive(ReviewSchedule):
         """Return the k items with the largest poll values, within the allowed times and the caps."""
         return self.items.pick(now, k, lambda n: self.most_valuable(now, n))
 
-    def observe(self, items: ArrayLike, now: ArrayLike, changed: ArrayLike) -> None:
-        """Learn from polls, and set the next reviews of the polled items; refit now and then."""
+    def observe(
+        self, items: ArrayLike, now: ArrayLike, changed: ArrayLike, stated: StatedChanges | None = None
+    ) -> None:
+        """Learn from polls, and from what their sources ``stated``; set the next reviews of the polled items,
+        and refit now and then."""
         which, when, found = as_poll_arrays(items, now, changed)
         if which.size == 0:
             return
@@ -44,7 +48,7 @@ class Adaptive(ReviewSchedule):
         self.learning_time += max(latest - self.latest_poll, 0.0)
         self.latest_poll = max(latest, self.latest_poll)
         self.belief.extend_horizon(self.learning_time)
-        risen = self.learn(which, when, found)
+        risen = self.learn(which, when, found, stated)
         read = self.clock.read(when.max(keepdims=True))
         self.next_review[risen] = np.minimum(self.next_review[risen], read)
         self.set_reviews(which, when)
@@ -95,6 +99,23 @@ class Adaptive(ReviewSchedule):
         self.items.last_poll[which] = when
         self.notices.pending[which] = 0.0
         self.set_reviews(which, when)
+
+    def observe_ages(self, items: ArrayLike, now: ArrayLike, age: Float64s) -> None:
+        """Learn from the ages of items that were copied for the first time at ``now``: the times since their
+        last changes, as their sources state them (``stated_changes``)."""
+        which = self.items.as_numbers(items)
+        self.belief.learn_age(which, age_evidence(age, self.belief.rates))
+        self.mark_copied(which, now)
+
+    def forget(self, items: ArrayLike) -> None:
+        """Forget what was learned of these items; only the prior is known of them. The times of their copies
+        stay."""
+        which = self.items.as_numbers(items)
+        self.belief.forget(which)
+        self.calibration.forget(which)
+        if self.shocks is not None:
+            self.shocks.exposed[which] = self.shocks.felt[which] = 0.0
+        self.set_reviews(which, self.items.last_poll[which])
 
     def set_gamma_belief(
         self, items: ArrayLike, shape: ArrayLike, rate: ArrayLike, last_poll: ArrayLike

@@ -104,6 +104,10 @@ class Calibration:
         self.rate_class[items] = np.minimum(np.maximum(decades, 0.0), RATE_CLASSES - 1)
         self.unchanged_run[items] = np.where(changed, 0, self.unchanged_run[items] + 1)
 
+    def forget(self, items: Ints) -> None:
+        """Put these items into the middle class of rates, like new items."""
+        self.rate_class[items], self.unchanged_run[items] = RATE_CLASSES // 2, 1
+
     def grow(self, items: int) -> None:
         """Add new items, in the middle class of rates."""
         self.rate_class = np.concatenate([self.rate_class, np.full(items, RATE_CLASSES // 2)])

@@ -20,6 +20,7 @@ from afresh.policy.adaptive.notice_model import NoticeModel
 from afresh.policy.adaptive.rate_belief import Posteriors, RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
 from afresh.policy.adaptive.shocks import Shocks
+from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.policy import PolicyInput, PolicyItems
 from afresh.values.arrays import Bools, Float64s, Ints
 
@@ -126,8 +127,9 @@ class ChangeModel:
             rate += self.shocks.trust * self.shocks.rate(items)[:, None]
         return ChangeForecast(self.belief.posteriors_after(items, elapsed), expected, chance, rate)
 
-    def learn(self, items: Ints, now: Float64s, changed: Bools) -> Ints:
-        """Learn from polls; return the items whose families now expect clearly more changes than before."""
+    def learn(self, items: Ints, now: Float64s, changed: Bools, stated: StatedChanges | None = None) -> Ints:
+        """Learn from polls, and from what their sources ``stated`` with them; return the items whose families
+        now expect clearly more changes than before."""
         since = np.minimum(self.items.last_poll[items], now)
         self.clock.record(items, now, now - since, changed)
         elapsed = np.maximum(self.clock.read(now) - self.clock.read(since), 0.0)
@@ -145,7 +147,7 @@ class ChangeModel:
             risen, shocked = risen[self.items.alive[risen]], self.shocks.exposure_now(exposure).total()
         # The own rate learns from every change, even if a shock may have caused it. Otherwise the own rates
         # alone would be too low, and the comparison above would wrongly favour the model with families.
-        notice_evidence: Float64s | float = 0.0
+        other_evidence: Float64s | float = 0.0
         if self.notices.is_relevant(items):
             told = self.notices.evidence(items, self.belief.rates)
             # A poll can find −ln(1 − finding) changes: a share of them is not announced, and those announced
@@ -154,8 +156,15 @@ class ChangeModel:
             # The limit 1−ε of ``finding`` is for the one bit of a poll. Notices are counted, and that none
             # came may tell more, so the unlimited λτ is used here.
             unannounced = told.recall * self.belief.expected(elapsed)
-            notice_evidence = told.evidence_share * told.announced - unannounced
-        self.belief.learn(items, elapsed, changed, finding, notice_evidence)
+            other_evidence = told.evidence_share * told.announced - unannounced
+        if stated is not None:
+            # The season's clock stretches busy hours; the stated time is stretched as the whole interval.
+            stretch = elapsed / np.maximum(now - since, 1e-300)
+            in_season = StatedChanges(stated.since * stretch, stated.count)
+            other_evidence += in_season.evidence(
+                elapsed, changed, finding, self.belief.rates, 1.0 - unchanged
+            )
+        self.belief.learn(items, elapsed, changed, finding, other_evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)

@@ -15,6 +15,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from afresh.rates.likelihood import log_likelihood
+from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Bools, Float64s, Ints
 
 DECADES_BELOW, DECADES_ABOVE, PER_OCTAVE = 3.0, 2.0, 1  # the grid around the mean frequency of polls
@@ -118,16 +120,16 @@ class RateBelief:
         elapsed: Float64s,
         changed: Bools,
         finding: Float64s,
-        notice_evidence: Float64s | float = 0.0,
+        other_evidence: Float64s | float = 0.0,
     ) -> None:
         """Learn from one poll of each item, a time ``elapsed`` after its previous poll.
 
-        ``finding`` is the probability at each rate that the poll finds a change, ``notice_evidence`` the
-        log-likelihood of the notices at each rate. Both have a row per item.
+        ``finding`` is the probability at each rate that the poll finds a change, ``other_evidence`` the
+        log-likelihood at each rate of notices and of what the source stated. Both have a row per item.
         """
         likelihood = np.where(changed[:, None], finding, 1.0 - finding)
-        if np.ndim(notice_evidence):
-            likelihood *= np.exp(notice_evidence - np.max(notice_evidence, axis=1, keepdims=True))
+        if np.ndim(other_evidence):
+            likelihood *= np.exp(other_evidence - np.max(other_evidence, axis=1, keepdims=True))
         before = self._rows(items)
         rows = before * likelihood
         total = rows.sum(axis=1, keepdims=True)
@@ -137,6 +139,18 @@ class RateBelief:
         self.posterior[items] = stays * rows + (1.0 - stays) * self.prior
         self.polled[items] = True
         self.polls[items] += 1
+
+    def learn_age(self, items: Ints, evidence: Float64s) -> None:
+        """Learn from the ages of items that were copied for the first time: ``evidence`` is the
+        log-likelihood at each rate, with a row per item. They do not count as polled, so that the prior,
+        which is learned from polls alone, does not follow ages."""
+        rows = self.posteriors(items) * np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        self.posterior[items] = rows / np.maximum(rows.sum(axis=1, keepdims=True), LEAST)
+
+    def forget(self, items: Ints) -> None:
+        """Forget what was learned of these items: their belief is the prior again."""
+        self.posterior[items] = self.prior
+        self.polled[items], self.polls[items] = False, 0
 
     def refit(self, alive: Bools) -> None:
         """Fit the prior to all polled items, and multiply every posterior by new prior/old prior."""
@@ -185,9 +199,7 @@ FINER = 8  # ``rate_interval`` divides each step of the grid into this many
 
 def rate_interval(
     belief: RateBelief,
-    elapsed: Float64s,
-    changed: Bools,
-    age: Float64s,
+    polls: PollTable,
     *,
     level: float = 0.9,
     of_items: int = 1,
@@ -196,17 +208,18 @@ def rate_interval(
     guess_doubt: float = 0.5,
 ) -> tuple[float, float, float]:
     """Return a tuple (median, low, high): the rate of one item is in [low, high] with probability ``level``.
-    ``elapsed``, ``changed`` and ``age`` have an entry for each poll of the item: the time since the previous
-    poll, whether it found a change, and the time from the poll until now. The prior was learned from
-    ``of_items`` items. A ``guess`` of the rate (0: none) counts as much as ``guess_shape`` changes, and it is
-    wrong with probability ``guess_doubt``.
+    ``polls`` are the polls of this item alone; stamps, counts and weights count as in ``afresh estimate``
+    (``rates.likelihood``). The prior was learned from ``of_items`` items. A ``guess`` of the rate (0: none)
+    counts as much as ``guess_shape`` changes, and it is wrong with probability ``guess_doubt``.
 
-    >>> belief, none = RateBelief(1, frequency=1.0), np.zeros(0)
-    >>> [float(f"{each:.2g}") for each in rate_interval(belief, none, none > 0, none)]
+    >>> from afresh.rates.poll_table import polls_from_intervals
+    >>> belief, one = RateBelief(1, frequency=1.0), np.zeros(20, dtype=int)
+    >>> none = polls_from_intervals([], [], items=1)
+    >>> [float(f"{each:.2g}") for each in rate_interval(belief, none)]
     [0.36, 0.0013, 99.0]
-    >>> every, old = np.ones(20), np.arange(20.0)
-    >>> [float(f"{each:.2g}") for each in rate_interval(belief, every, old > 9, old)]      # half of 20 polls
-    [0.65, 0.36, 1.1]
+    >>> half = polls_from_intervals(np.ones(20), np.arange(20) > 9, item=one)
+    >>> [float(f"{each:.2g}") for each in rate_interval(belief, half)]
+    [0.67, 0.37, 1.1]
     """
     steps = (np.arange(belief.rates.size * FINER) - 0.5 * (FINER - 1)) / FINER
     rates = belief.rates[0] * np.exp2(steps / PER_OCTAVE)
@@ -216,11 +229,8 @@ def rate_interval(
         told = np.exp(guess_shape * (np.log(rates / guess) - rates / guess))
         prior = guess_doubt * prior + (1.0 - guess_doubt) * told / told.sum()
     log = np.log(prior)
-    expected = rates * elapsed[:, None]
-    bits = np.where(changed[:, None], np.log(-np.expm1(-np.maximum(expected, 1e-300))), -expected)
-    # Polls from before the engine ran may be much further apart; H must not be short against their intervals.
-    horizon = max(belief.horizon, REDRAWN * float(elapsed.mean())) if elapsed.size else belief.horizon
-    log += np.exp(-age / horizon) @ bits
+    if polls.size:
+        log += log_likelihood(polls, rates)[0]
     mass = np.exp(log - log.max())
     edges = np.log(belief.rates[0]) + np.log(2.0) * (np.arange(rates.size + 1) / FINER - 0.5) / PER_OCTAVE
     ends = np.array([0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level])

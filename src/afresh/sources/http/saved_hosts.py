@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import astuple, dataclass, field
 
+from afresh.sources.http.hidden_changes import SeenChanges
 from afresh.sources.http.robots import AGENT, RobotsNote, restore_rules
+from afresh.sources.http.trust import SavedTrust
 from afresh.sources.http.urls import host_group
-from afresh.sources.http.validators import ValidatorRecord, ValidatorTrust, complaints
+from afresh.sources.http.validators import ValidatorRecord, ValidatorTrust
 
 _VERSION = 1
 _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than parsing every file
@@ -20,15 +22,17 @@ class HttpState:
     """What an HTTP source saves: robots.txt files, and the trust in the validators of each host."""
 
     robots: tuple[RobotsNote, ...] = ()
-    trust: Mapping[str, ValidatorTrust] = field(default_factory=dict)
+    trust: SavedTrust = field(default_factory=SavedTrust)
 
     def pack(self) -> bytes:
-        """Return the state as JSON. The names of its fields are still those of version 0.1.0."""
-        trust = {host: astuple(known) for host, known in self.trust.items()}
-        return json.dumps({"v": _VERSION, "robots": self.robots, "honesty": trust}).encode()
+        """Return the state as JSON. Version 0.1.0 saved the trust in other fields (``honesty``), which are
+        no longer read: it is learned again."""
+        hosts = {host: astuple(known) for host, known in self.trust.hosts.items()}
+        seen = [(*key, *astuple(counts)) for key, counts in self.trust.seen.items()]
+        return json.dumps({"v": _VERSION, "robots": self.robots, "trust": hosts, "seen": seen}).encode()
 
     def untrusted_hosts(self) -> set[str]:
-        return {host for host, trust in self.trust.items() if complaints(trust)}
+        return {host for host in self.trust.hosts if self.trust.complaints(host)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +49,19 @@ def read_state(packed: bytes) -> HttpState:
     """Read a saved state. Return an empty state if it has the format of another version.
 
     >>> read_state(b'{"v": 0, "robots": [1]}')
-    HttpState(robots=(), trust={})
+    HttpState(robots=(), trust=SavedTrust(hosts={}, seen={}))
     """
     known = json.loads(packed) if packed else {}
     if known.get("v") != _VERSION:
         return HttpState()
-    trust = {
+    hosts = {
         host: ValidatorTrust(
-            ValidatorRecord(*etag), ValidatorRecord(*modified), ValidatorRecord(*dated), *rest
+            ValidatorRecord(*etag), ValidatorRecord(*modified), ValidatorRecord(*dated), problem
         )
-        for host, (etag, modified, dated, *rest) in known.get("honesty", {}).items()
+        for host, (etag, modified, dated, problem) in known.get("trust", {}).items()
     }
-    return HttpState(tuple(tuple(note) for note in known.get("robots", ())), trust)
+    seen = {(name, key): SeenChanges(*counts) for name, key, *counts in known.get("seen", ())}
+    return HttpState(tuple(tuple(note) for note in known.get("robots", ())), SavedTrust(hosts, seen))
 
 
 def crawl_delays(known: HttpState) -> dict[str, float]:
@@ -73,10 +78,7 @@ def crawl_delays(known: HttpState) -> dict[str, float]:
 def host_reports(known: HttpState, hosts: Collection[str]) -> dict[str, HostReport]:
     robots = {host_group(note[0]): note for note in known.robots}
     return {
-        host: HostReport(
-            *_describe_robots(robots.get(host)), complaints(known.trust.get(host, ValidatorTrust()))
-        )
-        for host in hosts
+        host: HostReport(*_describe_robots(robots.get(host)), known.trust.complaints(host)) for host in hosts
     }
 
 

@@ -24,9 +24,9 @@ from afresh.sources.http.statuses import (
     soft_error,
 )
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.http.trust import HostTrust
+from afresh.sources.http.trust import ContentLesson, HostTrust
 from afresh.sources.http.urls import host_group
-from afresh.sources.http.validators import MOVED, ValidatorTrust, is_conditional, validators_of
+from afresh.sources.http.validators import LIED, LOOKED, MOVED, SHOWN, is_conditional, validators_of
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
@@ -169,8 +169,10 @@ class HttpSource:
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
-            recipe = self._recipe_of(lease).fingerprint
-            conditions = self.trust.conditions(lease, url, recipe, conditional=conditional)
+            recipe, near = self._recipe_of(lease).fingerprint, self._settings.near_duplicate
+            conditions = self.trust.conditions(
+                lease, url, recipe, conditional=conditional, near_duplicate=near
+            )
             return {"Accept-Encoding": encoding} | conditions
 
         url = start.partition("#")[0]
@@ -211,10 +213,14 @@ class HttpSource:
         return response if hidden == response.url else replace(response, url=hidden)
 
     def _interpret_not_modified(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
-        trust = self.trust.learn_from_not_modified(response)
-        before = {name: value for name, value in lease.validators.items() if name != MOVED}
-        validators = {**before, **validators_of(response.reply.headers), **_moved_validator(response)}
-        return _result(None, response, cost, validators, trust)
+        validators = {name: value for name, value in lease.validators.items() if name != MOVED}
+        lied = validators.get(LIED, "").split()
+        told = validators_of(response.reply.headers).items()
+        validators |= {name: value for name, value in told if name not in lied}
+        if LOOKED not in validators and lease.polled_s is not None:
+            validators[LOOKED] = f"{lease.polled_s:.6f}"
+        lesson = ContentLesson(believes_date=self.trust.believes_dates(response.url))
+        return _result(None, response, cost, validators | _moved_validator(response), lesson)
 
     async def _interpret_content(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         reply = response.reply
@@ -231,9 +237,12 @@ class HttpSource:
         validators |= _moved_validator(response)
         if response.url != lease.key:
             validators["url"] = response.url
-        recipe, now_s = self._recipe_of(lease).fingerprint, self._clock.now_s()
-        trust = self.trust.learn_from_content(lease, response, validators, recipe, found, now_s)
-        return _result(found, response, cost, validators, trust)
+        now_s = self._clock.now_s()
+        lesson = self.trust.learn_from_content(lease, response, validators, found, now_s)
+        validators = {name: value for name, value in validators.items() if name not in lesson.lied}
+        notes = {SHOWN: " ".join(lesson.shown), LIED: " ".join(lesson.lied)}
+        validators |= {name: names for name, names in notes.items() if names}
+        return _result(found, response, cost, validators, lesson)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
@@ -255,7 +264,7 @@ def _result(
     response: FinalResponse,
     cost: RequestCost,
     validators: Mapping[str, str],
-    trust: ValidatorTrust,
+    lesson: ContentLesson,
 ) -> Fetched:
     """Return the result of a successful poll. ``found`` is None if the response was a 304."""
     reply, changed = response.reply, found is not None and found.changed
@@ -266,7 +275,8 @@ def _result(
         normal_hash=None if found is None else found.normal_hash,
         comparable=found is None or found.comparable,
         validators=validators,
-        modified_s=http_date_s(validators.get("last-modified")) if trust.believes_dates else None,
+        modified_s=http_date_s(validators.get("last-modified")) if lesson.believes_date else None,
+        verified_s=lesson.verified_s,
         requests=cost.requests,
         bytes=cost.bytes,
         seconds=cost.seconds,

@@ -1,18 +1,20 @@
-"""Validators (ETag, Last-Modified) for conditional requests, and how far those of a host are trusted.
+"""Validators (ETag, Last-Modified) for conditional requests, and which of a host's are noise or wrong dates.
 
-A validator *misses* a change if it stays the same although the content changed. A few misses are enough to
-stop using it. A validator is *noise* if it changes although the content did not (an ETag generated per
-response). Noise wastes bytes and makes If-Modified-Since useless. Last-Modified also shows *when* a change
-happened. That date is believed unless it is in the future, newer than a copy that is still the same, or older
-than a copy that changed. A 304 shows no content, so from time to time a poll is sent without validators as a
-check. The more checks a host passes, the rarer they become. These values are stored with a copy:
+A validator *hides* a change if it stays the same although the content changed (see ``hidden_changes``). It is
+*noise* if it changes although the content did not (an ETag generated per response). Noise wastes bytes and
+makes If-Modified-Since useless. Last-Modified also shows *when* a change happened. That date is believed
+unless it is in the future, newer than a copy that is still the same, or older than a copy that changed. These
+values are stored with a copy:
 
 etag, last-modified   as the server sent them
 accept-encoding       the encodings requested; they are requested again, because ETags depend on the encoding
 url                   the URL that sent the validators, if it was a redirect target; they are valid only there
 moved                 the target of permanent redirects, which the next poll requests directly
 recipe                how the copy was normalised (see ``change_detection``)
-sketch                the sketch of the copy, if near-duplicates are no changes
+sketch, near          the sketch of the copy and the similarity, if near-duplicates are no changes
+looked                when the content was last received (Unix seconds), if only 304s followed since
+shown                 the names of validators that showed a change of this item to a poll without validators
+lied                  the names of validators that hid a change of this item; they are neither kept nor sent
 """
 
 from __future__ import annotations
@@ -20,147 +22,80 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from afresh.sources.change_detection import is_comparable
 from afresh.values.lease import Lease
 
 _FORGET_AT = 64  # counts are then halved, so that a host that improves is trusted again
 _FEWEST = 3  # changes without new content before a validator counts as noise
 _NOISE_SHARE = 0.5
-_MISS_SHARE = 0.02
-_FIRST_CHECK, _RAREST_CHECK = 4, 64
+_WRONG_SHARE = 0.02
 SKEW_S = 300.0  # clocks differ, so smaller contradictions are ignored
-MOVED = "moved"
-_STORED = ("etag", "last-modified")
+MOVED, LOOKED, SHOWN, LIED = "moved", "looked", "shown", "lied"
+CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+"""The header by which each validator is sent back."""
+
 _LONGEST_VALIDATOR = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorRecord:
-    """How often a validator was right, missed a change, or changed although the content did not (noise)."""
+    """How often a validator or date was right, and how often it was wrong."""
 
     right: float = 0.0
-    missed: float = 0.0
-    noise: float = 0.0
+    wrong: float = 0.0
 
-    def count(self, *, right: int = 0, missed: int = 0, noise: int = 0) -> ValidatorRecord:
-        new = ValidatorRecord(self.right + right, self.missed + missed, self.noise + noise)
-        total = new.right + new.missed + new.noise
-        return ValidatorRecord(new.right / 2, new.missed / 2, new.noise / 2) if total > _FORGET_AT else new
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the validator misses more than 2 % of changes."""
-        return self.missed > _MISS_SHARE * (self.right + self.missed)
+    def count(self, *, is_right: bool) -> ValidatorRecord:
+        """Return the record with one more answer."""
+        new = ValidatorRecord(self.right + is_right, self.wrong + (not is_right))
+        return ValidatorRecord(new.right / 2, new.wrong / 2) if new.right + new.wrong > _FORGET_AT else new
 
     @property
     def is_noise(self) -> bool:
         """Whether the validator changes mostly without a change of the content."""
-        total = self.right + self.noise
-        return self.noise >= _FEWEST and self.noise > _NOISE_SHARE * total
+        return self.wrong >= _FEWEST and self.wrong > _NOISE_SHARE * (self.right + self.wrong)
 
     @property
-    def is_usable(self) -> bool:
-        """Whether the validator is sent in conditional requests."""
-        return not (self.is_wrong or self.is_noise)
+    def is_wrong(self) -> bool:
+        """Whether more than 2 % of the dates are wrong."""
+        return self.wrong > _WRONG_SHARE * (self.right + self.wrong)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """The records of a host's validators: ``etag``, ``modified`` (Last-Modified), and its date (``dated``).
-    An unknown host is trusted. ``unseen`` is the number of 304 responses since the last check; after ``gap``
-    of them a check is due. ``date_problem`` describes the last wrong date. The fields are saved by position.
-    """
+    """The records of a host: whether its ``etag`` and ``modified`` (Last-Modified) change only with the
+    content, and whether the dates of Last-Modified are right (``dated``). ``date_problem`` describes the last
+    wrong date. The fields are saved by position."""
 
     etag: ValidatorRecord = ValidatorRecord()
     modified: ValidatorRecord = ValidatorRecord()
     dated: ValidatorRecord = ValidatorRecord()
-    unseen: int = 0
-    gap: int = _FIRST_CHECK
     date_problem: str = ""
 
-    @property
-    def is_check_due(self) -> bool:
-        """Whether the next poll should be sent without validators, to check that the 304s were right."""
-        return self.unseen >= self.gap
+    def noisy(self) -> tuple[str, ...]:
+        """Return the names of the validators that are noise.
 
-    @property
-    def believes_dates(self) -> bool:
-        """Whether Last-Modified is used as the time of a change."""
-        return not (self.modified.is_wrong or self.dated.is_wrong)
-
-
-def trusted_headers(validators: Mapping[str, str], trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for those of the ``validators`` that are trusted.
-
-    >>> trusted_headers({"etag": '"a"', "last-modified": "x"}, ValidatorTrust(etag=ValidatorRecord(noise=9)))
-    {'If-Modified-Since': 'x'}
-    """
-    headers = {}
-    if "etag" in validators and trust.etag.is_usable:
-        headers["If-None-Match"] = validators["etag"]
-    if "last-modified" in validators and trust.modified.is_usable:
-        headers["If-Modified-Since"] = validators["last-modified"]
-    return headers
-
-
-def complaints(trust: ValidatorTrust) -> tuple[str, ...]:
-    """Return the reasons why validators of a host are not used, as texts; empty if all are used.
-
-    >>> complaints(ValidatorTrust(etag=ValidatorRecord(noise=9)))
-    ('its ETag changes while the content does not: no longer sent',)
-    """
-    found = []
-    for name, record in (("ETag", trust.etag), ("Last-Modified", trust.modified)):
-        if record.is_wrong:
-            found.append(f"its {name} stays while the content changes: no longer sent")
-        elif record.is_noise:
-            found.append(f"its {name} changes while the content does not: no longer sent")
-    if trust.dated.is_wrong:
-        found.append(f"its Last-Modified is {trust.date_problem or 'wrong'}: not believed as a date")
-    return tuple(found)
-
-
-def record_check_sent(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a check was sent. Polls that run at the same time then do not check as well.
-
-    >>> ValidatorTrust(unseen=9).is_check_due, record_check_sent(ValidatorTrust(unseen=9)).is_check_due
-    (True, False)
-    """
-    return replace(trust, unseen=0)
-
-
-def record_not_modified(trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the trust after a 304. It shows no content, so it is one more response to check."""
-    # Built directly: dataclasses.replace takes several times as long, and this runs on most polls.
-    records = trust.etag, trust.modified, trust.dated
-    return ValidatorTrust(*records, trust.unseen + 1, trust.gap, trust.date_problem)
+        >>> ValidatorTrust(etag=ValidatorRecord(wrong=9)).noisy()
+        ('etag',)
+        """
+        records = zip(CONDITIONS, (self.etag, self.modified), strict=True)
+        return tuple(name for name, record in records if record.is_noise)
 
 
 def record_content(
-    trust: ValidatorTrust,
-    before: Mapping[str, str],
-    after: Mapping[str, str],
-    *,
-    changed: bool,
-    checked: bool,
+    trust: ValidatorTrust, before: Mapping[str, str], after: Mapping[str, str], *, changed: bool
 ) -> ValidatorTrust:
     """Return the trust after a poll received content with the validators ``after``. ``before`` are the
-    validators of the copy. ``changed`` is True if the content differs from the copy, ``checked`` if the poll
-    was sent without validators. The same ETag with changed content is a miss:
+    validators of the copy. ``changed`` is True if the content differs from the copy. Another ETag with the
+    same content is noise:
 
-    >>> trust = record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "1"}, changed=True, checked=True)
-    >>> trust.etag.is_wrong
-    True
+    >>> record_content(ValidatorTrust(), {"etag": "1"}, {"etag": "2"}, changed=False).etag
+    ValidatorRecord(right=0.0, wrong=1.0)
     """
-    etag = _compare(trust.etag, before.get("etag"), after.get("etag"), changed=changed)
-    modified = _compare(
-        trust.modified, before.get("last-modified"), after.get("last-modified"), changed=changed
+    etag, modified = (
+        _compare(record, before.get(name), after.get(name), changed=changed)
+        for name, record in zip(CONDITIONS, (trust.etag, trust.modified), strict=True)
     )
-    gap = trust.gap
-    if etag.missed > trust.etag.missed or modified.missed > trust.modified.missed:
-        gap = _FIRST_CHECK
-    elif checked:
-        gap = min(2 * gap, _RAREST_CHECK)
-    return replace(trust, etag=etag, modified=modified, gap=gap)
+    return replace(trust, etag=etag, modified=modified)
 
 
 def record_date(
@@ -170,8 +105,8 @@ def record_date(
     the copy, or None without a copy. All times are in Unix seconds. The date is wrong if it is in the future,
     if it is older than a copy that differs, or if it is newer than a copy that is still the same.
 
-    >>> record_date(ValidatorTrust(), 1e9, 0.0, copied_s=None, changed=True).believes_dates
-    False
+    >>> record_date(ValidatorTrust(), 1e9, 0.0, copied_s=None, changed=True).dated.is_wrong
+    True
     """
     problem = ""
     if modified_s > now_s + SKEW_S:
@@ -180,34 +115,30 @@ def record_date(
         problem = "older than the change it came with"
     elif copied_s is not None and not changed and modified_s > copied_s + SKEW_S:
         problem = "new where nothing has changed"
-    dated = trust.dated.count(missed=int(bool(problem)), right=int(not problem))
+    dated = trust.dated.count(is_right=not problem)
     return replace(trust, dated=dated, date_problem=problem or trust.date_problem)
 
 
 def _compare(
     record: ValidatorRecord, before: str | None, after: str | None, *, changed: bool
 ) -> ValidatorRecord:
-    if before is None or after is None:
+    if before is None or after is None or (changed and before == after):  # the last is counted as hidden
         return record
-    same = before == after
-    if same and changed:
-        return record.count(missed=1)
-    if not same and not changed:
-        return record.count(noise=1)
-    return record.count(right=1)
+    return record.count(is_right=changed or before == after)
 
 
-def conditional_headers(lease: Lease, url: str, recipe: str, trust: ValidatorTrust) -> dict[str, str]:
-    """Return the conditional headers for a request to ``url``; none if the content must be sent in any case.
-
-    The content must be sent if there is no copy, if the validators belong to another URL, or if the copy was
-    normalised with other content settings than today's, whose fingerprint is ``recipe``.
-    """
+def sendable_validators(
+    lease: Lease, url: str, recipe: str, near_duplicate: float | None = None
+) -> dict[str, str]:
+    """Return the validators that a conditional request to ``url`` may contain; none if the content must be
+    sent in any case: if there is no copy, if the validators belong to another URL, or if the copy was
+    compared by other content settings than today's: ``recipe`` is the fingerprint of the recipe."""
     if lease.content_hash is None:
         return {}
     validators = lease.validators
-    belong = validators.get("url", lease.key) == url and validators.get("recipe", "") == recipe
-    return trusted_headers(validators, trust) if belong else {}
+    if validators.get("url", lease.key) != url or not is_comparable(validators, recipe, near_duplicate):
+        return {}
+    return {name: validators[name] for name in CONDITIONS if name in validators}
 
 
 def is_conditional(headers: Mapping[str, str]) -> bool:
@@ -225,7 +156,7 @@ def validators_of(headers: Mapping[str, str]) -> dict[str, str]:
     >>> validators_of({"etag": 'W/"7"', "last-modified": "\\udcff", "server": "x"})
     {'etag': 'W/"7"'}
     """
-    found = {name: headers[name] for name in _STORED if name in headers}
+    found = {name: headers[name] for name in CONDITIONS if name in headers}
     return {
         name: value
         for name, value in found.items()

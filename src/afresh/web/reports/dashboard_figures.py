@@ -228,10 +228,11 @@ def _describe_spending(snapshot: StatusSnapshot) -> str:
 
 
 def _hash_failures(snapshot: StatusSnapshot) -> str:
-    """Return a hash that changes when other hosts or items fail. The page then reloads their table."""
+    """Return a hash that changes when other hosts or items fail, or if other settings are proposed. The page
+    then reloads their table."""
     items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
     hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
-    return blake2b(repr((items, hosts)).encode(), digest_size=6).hexdigest()
+    return blake2b(repr((items, hosts, snapshot.status.noise)).encode(), digest_size=6).hexdigest()
 
 
 def _hash_views(snapshot: StatusSnapshot) -> str:

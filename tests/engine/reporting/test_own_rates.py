@@ -1,0 +1,120 @@
+"""The rate that people are shown: what ``estimate`` finds on the same polls, also after it jumped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.sources.polling import SetClock
+
+from afresh.engine.app import make_engine
+from afresh.engine.engine import Engine
+from afresh.engine.external_polls import Reported
+from afresh.engine.reporting.export import write_polls
+from afresh.engine.reporting.item_snapshot import estimate_items, take_snapshot
+from afresh.engine.reporting.own_rates import OwnRate
+from afresh.engine.reporting.rate_words import TOO_OFTEN, explain_difference
+from afresh.engine.settings.parsing import parse_settings
+from afresh.rates.estimator import estimate_polls
+from afresh.rates.poll_table import polls_from_times
+from afresh.rates.sharp_changes import find_sharp_changes
+from afresh.tables.input_file import InputFile
+
+NOW_S, DAY_S = 1.6e9, 86400.0
+KEYS = [f"https://h/{name}" for name in range(4)]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    settings = parse_settings("[budget]\nrequests = '1/d'", {"store.url": "memory:"})
+    made = make_engine(settings, tmp_path, clock=SetClock(NOW_S), seed=1)
+    made.add(KEYS)
+    yield made
+    made.close()
+
+
+def estimated(engine: Engine, path: Path) -> dict[str, tuple[float, float, float]]:
+    """What ``afresh estimate`` finds on the exported polls, in changes per second."""
+    from afresh.cli.planning.poll_log import read_polls
+
+    write_polls(engine.store, str(path))
+    with InputFile(str(path)) as source:
+        log = read_polls(source, now_s=NOW_S + 1.0)
+    modified = None if log.modified_s is None else log.modified_s - NOW_S
+    times_s = log.time_s - NOW_S
+    polls = polls_from_times(log.item, times_s, log.changed, modified=modified, count=log.count)
+    found = estimate_polls(find_sharp_changes(polls).weigh(polls))
+    rates = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return dict(zip(log.names.to_pylist(), rates, strict=True))
+
+
+def test_with_stamps_or_counts_the_rate_is_known_though_every_poll_finds_a_change(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """By bits alone, pages with 1, 2 and 5 changes a day look alike if they are polled every fourth day."""
+    rng, rows = np.random.default_rng(3), []
+    for key, rate, is_counted in zip(KEYS, (1.0, 2.0, 5.0, 5.0), (False, False, False, True), strict=True):
+        changes = np.sort(NOW_S - DAY_S * rng.uniform(0, 400, rng.poisson(400 * rate)))
+        for poll_s in NOW_S - DAY_S * np.arange(0, 397, 4)[::-1]:
+            last_s = changes[changes <= poll_s].max()
+            count = int(np.count_nonzero((changes > poll_s - 4 * DAY_S) & (changes <= poll_s)))
+            rows.append(
+                Reported(key, poll_s, changed=count > 0, count=count)
+                if is_counted
+                else Reported(key, poll_s, changed=count > 0, modified_s=last_s)
+            )
+    engine.observe(rows)
+    log = estimated(engine, tmp_path / "polls.csv")
+    for key, rate in zip(KEYS, (1.0, 2.0, 5.0, 5.0), strict=True):
+        why = engine.why(key)
+        assert why.rate_per_s * DAY_S == pytest.approx(rate, rel=0.3)
+        assert why.rate_low * DAY_S < rate < why.rate_high * DAY_S
+        assert why.rate_per_s == pytest.approx(log[key][0], rel=0.15)
+
+
+def test_after_a_jump_of_the_rate_only_later_polls_count(engine: Engine, tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(5), []
+    for key in KEYS[:2]:
+        for day in range(200, 0, -2):
+            rate = 0.02 if day > 60 else 1.5
+            rows.append(Reported(key, NOW_S - day * DAY_S, changed=rng.random() < -np.expm1(-2 * rate)))
+    engine.observe(rows)
+    log = estimated(engine, tmp_path / "polls.csv")
+    for key in KEYS[:2]:
+        why = engine.why(key)
+        assert why.rate_low * DAY_S < 1.5 < why.rate_high * DAY_S
+        assert why.rate_per_s == pytest.approx(log[key][0], rel=0.3)
+        assert NOW_S - 62 * DAY_S < why.jumped_s < NOW_S - 44 * DAY_S
+        assert why.period_s == pytest.approx(60 * DAY_S, rel=0.3)
+        assert any(words.startswith("its rate changed sharply before 20") for words in why.reasons)
+
+
+def test_a_steady_item_has_no_jump_and_the_whole_time_is_its_period(engine: Engine) -> None:
+    rows = [Reported(KEYS[0], NOW_S - day * DAY_S, changed=day % 3 == 0) for day in range(60, 0, -1)]
+    engine.observe(rows)
+    why = engine.why(KEYS[0])
+    assert np.isnan(why.jumped_s)
+    assert why.period_s == pytest.approx(59 * DAY_S)
+
+
+def test_an_item_is_shown_the_same_rate_whatever_is_shown_beside_it(engine: Engine) -> None:
+    rows = [Reported(KEYS[0], NOW_S - day * DAY_S, changed=day % 3 == 0) for day in range(60, 0, -1)]
+    rows += [Reported(KEYS[1], NOW_S - day * DAY_S, changed=day < 20) for day in range(60, 0, -1)]
+    engine.observe(rows)
+    alone = engine.why(KEYS[0])
+    items = engine.store.items.by_id([1, 2])
+    together = estimate_items(take_snapshot(engine.store, engine.current(), items, NOW_S))
+    assert together[0].rate_per_s == alone.rate_per_s
+
+
+def test_a_dropped_item_is_not_said_to_change_often_if_its_own_polls_deny_it() -> None:
+    year_s = 365.25 * DAY_S
+    shown = OwnRate(39 / year_s, 23 / year_s, 61 / year_s)
+    assert explain_difference([f"dropped: {TOO_OFTEN}"], shown, 548 / year_s) == [
+        "dropped: the policy expects 1.5 changes a day, so that a poll gains little"
+    ]
+    assert explain_difference(["due now"], shown, 548 / year_s)[1].startswith(
+        "the policy expects 1.5 changes"
+    )
