@@ -11,7 +11,7 @@ from typing import Any
 from afresh.policy.families import families_of
 from afresh.sources.change_detection import Recipe, normalise, sketch
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
-from afresh.sources.http.listings.feeds import read_feed
+from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.reader import page_links
 from afresh.sources.http.listings.sitemaps import read_sitemap
 from afresh.sources.http.robots import read_file
@@ -59,7 +59,7 @@ def normalised(recipe: str) -> Callable[[bytes], None]:
 PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "robots": robots,
     "sitemap": lambda data: read_sitemap(data, HOME),
-    "feed": lambda data: read_feed(data, HOME),
+    "feed": lambda data: read_feed(data[:SMALL_FEED_BYTES], HOME),
     "links": lambda data: page_links(data, "text/html", HOME),
     "sketch": sketch,
     "decompression": decompression,

@@ -15,7 +15,7 @@ from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
 
 # The worst small inputs known take 0.2 s of a slow processor and 20 MB.
-MOST_S = 3.0
+MOST_S = 2.0
 MOST_MEMORY_KB = 150_000
 
 # A few pieces, each repeated up to filling the whole input.

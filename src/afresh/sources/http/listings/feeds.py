@@ -13,6 +13,9 @@ from afresh.sources.http.urls import resolve_link
 from afresh.values.listing import ListingEntry
 
 MAX_ENTRIES = 10_000
+SMALL_FEED_BYTES = (
+    2048  # its parser takes a second for 16 KiB of blank lines and tags, the square of the size
+)
 _ENTITIES = re.compile(rb"<!ENTITY", re.IGNORECASE)
 _PERIOD_S = {
     "hourly": 3600.0,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
-from afresh.sources.http.listings.feeds import read_feed
+from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import resolve_link
@@ -94,7 +94,9 @@ async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tup
     if task.kind == "page":
         return await _start_page(task, document, reader)
     if task.kind == "feed":
-        feed = await reader.parsers.parse(read_feed, document.body, document.url, document.media_type)
+        feed = await reader.parsers.parse(
+            read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES
+        )
         return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
     sitemap = await reader.parsers.parse(read_sitemap, document.body, document.url, document.bytes)
     return _sitemap(task, document, sitemap)
