@@ -56,6 +56,13 @@ def test_after_a_restart_pages_that_were_dropped_for_their_clock_are_polled_agai
             pass
         before_s = site.time.now_s()
         with site.engine(tmp_path, budget=BUDGET, source=WITHOUT_CLOCK) as engine:
+
+            async def begin() -> None:
+                run = await engine.open_run(stop=StopSignal())
+                assert not run.scheduler.policy.ranking.adaptive.belief.polled.any()
+                await run.close()
+
+            site.time.run(begin())
             engine.run(for_s=15.0)
             assert polled_since(site, before_s) == {f"/p/{page}" for page in range(PAGES)}
             for url in site.urls():

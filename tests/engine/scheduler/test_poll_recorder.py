@@ -12,6 +12,8 @@ from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import LiveSettings
 from afresh.values.arrays import Float64s
+from afresh.values.lease import Lease
+from afresh.values.outcome import STARTS_AGAIN, Observation, Outcome
 
 DUE, LATER = 50, 40
 
@@ -48,3 +50,30 @@ def test_the_best_of_the_others_are_polled_as_far_as_the_budget_allows() -> None
 def test_what_is_paused_is_neither_polled_nor_left_out() -> None:
     status = np.r_[np.zeros(DUE, dtype=np.int8), np.ones(LATER, dtype=np.int8)]
     assert round_of(DUE + 10.0, status=status)[1] == 0
+
+
+def test_what_the_source_states_reaches_the_belief_and_lies_are_forgotten() -> None:
+    chosen = policy(4, "adaptive", polled_s=np.array([np.nan, np.nan, NOW - 100.0, NOW - 100.0]))
+    recorder = PollRecorder(
+        LiveSettings(parse_settings("")), Scheduler(chosen, {1: "web", 2: "host"}), PollCosts()
+    )
+    ids, belief = chosen.item_rows.ids.tolist(), chosen.ranking.adaptive.belief
+
+    def poll(
+        row: int, time_s: float, elapsed_s: float, *, changed: bool, modified_s: float | None = None
+    ) -> None:
+        lease = Lease(ids[row], str(row), "web", "host", 1, NOW + 1e6)
+        seen = Observation(ids[row], time_s, elapsed_s, changed, modified_s=modified_s)
+        recorder.complete([Outcome(lease, time_s, -np.inf, seen)])
+
+    poll(0, NOW, 0.0, changed=False, modified_s=NOW - 1e8)
+    poll(1, NOW, 0.0, changed=False)
+    assert belief.mean(np.array([0])) < 0.5 * belief.mean(np.array([1]))  # an old page changes rarely
+    for after_s in range(100, 2000, 100):
+        poll(2, NOW + after_s, 100.0, changed=False)
+    assert belief.polls[2] == 19
+    poll(2, NOW + 2000.0, 2000.0, changed=True)  # the answers since the beginning were lies
+    assert belief.polls[2] == 1
+    assert chosen.ranking.adaptive.items.last_poll[2] == NOW + 2000.0
+    poll(2, NOW + 3000.0, STARTS_AGAIN, changed=False)  # other content settings
+    assert (belief.polls[2], belief.polled[2]) == (0, False)
