@@ -100,7 +100,10 @@ def _reply(reported: Reported) -> Reply:
     if not reported.failure:
         return Reply(reported.status)
     problem = " ".join(reported.failure.split())
-    return Reply(reported.status, trouble=_TROUBLES.get(reported.failure, "body"), problem=problem)
+    refused = problem.removeprefix("refused: ")
+    if refused != problem:
+        return Reply(reported.status, trouble="url", problem=refused)
+    return Reply(reported.status, trouble=_TROUBLES.get(problem, "body"), problem=problem)
 
 
 def _retry_after_s(reported: Reported) -> float | None:

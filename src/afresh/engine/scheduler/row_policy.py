@@ -107,7 +107,7 @@ class RowPolicy:
         A dropped row changes so often that its poll value never reaches μ. Its rate may have fallen since, so
         it is polled again after its review wait (``Ranking.review_waits_s``): its value is then μ·τ/wait."""
         price = self.shadow_price
-        if price <= 0 or self.money.break_even_value > 0:  # where copies earn money, audits find this out
+        if price <= 0:
             return value
         rows = np.flatnonzero(ranked & (value < price) & (self.item_rows.weight > 0))
         waits_s = self.ranking.review_waits_s(rows)
@@ -116,6 +116,8 @@ class RowPolicy:
         # A row that is probably still fresh changes rarely: it waits until its poll value reaches the price.
         is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_late[:0]
         rows, waits_s = rows[is_stale], waits_s[is_stale]
+        is_futile = self.is_futile(rows)  # only audits find out whether these rows have become slower
+        rows, waits_s = rows[~is_futile], waits_s[~is_futile]
         value[rows] = price * tau[rows] / waits_s
         return value
 
@@ -201,10 +203,10 @@ class RowPolicy:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
         shadow price does not change. The next poll of a dropped row is its review."""
         interval_s, item_rows = self.intervals_s(rows), self.item_rows
-        if self.money.break_even_value <= 0:
-            is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
-            review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
-            interval_s = np.where(is_dropped, review_s, interval_s)
+        is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
+        is_dropped[is_dropped] = ~self.is_futile(rows[is_dropped])
+        review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
+        interval_s = np.where(is_dropped, review_s, interval_s)
         return np.asarray(np.maximum(polled_s + interval_s, self.item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
