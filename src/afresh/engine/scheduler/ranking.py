@@ -31,6 +31,7 @@ ALL_ROWS = 5_000
 POOL_SHARE, FEWEST = 150, 512  # of n rows, n/150 but at least 512 are the most urgent ones
 FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
+JUST_NOW_S = 60.0  # a stamp that is younger at the first poll may be the time of the answer itself
 ROUNDED_S = 1e-3  # a poll that is compared with one so much earlier than the last is compared with the last
 # The rate that a listing states counts as the evidence of half a change, and is wrong with probability 1/2.
 GUESS_SHAPE, GUESS_DOUBT = 0.5, 0.5
@@ -101,7 +102,7 @@ class Ranking:
         adaptive.mark_copied(rows[is_older], began_s[is_older])
         adaptive.mark_copied(rows[~compared], when[~compared])
         if stated is not None:
-            dated = ~compared & is_new & (stated.since > 0)
+            dated = ~compared & is_new & (stated.since > JUST_NOW_S)
             adaptive.observe_ages(rows[dated], when[dated], stated.since[dated])
         adaptive.observe(
             rows[compared],
