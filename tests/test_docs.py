@@ -288,3 +288,9 @@ def test_the_changelog_ends_with_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
     released = [name for name in re.findall(r"^## (\S+)", text, re.MULTILINE) if name != "Unreleased"]
     assert released[0] == afresh.__version__
+
+
+def test_the_tests_that_the_threat_model_names_exist() -> None:
+    named_tests = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "security.md").read_text()))
+    assert len(named_tests) > 20
+    assert [name for name in named_tests if not (ROOT / name).exists()] == []

@@ -71,6 +71,7 @@ def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -
     assert re.search(r"^Requires-Dist: numpy", texts["METADATA"], re.MULTILINE)
     assert "License-Expression: Apache-2.0" in texts["METADATA"]
     assert "afresh = afresh.cli.entry:main" in texts["entry_points.txt"]
+    assert json.loads(texts["afresh.cdx.json"])["bomFormat"] == "CycloneDX"  # the list of packages
 
 
 # Several commands, one after the other in one process, and what each of them printed.

@@ -119,7 +119,7 @@ def engine_of(folder: Path, more: str = "", clock: Clock | None = None) -> Engin
 
 
 @contextmanager
-def dashboard(engine: Engine, token: str | None = TOKEN) -> Iterator[Client]:
+def dashboard(engine: Engine, token: str | None = TOKEN, *, read_token: bool = False) -> Iterator[Client]:
     """The dashboard of an engine, on any free port."""
-    with Server(make_app(engine, token), listen("127.0.0.1", 0)) as server:
+    with Server(make_app(engine, token, read_token=read_token), listen("127.0.0.1", 0)) as server:
         yield Client(server, engine)

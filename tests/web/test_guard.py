@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import socket
+from base64 import b64encode
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Client, dashboard, engine_of
 
+from afresh.web.bounded_connection import MOST_CONNECTIONS
 from afresh.web.guard import MOST_BODY_BYTES
 
 WRITES: list[tuple[str, str, object]] = [
@@ -201,3 +203,39 @@ def test_names_and_copies_with_html_are_harmless(web: Client) -> None:
         assert "<img src=x" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in item.text
     assert "&lt;script&gt;alert" in item.text
+
+
+def test_reading_may_need_the_token_too(tmp_path: Path) -> None:
+    basic = {"Authorization": f"Basic {b64encode(f'me:{TOKEN}'.encode()).decode()}"}
+    with engine_of(tmp_path) as engine, dashboard(engine, read_token=True) as web:
+        for path in (
+            "/",
+            "/api/v1/status",
+            "/metrics",
+            "/live",
+            "/static/afresh.css",
+            "/api/v1/openapi.json",
+        ):
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic bWU6d3Jvbmc="}):
+                refused = web.ask("GET", path, headers=headers)
+                assert (refused.status, refused.headers["www-authenticate"][:5]) == (401, "Basic"), path
+            if path != "/live":
+                assert web.ask("GET", path, token=TOKEN).status == 200
+                assert web.ask("GET", path, headers=basic).status == 200
+        for method, path, body in WRITES:  # a browser sends a password by itself, so it changes nothing
+            assert web.ask(method, path, body, headers=basic).status == 401
+        assert web.get("/healthz").status == web.get("/readyz").status == 200
+
+
+def test_idle_connections_keep_nobody_out_and_end(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.web.bounded_connection.HEAD_S", 0.2)
+    name, port = web.host.split(":")
+    idle = [socket.create_connection((name, int(port)), timeout=30) for _ in range(MOST_CONNECTIONS + 20)]
+    try:
+        idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")  # a head that never ends
+        assert web.get("/healthz").status == 200
+        assert web.get("/").status == 200
+        assert [connection.recv(1) for connection in idle] == [b""] * len(idle)
+    finally:
+        for connection in idle:
+            connection.close()

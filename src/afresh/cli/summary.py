@@ -1,14 +1,18 @@
-"""Prints summaries: a JSON object for programs on standard output, a table for people on standard error."""
+"""Prints for programs on standard output, and for people on standard error. Commands print only by this.
+
+Texts from outside (keys, messages) are made safe for the terminal, and are never taken for markup of rich."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
+from afresh.values.printable_text import printable, printable_json
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 
@@ -18,7 +22,7 @@ def print_json(summary: Mapping[str, Any]) -> None:
     >>> print_json({"freshness": 0.5, "age": float("inf")})
     {"freshness": 0.5, "age": null}
     """
-    typer.echo(json.dumps(to_json_value(summary), ensure_ascii=False, allow_nan=False))
+    typer.echo(printable_json(json.dumps(to_json_value(summary), ensure_ascii=False, allow_nan=False)))
 
 
 def to_json_value(value: Any) -> Any:
@@ -37,7 +41,17 @@ def to_json_value(value: Any) -> Any:
 def print_error(message: str) -> None:
     """Print an error on standard error, after the prefix ``afresh:``."""
     typer.secho("afresh: ", fg="red", nl=False, err=True)
-    typer.echo(message, err=True)
+    print_note(message)
+
+
+def print_note(text: str) -> None:
+    """Print a text for people on standard error."""
+    typer.echo(printable(text, lines=True), err=True)
+
+
+def print_data(text: str) -> None:
+    """Print a line for programs on standard output: verbatim, unless standard output is a terminal."""
+    typer.echo(printable(text) if sys.stdout.isatty() else text)
 
 
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -47,12 +61,17 @@ def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
     from rich.text import Text
 
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False
+        title=Text(printable(title)),
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        show_header=False,
+        pad_edge=False,
     )
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, value in rows:
-        table.add_row(name, Text(value))
+        table.add_row(Text(printable(name)), Text(printable(value, lines=True)))
     Console(stderr=True, highlight=False).print(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -92,7 +93,9 @@ def init_folder(folder: Path) -> Path:
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        # Settings may contain secrets, so only the user may read them.
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(TEMPLATE)
     except FileExistsError:
         raise UsageError(f"{path} is there already: nothing was changed") from None

@@ -14,7 +14,7 @@ import math
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,7 +141,8 @@ class Engine(ItemOperations, ClosedOnExit):
         if self._started is None:
             raise UsageError("the engine is not running: start it first")
         thread, run, stopper = self._started
-        stopper.result()()
+        with suppress(RuntimeError):  # the run has ended already, and its loop is closed
+            stopper.result()()
         try:
             return run.result()
         finally:

@@ -9,6 +9,8 @@ import json
 import logging
 from datetime import UTC, datetime
 
+from afresh.values.printable_text import printable, printable_json
+
 LOGGER = logging.getLogger("afresh.engine")
 
 
@@ -22,7 +24,7 @@ class PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         words = [f"{name}={_shown(value)}" for name, value in getattr(record, "fields", {}).items()]
-        return " ".join([_moment(record), level + record.getMessage(), *words])
+        return printable(" ".join([_moment(record), level + record.getMessage(), *words]))
 
 
 class JsonLines(logging.Formatter):
@@ -30,7 +32,9 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         head = {"time": _moment(record), "level": record.levelname.lower(), "event": record.getMessage()}
-        return json.dumps(head | getattr(record, "fields", {}), ensure_ascii=False, default=str)
+        return printable_json(
+            json.dumps(head | getattr(record, "fields", {}), ensure_ascii=False, default=str)
+        )
 
 
 def _moment(record: logging.LogRecord) -> str:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from glob import escape
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +24,8 @@ from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.errors import OutputError, did_you_mean
 from afresh.values.leftovers import LEFTOVERS
 
+_LONGEST_NAME = 100
+_OWNER = re.compile(r"\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-[0-9a-f]{8}\.part")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -72,26 +78,58 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextmanager
-def replaced_file(target: Path, *endings: str) -> Iterator[Path]:
+def replaced_file(target: Path, *endings: str, is_one_of_many: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``target``. The file that the block creates there replaces it.
     If the block fails, or a signal ends the process, the temporary file is removed. So are files whose names
-    are its name followed by one of ``endings``."""
+    are its name followed by one of ``endings``. What a killed process left behind is removed by the next one
+    that writes ``target``. For ``is_one_of_many`` files, this and the syncing to disk are up to the
+    caller."""
+    if not is_one_of_many:
+        remove_abandoned(target.parent, target.name)
     part = _name_beside(target)
     with LEFTOVERS.path(part, *endings):
         try:
             yield part
-            with part.open("rb") as complete:
-                os.fsync(complete.fileno())
+            if not is_one_of_many:
+                with part.open("rb") as complete:
+                    os.fsync(complete.fileno())
             part.replace(target)
         finally:
             for ending in ("", *endings):
                 part.with_name(part.name + ending).unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    if not is_one_of_many:
+        _sync_folder(target.parent)
+
+
+def remove_abandoned(folder: Path, name: str | None = None) -> None:
+    """Remove the temporary files for ``name``, or for all names, of processes that were killed on this
+    machine."""
+    with suppress(OSError):  # they do no harm, and writing will tell what is wrong
+        for path in folder.glob(f".{'*' if name is None else escape(name[:_LONGEST_NAME])}.*.part*"):
+            owner = _OWNER.search(path.name)
+            if owner and owner["host"] == _host() and not _is_alive(int(owner["pid"])):
+                path.unlink(missing_ok=True)
 
 
 def _name_beside(target: Path) -> Path:
     # Not tempfile: only the user could read its files, while the permissions of an output follow the umask.
-    return target.parent / f".{target.name[:100]}.{uuid.uuid4().hex[:12]}.part"
+    owner = f"{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    return target.parent / f".{target.name[:_LONGEST_NAME]}.{owner}.part"
+
+
+@cache
+def _host() -> str:
+    return blake2b(os.uname().nodename.encode(), digest_size=4).hexdigest()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

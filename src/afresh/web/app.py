@@ -27,9 +27,12 @@ _DESCRIPTION = (
 )
 
 
-def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) -> FastAPI:
-    """Return the web application. Without a ``token`` it refuses changes. ``names`` are the host names that
-    it accepts in requests, besides IP addresses and ``localhost``."""
+def make_app(
+    engine: Engine, token: str | None, *, names: Iterable[str] = (), read_token: bool = False
+) -> FastAPI:
+    """Return the web application. Without a ``token`` it refuses changes; with ``read_token``, reading needs
+    the token too. ``names`` are the host names that it accepts in requests, besides IP addresses and
+    ``localhost``."""
     data = DashboardData(engine, token)
     live = LiveUpdates(data)
 
@@ -48,7 +51,7 @@ def make_app(engine: Engine, token: str | None, *, names: Iterable[str] = ()) ->
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(RequestGuard, names=tuple(names))
+    app.add_middleware(RequestGuard, names=tuple(names), read_token=token if read_token else None)
     pages = Pages(data)
     add_error_handlers(app, pages.render_error)
     app.include_router(make_api(data))
@@ -75,7 +78,7 @@ def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> Non
         return PlainTextResponse(expose_metrics(data), media_type=CONTENT_TYPE)
 
     @app.get("/healthz", include_in_schema=False)
-    def health() -> Response:
+    async def health() -> Response:  # on the event loop, because all threads may be busy
         return JSONResponse({"ok": True})
 
     @app.get("/readyz", include_in_schema=False)

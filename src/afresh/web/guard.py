@@ -4,6 +4,10 @@
   header has that name. So only IP addresses, ``localhost`` and the configured names are accepted.
 - **Origin.** A request that changes something is refused if a page of another origin sends it. The request
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
+- **Token.** Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has
+  it: as a bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name).
+  Changes always need it as a bearer token.
+- **Number.** At most 256 requests run at the same time; others are refused. ``/healthz`` is always answered.
 - **Size and time.** The body of a request is limited in bytes and in seconds.
 - **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it never ends.
 - **Headers.** Pages may load scripts, styles and data only from this server, and no page may frame them.
@@ -14,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+from base64 import b64decode
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -21,11 +26,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from afresh.web.error_responses import error_response
+from afresh.web.token import is_token
 
 LOGGER = logging.getLogger("afresh.web")
 MOST_BODY_BYTES, MOST_BODY_S = 1 << 20, 15.0
 MOST_REPORT_BYTES, MOST_REPORT_S = 1 << 25, 60.0
 _REPORTS = "/api/v1/observations"  # reports of polls contain pages, so that they may be larger
+MOST_REQUESTS = 256
+_TOO_MANY = 503, f"{MOST_REQUESTS} requests are being answered already", "try again soon"
+_NO_TOKEN = 401, "reading needs the token too", "give it as the password, or as a bearer token"
+_HEALTH = "/healthz"
+_OPEN = (_HEALTH, "/readyz")
 _READS = ("GET", "HEAD", "OPTIONS")
 _RULES = (
     "default-src 'none'",
@@ -56,8 +67,9 @@ class BodyError(Exception):
 class RequestGuard:
     """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
 
-    def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, names: Iterable[str] = (), read_token: str | None = None) -> None:
+        """``read_token`` is the token that reading needs; None if everybody may read."""
+        self._app, self._read_token, self._running = app, read_token, 0
         self._names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,10 +79,21 @@ class RequestGuard:
         headers = Headers(scope=scope)
         is_report = scope["path"] == _REPORTS and "authorization" in headers
         limits = (MOST_REPORT_BYTES, MOST_REPORT_S) if is_report else (MOST_BODY_BYTES, MOST_BODY_S)
-        refusal = self._find_refusal(scope["method"], headers, limits[0])
+        refusal = self._find_token_refusal(scope["path"], headers)
+        refusal = refusal or self._find_refusal(scope["method"], headers, limits[0])
         if refusal is not None:
-            await error_response(*refusal)(scope, receive, _with_headers(send))
+            response = error_response(*refusal)
+            if refusal is _NO_TOKEN:
+                response.headers["WWW-Authenticate"] = 'Basic realm="afresh", charset="UTF-8"'
+            await response(scope, receive, _with_headers(send))
             return
+        self._running += 1
+        try:
+            await self._answer(scope, receive, send, limits)
+        finally:
+            self._running -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, limits: tuple[int, float]) -> None:
         if scope["method"] == "HEAD" and scope["path"] != "/live":
             scope = {**scope, "method": "GET"}
         limited = _LimitedBody(receive, _with_headers(send), *limits)
@@ -88,6 +111,14 @@ class RequestGuard:
         if limited.exceeded is not None and not limited.started:
             await error_response(*limited.exceeded)(scope, receive, _with_headers(send))
 
+    def _find_token_refusal(self, path: str, headers: Headers) -> tuple[int, str, str] | None:
+        if self._running >= MOST_REQUESTS and path != _HEALTH:
+            return _TOO_MANY
+        if self._read_token is None or path in _OPEN:
+            return None
+        given = given_token(headers.getlist("authorization"))
+        return None if given is not None and is_token(given, self._read_token) else _NO_TOKEN
+
     def _find_refusal(self, method: str, headers: Headers, most_bytes: int) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not is_own_name(host, self._names):
@@ -101,6 +132,25 @@ class RequestGuard:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > most_bytes:
             return _too_large(most_bytes)
+        return None
+
+
+def given_token(headers: list[str]) -> str | None:
+    """Return the token of an ``Authorization`` header: a bearer token, or the password of HTTP Basic.
+
+    >>> [given_token([text]) for text in ("Bearer abc", "Basic bWU6YWJj", "Basic x", "")]
+    ['abc', 'abc', None, None]
+    """
+    if len(headers) != 1:
+        return None
+    scheme, _, rest = headers[0].partition(" ")
+    if scheme.lower() == "bearer":
+        return rest.strip()
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return b64decode(rest.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
         return None
 
 

@@ -15,13 +15,24 @@ import uvicorn
 from fastapi import FastAPI
 
 from afresh.values.errors import StoreError, UsageError
+from afresh.web.bounded_connection import BoundedConnection
 
 _GRACE_S = 1  # for requests that run when the server stops, so that it ends within two seconds
 _JOIN_S = 30.0
 
 
-def check_reach(host: str, token: str | None) -> None:
-    """Raise ``UsageError`` if other machines can reach ``host`` and there is no token.
+def needs_token_to_read(host: str, setting: bool | None) -> bool:
+    """Return whether reading needs the token: as ``setting`` says or, if it is None, if other machines can
+    reach ``host``.
+
+    >>> needs_token_to_read("127.0.0.1", None), needs_token_to_read("0.0.0.0", None)
+    (False, True)
+    """
+    return not is_loopback(host) if setting is None else setting
+
+
+def check_reach(host: str, token: str | None, read_token: bool | None = None) -> None:
+    """Raise ``UsageError`` if there is no token, but other machines can reach ``host``, or reading needs it.
 
     >>> check_reach("127.0.0.1", None)
     >>> check_reach("0.0.0.0", None)
@@ -34,6 +45,8 @@ in web.token or [web] token
             f"[web] host {host!r} can be reached from elsewhere: that needs a token, "
             "in web.token or [web] token"
         )
+    if token is None and read_token:
+        raise UsageError("[web] read_token needs a token, in web.token or [web] token")
 
 
 def is_loopback(host: str) -> bool:
@@ -88,7 +101,7 @@ class Server:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
-            limit_concurrency=256,
+            http=BoundedConnection,
             h11_max_incomplete_event_size=1 << 16,
         )
         self._server = _QuietServer(config)

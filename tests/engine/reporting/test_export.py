@@ -147,3 +147,23 @@ def test_where_old_polls_are_gone_the_first_interval_has_a_beginning(tmp_path: P
         assert write_polls(engine.store, str(tmp_path / "polls.csv")) == 2
     rows = (tmp_path / "polls.csv").read_text().splitlines()[1:]
     assert [row.split(",")[1:3] for row in rows] == [["999999950", "0"], ["1000000000", "1"]]
+
+
+def test_an_export_that_is_killed_leaves_no_half_file_and_the_next_one_cleans_up(
+    engine: Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    code = (
+        "import os, sys; from pathlib import Path; from afresh.tables.atomic_output import replaced_file\n"
+        "with replaced_file(Path(sys.argv[1]), '-wal') as part:\n"
+        "    for name in (part, Path(f'{part}-wal')): name.write_text('half')\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    folder.mkdir()
+    for name in ("index.jsonl", "7-other"):
+        ran = subprocess.run([sys.executable, "-c", code, str(folder / name)], check=False)
+        assert ran.returncode == -9
+    assert len(list(folder.iterdir())) == 4
+    write_folder(engine.store, folder)
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    assert not (folder / "7-other").exists()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import get_args
 
 import pytest
 
 from afresh.engine.scheduler.row_policy import PolicyName
-from afresh.engine.settings.describing import describe_changes
+from afresh.engine.settings.describing import describe_changes, settings_as_dict
 from afresh.engine.settings.overrides import environment_overrides
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import PlanTable
@@ -15,6 +16,24 @@ from afresh.engine.settings.template import TEMPLATE
 from afresh.policy.registry import POLICIES
 from afresh.values.errors import UsageError
 from afresh.values.objective_names import OBJECTIVE_NAMES
+
+
+def test_passwords_are_not_shown_in_whatever_setting_they_stand() -> None:
+    text = """
+        [store]
+        url = "postgresql://me:hunter2@db/mirror?sslpassword=hunter2"
+        [[source]]
+        name = "books"
+        kind = "sql"
+        url = "postgresql://me:hunter2@db/books"
+        query = "SELECT 1 AS k"
+        key = "k"
+        on_change = ["curl", "https://me:hunter2@hooks.test/"]
+    """
+    settings = parse_settings(text)
+    assert "hunter2" not in json.dumps(settings_as_dict(settings))
+    assert "hunter2" not in "".join(describe_changes(parse_settings(""), settings))
+    assert "db/mirror" in settings_as_dict(settings)["store"]["url"]
 
 
 def test_an_empty_file_is_enough() -> None:

@@ -368,3 +368,21 @@ def test_a_body_that_drips_ends_with_the_least_rate_and_its_host_rests() -> None
     assert (reply.trouble, reply.problem) == ("slow", "came with fewer than 100 bytes per second")
     assert (reply.status, host_condition(reply)) == (200, "down")
     assert reply.seconds < 60.0
+
+
+@pytest.mark.parametrize(
+    "host", ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "169.254.43518", "2852039166", "168.63.129.16"]
+)
+@pytest.mark.parametrize("allow_private", [False, True])
+def test_no_spelling_of_an_address_passes_a_proxy(host: str, allow_private: bool) -> None:
+    async def check() -> Reply | None:
+        fetcher = AiohttpFetcher(proxy=Secret("http://proxy.test:3128"), allow_private=allow_private)
+        try:
+            return await fetcher.check_url(f"http://{host}/")
+        finally:
+            await fetcher.close()
+
+    reply = asyncio.run(check())
+    is_never = host in ("169.254.43518", "2852039166", "168.63.129.16")
+    assert (reply is not None) == (is_never or not allow_private)
+    assert reply is None or reply.trouble == "private"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.sources.http.ip_addresses import refusal
+from afresh.sources.http.ip_addresses import prohibition, refusal
 
 PRIVATE = [
     "127.0.0.1",
@@ -30,6 +30,11 @@ PRIVATE = [
     "64:ff9b::7f00:1",
     "2002:7f00:1::",
     "ff02::1",
+    "168.63.129.16",
+    "192.0.0.192",
+    "fd20:ce::254",
+    "::ffff:168.63.129.16",
+    "fec0::1",
     "not an address",
 ]
 
@@ -49,3 +54,10 @@ def test_public_addresses_may_be_requested(address: str) -> None:
 def test_an_ipv4_address_inside_ipv6_is_treated_like_itself(address: IPv4Address) -> None:
     for wrapped in (f"::ffff:{address}", str(IPv6Address(int(ip_address("64:ff9b::")) + int(address)))):
         assert bool(refusal(wrapped)) == bool(refusal(str(address)))
+
+
+@pytest.mark.parametrize(
+    "address", ["168.63.129.16", "192.0.0.192", "fd20:ce::254", "::ffff:100.100.100.200"]
+)
+def test_metadata_services_are_never_requested(address: str) -> None:
+    assert prohibition(address) == "metadata"

@@ -107,3 +107,18 @@ def test_a_host_that_wants_the_withheld_secrets_is_explained() -> None:
         assert (await make().poll(lease_of(f"{foreign.url}/p"))).kind == "content"
 
     on_two_sites(visit)
+
+
+def test_a_secret_that_a_server_reflects_in_a_redirect_is_neither_stored_nor_told() -> None:
+    async def reflect(seen: Seen, answer: Answer) -> None:
+        await answer.send(b"", 301, Location=f"/new?token={seen.headers['authorization'].split()[-1]}")
+
+    async def visit(own: Site, _: Site, make: Callable[..., HttpSource]) -> None:
+        own.routes |= {"/p": reflect, "/new": page(b"x")}
+        fetched = await make().poll(lease_of(f"{own.url}/p"))
+        assert fetched.content == b"x"
+        assert fetched.moved_to is None
+        assert "t0ken" not in repr(fetched)
+        assert "t0ken" not in repr(dict(fetched.validators))
+
+    on_two_sites(visit)

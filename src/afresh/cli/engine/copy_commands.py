@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from afresh.cli.engine.project import AllowPrivate, SetOptions, open_project, private_overrides
 from afresh.cli.options import PrintJson, read_duration
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
+from afresh.values.printable_text import printable
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
@@ -59,9 +60,17 @@ def get(
             about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
             print_json({"item": key, "version": found.number, **about, "versions": numbers})
         else:
-            write_bytes(STANDARD_STREAM, copy.content)
+            _print_content(copy.content)
         if max_age is not None and version is None:
             _fail_if_old(engine, key, max_age_s, began_s)
+
+
+def _print_content(content: bytes) -> None:
+    """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in
+    it."""
+    if sys.stdout.isatty():
+        content = printable(content.decode(errors="replace"), lines=True).encode()
+    write_bytes(STANDARD_STREAM, content)
 
 
 def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
@@ -97,7 +106,7 @@ def _version_number(engine: Engine, key: str, version: int | None) -> int | None
 def _print_diff(key: str, before: bytes, after: bytes) -> None:
     old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
     for line in difflib.unified_diff(old, new, f"{key} (before)", key, lineterm=""):
-        typer.echo(line)
+        print_data(line)
 
 
 def export(
@@ -117,13 +126,13 @@ def export(
     with open_project(reading=True) as engine:
         if kind == "dir":
             number = write_folder(engine.store, Path(str(output)))
-            typer.echo(format_count(number, "copy"), err=True)
+            print_note(format_count(number, "copy"))
             return
         if kind == "polls":
             number = write_polls(engine.store, STANDARD_STREAM if output is None else output)
-            typer.echo(format_count(number, "poll"), err=True)
+            print_note(format_count(number, "poll"))
             return
         with open_output(STANDARD_STREAM if output is None else output) as file:
             number = write_jsonl(engine.store, file)
             # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
-            typer.echo(format_count(number, "copy"), err=True)
+            print_note(format_count(number, "copy"))

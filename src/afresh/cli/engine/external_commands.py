@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.errors import AfreshError, InputError
 from afresh.values.formatting import format_count
 from afresh.values.units import format_duration
@@ -48,13 +47,13 @@ def due(
         words = (
             f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
         )
-        typer.echo(words, err=True)
+        print_note(words)
     for row in rows:
         print_json(row)
     for entry in () if as_json else found:
-        typer.echo(entry.key)
+        print_data(entry.key)
     if retry_after_s > 0:
-        typer.echo(f"more can be leased in {format_duration(retry_after_s)}", err=True)
+        print_note(f"more can be leased in {format_duration(retry_after_s)}")
 
 
 def observe(
@@ -78,9 +77,9 @@ def observe(
         counts = {"taken": taken.taken, "known": taken.known, "refused": list(taken.refused)}
         print_json(counts | {"answers": [answer_row(answer) for answer in taken.answers]})
     for problem in taken.refused:
-        typer.echo(f"not kept: {problem}", err=True)
+        print_note(f"not kept: {problem}")
     known = f"; {taken.known:,} already known" if taken.known else ""
-    typer.echo(f"{format_count(taken.taken, 'observation')} taken{known}", err=True)
+    print_note(f"{format_count(taken.taken, 'observation')} taken{known}")
     if taken.refused and not taken.taken and not taken.known:
         raise AfreshError("none of the rows could be taken")
 

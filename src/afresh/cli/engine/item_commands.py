@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
 from typer import Argument, Option
 
 from afresh.cli.engine import project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_json, print_note
 from afresh.values.errors import InputError, ListingError, UsageError
 from afresh.values.formatting import format_count
 
@@ -84,11 +83,11 @@ def add(
     if as_json:
         unread = {"unread": failed.problems} if failed is not None else {}
         print_json({"new": new, "items": total, **unread})
-    typer.echo(f"{new:,} new, {format_count(total, 'item')} in all", err=True)
+    print_note(f"{new:,} new, {format_count(total, 'item')} in all")
     if failed is not None:
         raise failed
     if allow_private and not project.is_private_allowed():
-        typer.echo("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml", err=True)
+        print_note("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml")
 
 
 def remove(keys: Keys = None, file: KeysFile = None) -> None:
@@ -177,4 +176,4 @@ def _report_done(verb: str, wanted: list[str], unknown: tuple[str, ...]) -> None
         are = "is" if len(unknown) == 1 else "are"
         rest = "nothing was done" if len(unknown) == len(wanted) else "the others were done"
         raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; {rest}")
-    typer.echo(f"{format_count(len(wanted), 'item')} {verb}", err=True)
+    print_note(f"{format_count(len(wanted), 'item')} {verb}")

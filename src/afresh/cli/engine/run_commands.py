@@ -21,7 +21,7 @@ from afresh.cli.engine import project
 from afresh.cli.engine.settings_commands import check_source, check_web
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
@@ -100,7 +100,7 @@ def serve(
     with project.open_project(sets, more, reading=True) as engine:
         server = _make_server(engine)
         with INTERRUPTION.stopping_by(server.stop):
-            typer.echo(f"dashboard at {server.address} (Ctrl-C to stop)", err=True)
+            print_note(f"dashboard at {server.address} (Ctrl-C to stop)")
             server.run()
         INTERRUPTION.check()
 
@@ -117,12 +117,14 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
 def _make_server(engine: Engine) -> Server:
     """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
-    from afresh.web.server import Server, listen
+    from afresh.web.server import Server, listen, needs_token_to_read
     from afresh.web.token import find_token
 
     web = engine.settings.web
     token = find_token(web.token, Path(), os.environ.get)
-    return Server(make_app(engine, token, names=(web.host, *web.names)), listen(web.host, web.port))
+    is_needed = needs_token_to_read(web.host, web.read_token)
+    app = make_app(engine, token, names=(web.host, *web.names), read_token=is_needed)
+    return Server(app, listen(web.host, web.port))
 
 
 def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
@@ -198,9 +200,9 @@ def _print_first_due(engine: Engine, as_json: bool) -> None:
         if as_json:
             print_json({"item": entry.key})
         else:
-            typer.echo(entry.key)
+            print_data(entry.key)
     which = f"these are the first {len(first)} of what is due" if first else "nothing is due now"
-    typer.echo(f"nothing was polled; {which}", err=True)
+    print_note(f"nothing was polled; {which}")
 
 
 def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:

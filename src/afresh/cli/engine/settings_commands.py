@@ -15,7 +15,7 @@ from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
-from afresh.cli.summary import format_number, print_error, print_json, print_summary
+from afresh.cli.summary import format_number, print_error, print_json, print_note, print_summary
 from afresh.values.errors import (
     AfreshError,
     StoreError,
@@ -40,7 +40,7 @@ def init(
 
     path = init_folder(folder)
     make_token_file(folder)
-    typer.echo(f"made {path}: set the budget there, then 'afresh add' and 'afresh run'", err=True)
+    print_note(f"made {path}: set the budget there, then 'afresh add' and 'afresh run'")
 
 
 def config(
@@ -107,12 +107,14 @@ def _check_store(settings: Settings) -> str:
 def check_web(settings: Settings) -> str:
     """Describe where the dashboard listens, and who may change things there. Raise ``UsageError`` if other
     machines could reach it and there is no token."""
-    from afresh.web.server import check_reach
+    from afresh.web.server import check_reach, needs_token_to_read
     from afresh.web.token import find_token
 
     token = find_token(settings.web.token, Path(), os.environ.get)
-    check_reach(settings.web.host, token)
-    rights = "with a token for writing" if token else "reading only: there is no token"
+    web = settings.web
+    check_reach(web.host, token, web.read_token)
+    use = "reading and writing" if needs_token_to_read(web.host, web.read_token) else "writing"
+    rights = f"with a token for {use}" if token else "reading only: there is no token"
     return f"{settings.web.host}:{settings.web.port}, {rights}"
 
 

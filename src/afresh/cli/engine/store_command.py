@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from afresh.cli.engine.project import open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.progress import ProgressBar
-from afresh.cli.summary import print_json, print_summary
+from afresh.cli.summary import print_json, print_note, print_summary
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count
 
@@ -57,15 +56,14 @@ def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
     if as_json:
         print_json({"problems": problems, "checked": asdict(sizes)})
     for problem in problems:
-        typer.echo(problem, err=True)
+        print_note(problem)
     if problems:
         raise AfreshError(f"the store has {format_count(len(problems), 'problem')}")
     hashed = sizes.contents if sample is None else min(sample, sizes.contents)
-    typer.echo(
+    print_note(
         f"{format_count(sizes.items, 'item')}, {format_count(sizes.versions, 'version')} of their copies, "
         f"{_megabytes(sizes.file_bytes)}: structure, references and counts are right, "
-        f"and so are the hashes of {format_count(hashed, 'content')}",
-        err=True,
+        f"and so are the hashes of {format_count(hashed, 'content')}"
     )
 
 
@@ -81,11 +79,9 @@ def _maintain(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> N
     if as_json:
         print_json(asdict(sizes))
     if action == "vacuum":
-        typer.echo(f"{_megabytes(sizes.file_bytes)}, before {_megabytes(before.file_bytes)}", err=True)
+        print_note(f"{_megabytes(sizes.file_bytes)}, before {_megabytes(before.file_bytes)}")
     elif action == "backup":
-        typer.echo(
-            f"{format_count(sizes.items, 'item')} and everything else are now also in {given[0]}", err=True
-        )
+        print_note(f"{format_count(sizes.items, 'item')} and everything else are now also in {given[0]}")
     elif not as_json:
         _print_sizes(sizes)
 
@@ -118,7 +114,7 @@ def _copy(source: str, target: str, *, as_json: bool) -> None:
         rows = copy_store(copied.tables, empty.tables, lambda done, total: progress.reach(done / total))
     if as_json:
         print_json({"rows": rows})
-    typer.echo(f"{format_count(rows, 'row')} copied", err=True)
+    print_note(f"{format_count(rows, 'row')} copied")
 
 
 def _resolve_address(text: str) -> str:

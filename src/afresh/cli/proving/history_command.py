@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from afresh.cli.options import JsonSummary, parse_moment
 from afresh.cli.progress import ProgressBar
-from afresh.cli.summary import print_json, print_summary
+from afresh.cli.summary import print_json, print_note, print_summary
 from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
 
@@ -117,4 +117,4 @@ def report_history(
     print_summary(f"{title}; replay it with the command below", [*rows, ("window", f"{start} to {end}")])
     words = ["afresh", "replay", outputs["changes"], "--items", outputs["items"], "--start", start]
     command = shlex.join([*words, "--end", end, "--budget", "0.05/item/d"])
-    typer.echo(command, err=True)  # a table would break the line
+    print_note(command)  # a table would break the line

@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-import typer
 
 from afresh.allocation.objectives import objective_for
 from afresh.cli.options import SettingReaders, parse_number, parse_settings
@@ -18,7 +17,7 @@ from afresh.cli.planning.planned_items import read_caps
 from afresh.cli.progress import ProgressBar
 from afresh.cli.proving.replay_commands import ReplayOptions
 from afresh.cli.proving.replay_report import as_object, draw_replay, print_tables, write_visits
-from afresh.cli.summary import print_json
+from afresh.cli.summary import print_json, print_note
 from afresh.histories.recorded import RecordedHistory, item_indices, read_notices
 from afresh.policy.families import families_of, number_labels
 from afresh.policy.policy import OpenTime, PolicyInput
@@ -44,7 +43,7 @@ def replay_and_report(recorded: RecordedHistory, options: ReplayOptions) -> None
     """Run the policies on a history, write the polls and the picture, and print the summary."""
     _refuse_unknown_names(options)
     for remark in recorded.remarks:
-        typer.echo(f"afresh: {remark}", err=True)
+        print_note(f"afresh: {remark}")
     history = _change_history(recorded)
     start = _policy_input(recorded, history, options)
     results = _compare_with_uniform(history, _run_all(recorded, history, start, options), start, options)

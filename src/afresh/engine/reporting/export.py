@@ -16,7 +16,7 @@ import pyarrow as pa
 from afresh.engine.scheduler.restore import read_items
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.stores.store import Store
-from afresh.tables.atomic_output import open_output
+from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.writing import TableWriter
 from afresh.values.errors import OutputError
@@ -55,11 +55,12 @@ def write_folder(store: Store, folder: Path) -> int:
     number = 0
     with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(folder)
     with open_output(folder / "index.jsonl") as index:
         for item, copy in read_copies(store):
             name = file_name(item.key, item.id)
-            with _translate_errors(folder / name):
-                (folder / name).write_bytes(copy.content)
+            with _translate_errors(folder / name), replaced_file(folder / name, is_one_of_many=True) as part:
+                part.write_bytes(copy.content)
             index.write(_line({"item": item.key, "file": name, **_described(item, copy)}))
             number += 1
     return number

@@ -104,11 +104,13 @@ class RunTable(Table):
 
 
 class WebTable(Table):
-    """Where the dashboard listens; ``token`` may be a secret (``env:NAME``)."""
+    """Where the dashboard listens; ``token`` may be a secret (``env:NAME``). ``read_token`` says whether
+    reading needs the token too; by default it does if other machines can reach the host."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     token: str = Field(default="", repr=False)
+    read_token: bool | None = None
     names: tuple[str, ...] = ()
 
 

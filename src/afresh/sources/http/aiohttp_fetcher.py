@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.fetcher import RATE_WINDOW_S, Reply, Request, ResponseLimits, Trouble
-from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, prohibition, refusal
+from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, plain_address, prohibition, refusal
 from afresh.sources.secrets import Secret
 from afresh.values.clock import Clock, SystemClock
 
@@ -223,9 +223,10 @@ class AiohttpFetcher:
 
 def _check_address(host: str, *, allow_private: bool) -> None:
     """Raise ``PrivateAddressError`` for a forbidden IP address, and for names of this machine (localhost)."""
-    reason = prohibition(host) if allow_private else prohibition(host) or refusal(host)
+    address = plain_address(host)  # a proxy, which resolves names, understands other spellings too
+    reason = prohibition(address) if allow_private else prohibition(address) or refusal(address)
     if reason and reason != NOT_AN_ADDRESS:
-        raise PrivateAddressError(f"{host} is {_describe_refusal(host).partition(', ')[2]}")
+        raise PrivateAddressError(f"{host} is {_describe_refusal(address).partition(', ')[2]}")
     if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
         raise PrivateAddressError(f"{host} is a name of this machine")
 

@@ -7,6 +7,7 @@ computer."""
 
 from __future__ import annotations
 
+import socket
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -14,7 +15,10 @@ NEVER = "never asked"
 NOT_AN_ADDRESS = "not an IP address"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS = 0xFFFFFFFF
-_METADATA = frozenset({ip_address("100.100.100.200"), ip_address("fd00:ec2::254")})
+# Of Alibaba, Azure, Oracle, AWS and Google. Some of them are in public networks.
+_METADATA = frozenset(
+    map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"))
+)
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
 _SHARED = IPv4Network("100.64.0.0/10")  # carrier-grade NAT, and some clouds' metadata
 
@@ -31,12 +35,13 @@ def refusal(address: str) -> str:
     except ValueError:
         return NOT_AN_ADDRESS
     checks = (
+        (ip in _METADATA, "metadata"),
         (ip.is_loopback, "loopback"),
         (ip.is_link_local, "link-local"),
         (ip.is_unspecified, "unspecified"),
         (ip.is_multicast, "multicast"),
         (isinstance(ip, IPv4Address) and ip in _SHARED, "shared"),
-        (ip.is_private, "private"),
+        (ip.is_private or (isinstance(ip, IPv6Address) and ip.is_site_local), "private"),
         (ip.is_reserved or not ip.is_global, "reserved"),
     )
     return next((words for bad, words in checks if bad), "")
@@ -52,10 +57,19 @@ def prohibition(host: str) -> str:
     if host.rstrip(".").lower() in _METADATA_NAMES:
         return "metadata"
     reason = refusal(host)
-    if reason == "link-local":
-        return reason
-    known = reason not in ("", NOT_AN_ADDRESS) and _unwrap(ip_address(host.partition("%")[0])) in _METADATA
-    return "metadata" if known else ""
+    return reason if reason in ("link-local", "metadata") else ""
+
+
+def plain_address(host: str) -> str:
+    """Return a host in the usual form of an IPv4 address, if it is another way to write one; else ``host``.
+
+    >>> [plain_address(host) for host in ("127.1", "0x7f.0.0.1", "2130706433", "0177.0.0.1", "a.test", "::1")]
+    ['127.0.0.1', '127.0.0.1', '127.0.0.1', '127.0.0.1', 'a.test', '::1']
+    """
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return host
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -184,6 +184,7 @@ class HttpSource:
         """Return the result for a response. ``started_at`` is the URL to which the item had moved, if any."""
         if started_at is not None and response.moved_to is None:
             response = replace(response, moved_to=started_at)
+        response = self._without_secrets(response)
         reply = response.reply
         if response.blocked is not None:
             return response.blocked
@@ -201,6 +202,15 @@ class HttpSource:
             status=reply.status,
             problem=problem,
         )
+
+    def _without_secrets(self, response: FinalResponse) -> FinalResponse:
+        """Return the response without a new address that contains a secret of the source: a server may
+        reflect in a redirect what it was sent, and the new address would be stored and logged. The redirect
+        is then followed again at each poll."""
+        if response.moved_to is not None and self._client.hide(response.moved_to) != response.moved_to:
+            response = replace(response, moved_to=None)
+        hidden = self._client.hide(response.url)
+        return response if hidden == response.url else replace(response, url=hidden)
 
     def _interpret_not_modified(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         validators = {name: value for name, value in lease.validators.items() if name != MOVED}

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import Fetch, Parameters, SqlDatabase, T, load_migrations
-from afresh.stores.sqlite.database_file import WRITER_KIB, DatabaseFile, exists, primary_code
+from afresh.stores.sqlite.database_file import CREATE, WRITER_KIB, DatabaseFile, exists, primary_code
 from afresh.stores.sqlite.errors import READ_ONLY, translate_errors
 from afresh.stores.sqlite.migrations import is_current, migrate
 from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyError
@@ -183,7 +183,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         self._file.remember()
 
     def _open_to_write(self) -> None:
-        self._writer = self._file.connect("rwc", WRITER_KIB)
+        self._writer = self._file.connect(CREATE, WRITER_KIB)
         if not is_current(self._writer, self.path, len(self._migrations)):
             migrate(self._writer, self.path, self._migrations)
         _switch_to_log(self._writer)

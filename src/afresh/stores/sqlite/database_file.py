@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from afresh.values.errors import StoreMissingError, StoreReadOnlyError
 # Every commit of another connection empties a reader's cache, which takes a millisecond for ten megabytes.
 # The writer's cache is not emptied, so it can be larger.
 WRITER_KIB, READER_KIB = 64 * 1024, 8 * 1024
+CREATE = "rwc"
 _IMMUTABLE = "ro&immutable=1"
 
 
@@ -92,6 +94,10 @@ class DatabaseFile:
         return self.connect(self.read_mode)
 
     def connect(self, mode: str, cache_kib: int = READER_KIB) -> sqlite3.Connection:
+        if mode == CREATE:
+            with suppress(OSError):  # it exists, or SQLite will say what is wrong
+                # The file will have copies of private pages, so only the user may read it and its log.
+                os.close(os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = sqlite3.connect(
             self._uri(mode),
             uri=True,
