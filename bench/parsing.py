@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
 
-from tests.policy.test_families import news
+from tests.policy.news_addresses import news
 from tests.sources.parsing.attacks import PARSERS, found_in_the_wild
 
 from afresh.policy.families import families_of

@@ -11,6 +11,7 @@ from hashlib import blake2b
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.policy.news_addresses import news
 
 from afresh.policy.families import FEWEST_IN_DIRECTORY, families_of, number_labels
 
@@ -45,17 +46,6 @@ def test_directories_and_paths_are_those_of_their_definitions(names: list[str]) 
     assert folder.tolist() == number_labels(directories(names)).tolist()
     below = [name.partition("/")[2] if name.count("/") >= 2 else None for name in names]
     assert elsewhere.tolist() == number_labels(below).tolist()
-
-
-def news(count: int) -> list[str]:
-    """Return addresses as a newspaper has them, of 152 characters each."""
-    words = ["council", "weather", "minister", "harbour", "election", "budget", "storm", "museum", "railway"]
-    names = []
-    for number in range(count):
-        slug = "-".join(words[number // 7**place % 9] for place in range(12))
-        day = f"2026/{number % 12 + 1:02d}/{number // 12 % 28 + 1:02d}"
-        names.append(f"https://news.example.org/{day}/{slug}"[:143].ljust(144, "x") + f"-{number:07d}")
-    return names
 
 
 def processor_s(work: Callable[[], object]) -> float:
