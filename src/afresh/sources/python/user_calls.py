@@ -30,10 +30,10 @@ class DaemonThreads(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         call: Future[T] = Future()
+        # From here on it cannot be cancelled: a function that never starts could not count its end.
+        call.set_running_or_notify_cancel()
 
         def work() -> None:
-            if not call.set_running_or_notify_cancel():
-                return
             try:
                 call.set_result(fn(*args, **kwargs))
             except BaseException as error:  # noqa: BLE001  # whoever waits for the result gets it
@@ -72,8 +72,12 @@ class UserCalls:
                 self._end(tag)
                 raise
             return await asyncio.wrap_future(under_way)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._call_and_count, function, argument, tag)
+        try:
+            call = self._threads.submit(self._call_and_count, function, argument, tag)
+        except RuntimeError:
+            self._end(tag)
+            raise
+        return await asyncio.wrap_future(call)
 
     async def close(self) -> None:
         """Accept no more calls, and end the event loop. Calls that run are not waited for."""
