@@ -38,6 +38,9 @@ delay = "0s"
 concurrency = 4
 allow_private = true
 """
+# Beliefs are kept in single precision, and processors with wider vectors add them up in another order: answers
+# differed by 1.5e-6 between two processors.
+TOLERANCE = 1e-5
 WHY_FIELDS = (
     "rate_per_s",
     "rate_low",
@@ -110,18 +113,18 @@ def test_a_store_of_0_1_0_is_ranked_as_0_1_0_ranked_it(engine: Engine, recorded:
             if math.isinf(expected["interval_s"]) and name in ("next_s", "marginal"):
                 # 0.1.0 never polled a dropped item again; today it is polled for a review.
                 assert math.isfinite(found["why"][key]["next_s"])
-                assert found["why"][key]["marginal"] >= expected["marginal"] * (1 - 1e-6)
+                assert found["why"][key]["marginal"] >= expected["marginal"] * (1 - TOLERANCE)
                 continue
             if name.startswith("rate_"):
                 # 0.1.0 counted polls before a jump of the rate; today they count for less.
                 today = found["why"][key]
                 assert today["rate_low"] * 0.9 <= expected["rate_per_s"] <= today["rate_high"] * 1.1, key
                 continue
-            assert math.isclose(found["why"][key][name], expected[name], rel_tol=1e-6), (key, name)
+            assert math.isclose(found["why"][key][name], expected[name], rel_tol=TOLERANCE), (key, name)
     status, expected = found["status"], recorded["status"]
-    assert status.pop("freshness") == pytest.approx(expected.pop("freshness"), rel=1e-6)
+    assert status.pop("freshness") == pytest.approx(expected.pop("freshness"), rel=TOLERANCE)
     assert status.pop("by_status") == expected.pop("by_status")
-    assert status == pytest.approx(expected, rel=1e-6)
+    assert status == pytest.approx(expected, rel=TOLERANCE)
 
 
 def test_nothing_in_the_store_is_damaged(engine: Engine) -> None:

@@ -136,7 +136,8 @@ class PosteriorInterval(IntervalPolicy):
 
     >>> policy = PosteriorInterval(PolicyInput.of(2, 1.0))
     >>> policy.observe([0, 1], 2.0, [True, False])
-    >>> policy.refit(2.0); bool(policy.interval[0] < policy.interval[1]), float((1 / policy.interval).sum())
+    >>> policy.refit(2.0)
+    >>> bool(policy.interval[0] < policy.interval[1]), round(float((1 / policy.interval).sum()), 9)
     (True, 1.0)
     """
 
