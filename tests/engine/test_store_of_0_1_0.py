@@ -38,8 +38,8 @@ delay = "0s"
 concurrency = 4
 allow_private = true
 """
-# Beliefs are kept in single precision, and processors with wider vectors add them up in another order: answers
-# differed by 1.5e-6 between two processors.
+# Beliefs are kept in single precision, and processors with wider vectors add them up in another order:
+# answers differed by 1.5e-6 between two processors.
 TOLERANCE = 1e-5
 WHY_FIELDS = (
     "rate_per_s",
