@@ -49,8 +49,10 @@ def make_api(data: DashboardData) -> APIRouter:
 
 
 def _add_overview(router: APIRouter, data: DashboardData) -> None:
-    @router.get("/status", responses=_READ, summary="The state of the local copy")
-    def status() -> schemas.StatusOut:
+    @router.get(
+        "/status", response_model=schemas.StatusOut, responses=_READ, summary="The state of the local copy"
+    )
+    def status() -> schemas.Model:
         snapshot = data.current_snapshot()
         own = {"time_s": snapshot.time_s, "state": snapshot.state, "problem": snapshot.problem}
         names = schemas.StatusOut.model_fields.keys() - own.keys()

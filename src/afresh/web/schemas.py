@@ -7,15 +7,17 @@ is null in JSON, and None here. Dataclasses of the engine whose fields are alway
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from afresh.engine.ratelimit.fleet_member import WorkerStatus
 from afresh.engine.reporting.item_snapshot import PastPoll
-from afresh.engine.reporting.noise_hints import NoiseHint
-from afresh.engine.reporting.status import ItemProblem, SourceTrouble
-from afresh.engine.scheduler.earnings import SpendingPlan
+from afresh.engine.reporting.item_view_status import ItemViewStatus
+from afresh.engine.reporting.savings import FactorEstimate
+from afresh.engine.reporting.status import Status
+from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.scheduler.audits import ShareEstimate
 from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.items import Status as ItemStatus
 from afresh.values.outcome import Spent
@@ -88,38 +90,46 @@ class FactorOut(Model):
     level: float
 
 
-class StatusOut(Model):
-    """The state of the copies and of the engine. ``dropped`` is how many items are not polled at this budget;
-    ``looked_at`` is how many items the estimates were made from."""
+class SnapshotOut(Model):
+    """The fields of ``StatusOut`` that the snapshot has beside the status."""
 
     time_s: float
     state: Literal["running", "stopped", "lost", "none", "no store"]
     problem: str
-    items: int
-    looked_at: int
-    by_status: dict[str, int]
-    copies: int
-    failing: int
-    due: int
-    dropped: int
-    freshness: ShareOut
-    uniform_needs: FactorOut
-    audited: ShareOut
-    age_s: Number
-    budget_per_s: float
-    absorbed_per_s: Number
-    spent_last_hour: Spent
-    events: int
-    notices: int
-    file_bytes: int
-    target: Number
-    views: list[SeenOut]
-    item_views: list[ItemViewOut] = []
-    money: SpendingPlan | None
-    troubles: list[SourceTrouble]
-    workers: list[WorkerStatus]
-    problems: list[ItemProblem] = []
-    noise: list[NoiseHint] = []
+
+
+_NOT_SENT = frozenset({"leases", "groups", "run", "limits", "closed", "searches"})
+_ALWAYS_FINITE = frozenset({"budget_per_s"})
+_SENT_AS: dict[Any, Any] = {  # a type of a field of ``Status``, and the type that stands for it in the API
+    float: Number,
+    float | None: Number,
+    ShareEstimate: ShareOut,
+    FactorEstimate: FactorOut,
+    tuple[WatchedItem, ...]: list[SeenOut],
+    tuple[ItemViewStatus, ...]: list[ItemViewOut],
+}
+
+
+def _status_fields() -> dict[str, Any]:
+    """Return the type and the default value of every field of ``Status`` that the API sends."""
+    hints = get_type_hints(Status)
+    return {
+        one.name: (
+            hints[one.name] if one.name in _ALWAYS_FINITE else _SENT_AS.get(hints[one.name], hints[one.name]),
+            ... if one.default is MISSING else one.default,
+        )
+        for one in fields(Status)
+        if one.name not in _NOT_SENT | SnapshotOut.model_fields.keys()
+    }
+
+
+StatusOut: type[Model] = create_model(
+    "StatusOut",
+    __base__=SnapshotOut,
+    __doc__="The state of the copies and of the engine. ``dropped`` is how many items are not polled at this"
+    " budget;\n``looked_at`` is how many items the estimates were made from.",
+    **_status_fields(),
+)
 
 
 class ItemOut(Model):

@@ -68,9 +68,10 @@ class SearchStatus:
     scales: tuple[ScaleNote, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds.
+    """Everything that ``afresh status`` shows. Shares are from 0 to 1, times in seconds. The API sends these
+    fields too, except those that ``web/schemas.py`` names.
 
     ``freshness`` is the estimate of Σw·fresh/Σw now, with weights w and its 95 % confidence interval;
     ``audited`` is what audits measured. ``uniform_needs`` is how many times more requests uniform polling
@@ -90,12 +91,12 @@ class Status:
     by_status: dict[str, int]
     copies: int
     failing: int
+    due: int
+    dropped: int
     freshness: ShareEstimate
     uniform_needs: FactorEstimate
     audited: ShareEstimate
     age_s: float
-    due: int
-    dropped: int
     budget_per_s: float
     absorbed_per_s: float
     spent_last_hour: Spent
@@ -104,12 +105,12 @@ class Status:
     notices: int
     file_bytes: int
     groups: tuple[GroupStatus, ...]
-    target: float | None = None
-    views: tuple[WatchedItem, ...] = ()
+    target: float | None
+    views: tuple[WatchedItem, ...]
     item_views: tuple[ItemViewStatus, ...] = ()
-    money: SpendingPlan | None = None
-    troubles: tuple[SourceTrouble, ...] = ()
-    workers: tuple[WorkerStatus, ...] = ()
+    money: SpendingPlan | None
+    troubles: tuple[SourceTrouble, ...]
+    workers: tuple[WorkerStatus, ...]
     problems: tuple[ItemProblem, ...] = ()
     noise: tuple[NoiseHint, ...] = ()
     run: Pulse | None = None

@@ -1,7 +1,8 @@
 """The numbers and texts of the dashboard, each declared once.
 
 The Now page, its live updates and the metrics all read ``FIGURES``. A new number is one more ``Figure`` here,
-one row in ``docs/metrics.md`` if it is a metric, and one field of ``schemas.StatusOut`` if the API shows it.
+one field of ``Status`` if nothing there shows it yet (the API then sends it too), and one row in
+``docs/metrics.md`` if it is a metric.
 """
 
 from __future__ import annotations
