@@ -1,4 +1,4 @@
-"""Settings of a source of kind ``http``, and its secrets, which are never shown."""
+"""Settings of a source of kind ``http``, its secrets, which are never shown, and its choice of a fetcher."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
-from afresh.sources.http.fetcher import USER_AGENT, ResponseLimits
+from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
@@ -174,6 +175,12 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
             f"source {settings.name!r}, proxy: not an address such as http://user:password@host:3128"
         )
     return proxy
+
+
+def make_fetcher(settings: HttpSettings, context: SourceContext) -> Fetcher:
+    """Return the fetcher that these settings choose. At present all choose the fetcher of the context."""
+    proxy = secret_proxy(settings, context.resolver)
+    return context.new_fetcher(settings.allow_private, proxy, context.clock)
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:

@@ -15,7 +15,7 @@ from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
-from afresh.sources.http.settings import HttpSettings, secret_proxy
+from afresh.sources.http.settings import HttpSettings, make_fetcher
 from afresh.sources.http.statuses import (
     WITH_CONTENT,
     classify_reply,
@@ -43,9 +43,7 @@ _WITHHELD = (
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
-    proxy = secret_proxy(settings, context.resolver)
-    fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
-    return HttpSource(settings, context, fetcher)
+    return HttpSource(settings, context, make_fetcher(settings, context))
 
 
 class HttpSource:

@@ -71,12 +71,10 @@ class SearchServer(ABC):
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
     """Return the search server that the settings name. In a file, keywords of ``relation`` are searched."""
     if settings.over_http:
-        from afresh.sources.http.settings import secret_proxy
+        from afresh.sources.http.settings import make_fetcher
         from afresh.sources.search.http_server import HttpSearchServer
 
-        proxy = secret_proxy(settings.http, context.resolver)
-        fetcher = context.new_fetcher(settings.allow_private, proxy, context.clock)
-        return HttpSearchServer(settings, context, fetcher)
+        return HttpSearchServer(settings, context, make_fetcher(settings.http, context))
     if settings.in_database:
         from afresh.sources.search.sql_server import SqlSearchServer
 
