@@ -155,6 +155,13 @@ def test_threads_share_a_store_and_never_an_item(store: Store) -> None:
     assert store.ledger.total(0.0, 60.0).requests == 200
 
 
+def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("memory:") as store:
+        store.items.add(new_items(1), 0.0)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_addresses_open_the_store_they_name(tmp_path: Path) -> None:
     for url in ("a.db", "sqlite:b.db", f"sqlite://{tmp_path}/c.db"):
         with open_store(url, base=tmp_path) as store:
