@@ -154,8 +154,8 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/api/docs")
     def docs(request: Request) -> HTMLResponse:
         api = request.app.openapi()
-        found = {"operations": list_operations(api), "types": list_types(api)}
-        return pages.render("docs.html", "/api/docs", about=api["info"]["description"], **found)
+        about, operations, types = api["info"]["description"], list_operations(api), list_types(api)
+        return pages.render("docs.html", "/api/docs", about=about, operations=operations, types=types)
 
 
 def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
