@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.servers.quick_afresh import QuickAfresh
+from tests.waiting import LIMIT_S
 from tests.web.serving import TOKEN, Client
 
+from afresh.cli.engine.run_commands import _make_server
+from afresh.engine.app import make_engine
+from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import UsageError
 from afresh.web.server import check_reach, listen
 
@@ -19,6 +26,23 @@ def test_listening_beyond_this_machine_needs_a_token() -> None:
             check_reach(host, None)
     for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
         check_reach(host, None)
+
+
+@pytest.mark.parametrize(
+    ("host", "setting", "status"),
+    [("0.0.0.0", "", 401), ("0.0.0.0", "read_token = false", 200), ("127.0.0.1", "", 200)],
+)
+def test_beyond_this_machine_reading_needs_the_token_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, setting: str, status: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "web.token").write_text(TOKEN)
+    text = f"[web]\nhost = '{host}'\nport = 0\n{setting}\n[[source]]\nname = 'web'\n"
+    with make_engine(parse_settings(text), tmp_path) as engine, _make_server(engine) as server:
+        connection = HTTPConnection("127.0.0.1", urlsplit(server.address).port or 0, timeout=LIMIT_S)
+        with closing(connection):
+            connection.request("GET", "/api/v1/status")
+            assert connection.getresponse().status == status
 
 
 @pytest.mark.parametrize("command", [["serve"], ["run", "--web"]])

@@ -26,6 +26,7 @@ from afresh.engine.reported_fetch import is_fetch, request_end, to_fetched
 from afresh.engine.scheduler.poll_recorder import PollRecorder, compute_spent
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import load_items, plan_shadow_price
+from afresh.engine.scheduler.store_room import StoreRoom, full_words
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PICKED_VALUES, SHADOW_PRICE
 from afresh.policy.adaptive.stated_changes import StatedChanges
@@ -180,12 +181,16 @@ class _Report:
             each for each, _ in polls if each.row.lease is None and each.row.time_s >= now_s - covered_s
         ]
         external.reserve(settings, len(unpaid), now_s)
+        room = StoreRoom(self._store)
+        new_bytes = sum(len(found.content) for found in fetched if found is not None and found.content)
+        room.measure(new_bytes, settings.store.max_size, now_s)
 
         def build(recorder: PollRecorder) -> list[Outcome]:
-            return [
+            outcomes = [
                 _outcome(settings, recorder, each.row, lease, found)
                 for (each, lease), found in zip(polls, fetched, strict=True)
             ]
+            return room.admit(outcomes, settings.store.max_size, recorder)
 
         def finish(outcomes: list[Outcome]) -> list[Outcome]:
             return [self._finish(each, outcome) for (each, _), outcome in zip(polls, outcomes, strict=True)]
@@ -210,7 +215,11 @@ class _Report:
         seen = outcome.observation
         next_s = outcome.due_s if math.isfinite(outcome.due_s) else None
         changed = None if seen is None else seen.changed
-        self._answer(each, "recorded", changed=changed, status=outcome.status, next_poll_s=next_s)
+        if outcome.problem == full_words(self._settings.store.max_size):
+            problem = f"{each.row.item}: {outcome.problem}"
+            self._answer(each, "refused", problem, status=outcome.status, next_poll_s=next_s)
+        else:
+            self._answer(each, "recorded", changed=changed, status=outcome.status, next_poll_s=next_s)
         if each.row.lease is None:
             return outcome
         return replace(outcome, answer=Answer(self._now_s, self._answers[each.place].to_text()))

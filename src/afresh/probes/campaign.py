@@ -66,6 +66,7 @@ class Campaign:
         if page_size < 1:
             raise UsageError(f"page size {page_size}: must be 1 or more")
         self.candidates, self._page_size = candidates, page_size
+        self._found_size = page_size
         self._limit, self._most = limit, math.inf if limit is None else limit
         self._values = np.asarray(values, dtype=np.float64)
         self._quota, self._learned = quota, learned
@@ -82,6 +83,10 @@ class Campaign:
         self._heap: list[tuple[float, int, int]] = []
         self._threshold = -1
         self.planned_requests, self.bound = self._plan()
+
+    def set_page_size(self, page_size: int) -> None:
+        """Use another number of results on a page: the one that the server's answers show."""
+        self._page_size = page_size
 
     def next_request(self) -> ProbeRequest | None:
         """Return the planned request with the largest expected gain; None when the round is over.
@@ -216,12 +221,14 @@ class Campaign:
         return total
 
     def _has_moved(self) -> bool:
-        return self._learned is not None and self._learned.moved_from(self._found_at)
+        if self._learned is None:
+            return False
+        return self._page_size != self._found_size or self._learned.moved_from(self._found_at)
 
     def _find_candidates_again(self) -> None:
         """Search the candidate queries again with the present estimates; pages already read stay read."""
         assert self._learned is not None
-        self._found_at = self._learned.scales()
+        self._found_at, self._found_size = self._learned.scales(), self._page_size
         self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
         self._totals = self.candidates.totals.copy()
         self._closed = self._totals > self._most

@@ -2,15 +2,16 @@
 
 A record is a set of keywords (Yang et al. 2010, §3). A title is split into words, without stop words; a list
 of authors is split by its separator into whole names. Upper case and surrounding space are ignored, as search
-boxes do. Every query consists of keywords of the local relation (§3.3, constraint 1), so other records (the
-server's, or those of a similar collection) are indexed by the local keywords only.
+boxes do; but a keyword keeps its first spelling, in which servers are asked for it. Every query consists of
+keywords of the local relation (§3.3, constraint 1), so other records (the server's, or those of a similar
+collection) are indexed by the local keywords only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
@@ -35,6 +36,7 @@ _WORD = re.compile(r"\w+")
 @dataclass(frozen=True, slots=True)
 class WordSplitter:
     """A function that splits a text into its distinct words, in lower case, without ``stop_words``.
+    ``spellings`` returns these words as keys, and as values how the text spells them.
 
     >>> WordSplitter()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
     ['anatomy', 'large', 'scale', 'hypertextual', 'web', 'search', 'engine']
@@ -43,23 +45,39 @@ class WordSplitter:
     stop_words: frozenset[str] = STOP_WORDS
 
     def __call__(self, text: str) -> list[str]:
-        words = dict.fromkeys(_WORD.findall(text.casefold()))
-        return [word for word in words if word not in self.stop_words]
+        return list(self.spellings(text))
+
+    def spellings(self, text: str) -> dict[str, str]:
+        words = _first_spellings(_WORD.findall(text))
+        return {word: spelling for word, spelling in words.items() if word not in self.stop_words}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSplitter:
     """A function that splits a text at separators into distinct parts, in lower case, with single spaces.
+    ``spellings`` returns these parts as keys, and as values how the text spells them.
 
     >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
     ['junghoo cho', 'hector garcia-molina']
+    >>> ValueSplitter(";").spellings("Sina Zarrieß")
+    {'sina zarriess': 'Sina Zarrieß'}
     """
 
     separator: str
 
     def __call__(self, text: str) -> list[str]:
-        values = (" ".join(part.split()) for part in text.casefold().split(self.separator))
-        return list(dict.fromkeys(value for value in values if value))
+        return list(self.spellings(text))
+
+    def spellings(self, text: str) -> dict[str, str]:
+        values = (" ".join(part.split()) for part in text.split(self.separator))
+        return _first_spellings(value for value in values if value)
+
+
+def _first_spellings(words: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        found.setdefault(word.casefold(), word)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +108,21 @@ Texts: TypeAlias = Mapping[str, Sequence[str]]  # columns of texts by their name
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """One keyword; ``attribute`` is empty if the server searches all attributes at once."""
+    """One keyword; ``attribute`` is empty if the server searches all attributes at once. ``text`` ignores
+    upper case. ``spelling`` is the keyword as a record has it; it does not count when keywords are compared.
+
+    >>> Keyword("authors", "zarriess", "Zarrieß").written, Keyword("", "web").written
+    ('Zarrieß', 'web')
+    """
 
     attribute: str
     text: str
+    spelling: str = field(default="", compare=False)
+
+    @property
+    def written(self) -> str:
+        """The keyword as a server is asked for it."""
+        return self.spelling or self.text
 
     def __str__(self) -> str:
         """Return the keyword as people write it: ``authors="junghoo cho"``, ``title=web`` or ``web``."""
@@ -122,7 +151,7 @@ class KeywordIndex:
         Each record with the rarest keyword of a set is checked for the other keywords. So the work does not
         depend on the number of all records.
 
-        >>> title = KeywordAttribute("title", str.split)
+        >>> title = KeywordAttribute("title", WordSplitter())
         >>> index = index_relation({"title": ["web crawl", "web search", "web crawl"]}, [title])
         >>> index.counts(np.array([[0, -1], [0, 1]]))  # web; web and crawl
         array([3, 2])
@@ -155,14 +184,15 @@ def index_relation(
     """Return the index of the local records; keywords are numbered in the sequence of their first occurrence.
     With ``scoped`` the server can search for a keyword in one column; otherwise it searches in all columns.
 
-    >>> title = KeywordAttribute("title", str.split)
+    >>> title = KeywordAttribute("title", WordSplitter())
     >>> index = index_relation({"title": ["web crawl", "web"]}, [title])
     >>> [str(word) for word in index.keywords], index.by_keyword.row(0)
     (['title=web', 'title=crawl'], array([0, 1]))
     """
     vocabulary: dict[tuple[str, str], int] = {}
-    rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=True)
-    keywords = tuple(Keyword(attribute, text) for attribute, text in vocabulary)
+    spellings: dict[tuple[str, str], str] = {}
+    rows = _rows(texts, attributes, vocabulary, scoped=scoped, spellings=spellings)
+    keywords = tuple(Keyword(*key, spellings[key]) for key in vocabulary)
     return _index(keywords, rows)
 
 
@@ -171,7 +201,7 @@ def index_corpus(
 ) -> KeywordIndex:
     """Return the index of other records by the keywords of ``relation``; their other words are ignored."""
     vocabulary = {(word.attribute, word.text): place for place, word in enumerate(relation.keywords)}
-    rows = _rows(texts, attributes, vocabulary, scoped=scoped, grow=False)
+    rows = _rows(texts, attributes, vocabulary, scoped=scoped)
     return _index(relation.keywords, rows)
 
 
@@ -181,9 +211,10 @@ def _rows(
     vocabulary: dict[tuple[str, str], int],
     *,
     scoped: bool,
-    grow: bool,
+    spellings: dict[tuple[str, str], str] | None = None,
 ) -> list[list[int]]:
-    """Return the keyword numbers of each record; ``grow`` adds new keywords to ``vocabulary``."""
+    """Return the keyword numbers of each record. With ``spellings``, new keywords are added to it and to
+    ``vocabulary``."""
     lengths = {len(texts[attribute.name]) for attribute in attributes}
     if len(lengths) != 1:
         raise InputError(f"keyword columns of {sorted(lengths)} rows: give at least one, all of one length")
@@ -191,10 +222,11 @@ def _rows(
     for attribute in attributes:
         scope = attribute.name if scoped else ""
         for row, text in zip(rows, texts[attribute.name], strict=True):
-            for word in attribute.split(text):
+            for word, spelling in attribute.split.spellings(text).items():
                 key = (scope, word)
-                place = vocabulary.setdefault(key, len(vocabulary)) if grow else vocabulary.get(key)
-                if place is not None:
+                if spellings is not None and key not in vocabulary:
+                    vocabulary[key], spellings[key] = len(vocabulary), spelling
+                if (place := vocabulary.get(key)) is not None:
                     row.append(place)
     return [sorted(set(row)) for row in rows]
 

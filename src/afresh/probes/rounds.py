@@ -39,7 +39,9 @@ class ProbeServer(Protocol):
     """A search server that answers one request at a time.
     Keywords are given as numbers of the local ``KeywordIndex``. A ``ServerStoppedError`` ends the round."""
 
-    page_size: int
+    @property
+    def page_size(self) -> int:
+        """The number of results on a full page. It may change when an answer shows another one."""
 
     def page(self, keywords: Sequence[int], number: int) -> ProbeAnswer:
         """Return page ``number``, from 1, of the records that contain all ``keywords``."""
@@ -112,7 +114,7 @@ def run_campaign(
     ``on_step`` is called after each request with the number of records still wanted."""
     places = {key: place for place, key in enumerate(keys)}
     steps: list[ProbeStep] = []
-    seen = _SeenKeys(server.page_size)
+    seen = _SeenKeys(server)
     nothing: tuple[int, ...] = ()
     with suppress(ServerStoppedError):
         while (request := campaign.next_request()) is not None:
@@ -125,6 +127,7 @@ def run_campaign(
             else:
                 keywords, key, number = campaign.words(request), "", request.number
                 answer = server.page(keywords, number)
+                campaign.set_page_size(server.page_size)
                 total, over = answer.total, seen.ends(keywords, number, answer)
                 new = campaign.learn(request, local_tuples(answer.keys, places), total, over=over)
                 cut = over and seen.promised(answer) > number
@@ -142,7 +145,7 @@ def run_probes(
     places = {key: place for place, key in enumerate(keys)}
     wanted = set(range(len(keys)))
     steps: list[ProbeStep] = []
-    seen = _SeenKeys(server.page_size)
+    seen = _SeenKeys(server)
     with suppress(ServerStoppedError):
         for probe in probes:
             number, last = 0, 1
@@ -163,13 +166,13 @@ def run_probes(
 class _SeenKeys:
     """The keys that each query has returned so far."""
 
-    def __init__(self, page_size: int) -> None:
-        self._page_size = page_size
+    def __init__(self, server: ProbeServer) -> None:
+        self._server = server
         self._keys: dict[tuple[int, ...], set[str]] = {}
 
     def promised(self, answer: ProbeAnswer) -> int:
         """Return the number of pages that the query has according to the reported total."""
-        return max(1, -(-(answer.total or 0) // self._page_size))
+        return max(1, -(-(answer.total or 0) // self._server.page_size))
 
     def ends(self, keywords: tuple[int, ...], number: int, answer: ProbeAnswer) -> bool:
         """Add the keys of a page to those seen; return whether the query ends with this page."""

@@ -62,6 +62,10 @@ ANSWERS_KEPT_S = 86400.0
 """For how long a store keeps the answer to a report of a poll, in seconds."""
 
 
+DROPPED_AT_ONCE = 10_000
+"""How many versions one call of ``Upkeep.drop_old_versions`` drops at most, so that others can write soon."""
+
+
 class OpenOptions(TypedDict, total=False):
     """How a store is opened. ``create`` makes a store that does not exist yet (the default), ``read_only``
     refuses to write, and ``timeout_s`` is how many seconds to wait for other writers (5 by default)."""
@@ -380,6 +384,14 @@ class Upkeep(Protocol):
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy of the store to a file (replace it), which can be opened as a store."""
+
+    def used_bytes(self) -> int:
+        """Return how many bytes copies and state take, without free space that the store can use again. This
+        is quick enough to be asked often."""
+
+    def drop_old_versions(self, wanted_bytes: int) -> int:
+        """Drop the oldest versions, but never the newest one of an item, until the contents of the dropped
+        ones took ``wanted_bytes`` bytes; at most ``DROPPED_AT_ONCE`` versions. Return how many there were."""
 
     def stats(self) -> StoreStats:
         """Return how many items, leases, versions, … the store has, and how many bytes it takes."""

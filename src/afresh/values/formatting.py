@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+_BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _LONGEST_LINE = 200
 
 
@@ -35,6 +36,18 @@ def format_moment(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "never"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def format_bytes(octets: float) -> str:
+    """Return a number of bytes with its unit.
+
+    >>> format_bytes(1_530_000), format_bytes(12)
+    ('1.53 MB', '12 B')
+    """
+    for scale, unit in _BYTE_UNITS:
+        if octets >= scale:
+            return f"{octets / scale:.3g} {unit}"
+    return f"{octets:.0f} B"
 
 
 def format_iso_time(unix_s: float) -> str:

@@ -19,7 +19,6 @@ from afresh.web.error_responses import add_error_handlers, error_response
 from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
-from afresh.web.openapi30 import downgrade_openapi
 from afresh.web.pages import Pages, make_pages
 
 _DESCRIPTION = (
@@ -68,10 +67,6 @@ def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> Non
             return error_response(503, "too many pages listen already", "close some pages")
         response: StreamingResponse = live.stream_response(charts=charts)
         return response
-
-    @app.get("/api/docs/openapi.json", include_in_schema=False)
-    def openapi30() -> Response:
-        return JSONResponse(downgrade_openapi(app.openapi()))
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:

@@ -1,4 +1,4 @@
-"""Serves scripts and styles: files of afresh, and plotly.js and Swagger UI from their installed packages.
+"""Serves scripts and styles: files of afresh, and plotly.js from its installed package.
 
 The address of each file contains its version, so that a browser may cache the file for ever. Large files are
 compressed once per process.
@@ -39,14 +39,9 @@ class Asset:
 @cache
 def _asset_paths() -> dict[str, Path]:
     """Return the path of each file that may be requested, by its name."""
-    from swagger_ui_bundle import swagger_ui_path  # type: ignore[import-untyped]
-
     own = (Path(str(files("afresh.web"))) / "static").iterdir()
-    swagger = (Path(swagger_ui_path) / name for name in ("swagger-ui-bundle.js", "swagger-ui.css"))
     plotly = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
-    return {path.name: path for path in (*own, *swagger) if path.suffix in _MEDIA_TYPES} | {
-        "plotly.js": plotly
-    }
+    return {path.name: path for path in own if path.suffix in _MEDIA_TYPES} | {"plotly.js": plotly}
 
 
 @cache
@@ -64,8 +59,6 @@ def load_asset(name: str) -> Asset | None:
 def asset_url(name: str) -> str:
     if name == "plotly.js":
         return f"/static/{name}?v={version('plotly')}"
-    if name.startswith("swagger"):
-        return f"/static/{name}?v={version('swagger-ui-bundle')}"
     asset = load_asset(name)
     assert asset is not None, name
     return f"/static/{name}?v={blake2b(asset.content, digest_size=6).hexdigest()}"

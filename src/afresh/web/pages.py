@@ -17,6 +17,7 @@ from afresh.values.items import SORTS, STATUSES, ItemQuery
 from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
+from afresh.web.api_reference import list_operations, list_types
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import RequestError
 from afresh.web.reports.chart_series import compute_series
@@ -151,8 +152,10 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
         )
 
     @router.get("/api/docs")
-    def docs() -> HTMLResponse:
-        return pages.render("docs.html", "/api/docs")
+    def docs(request: Request) -> HTMLResponse:
+        api = request.app.openapi()
+        about, operations, types = api["info"]["description"], list_operations(api), list_types(api)
+        return pages.render("docs.html", "/api/docs", about=about, operations=operations, types=types)
 
 
 def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:

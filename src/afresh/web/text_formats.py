@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from afresh.values.formatting import format_bytes as format_bytes
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 NOTHING = "–"
 _RATE_UNITS = ("s", "m", "h", "d", "w", "y")
-_BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def format_whole(value: float) -> str:
@@ -78,18 +78,6 @@ def format_rate_range(per_s: float | None, low: float | None, high: float | None
 def _two_digits(value: float) -> str:
     """Return a number with two significant digits. From a million on it has an exponent."""
     return f"{value:.2g}" if value < 99.5 or value >= 1e6 else f"{float(f'{value:.2g}'):,.0f}"
-
-
-def format_bytes(octets: float) -> str:
-    """Return a number of bytes with its unit.
-
-    >>> format_bytes(1_530_000), format_bytes(12)
-    ('1.53 MB', '12 B')
-    """
-    for scale, unit in _BYTE_UNITS:
-        if octets >= scale:
-            return f"{octets / scale:.3g} {unit}"
-    return f"{octets:.0f} B"
 
 
 def format_seconds(seconds: float | None) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import until, until_async
@@ -45,14 +46,29 @@ def test_a_program_that_does_not_exist_is_named() -> None:
         asyncio.run(run_command(("/no/such",), b""))
 
 
-def test_a_command_that_is_cancelled_is_killed_with_what_it_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("while_it_starts", [False, True])
+def test_a_command_that_is_cancelled_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, while_it_starts: bool
+) -> None:
     child = tmp_path / "child"
+    exec_ = asyncio.create_subprocess_exec
+
+    async def slow_start(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        """As on a busy machine: the command works before asyncio says that it has started."""
+        process = await exec_(*command, **options)
+        await until_async(lambda: cancelled or not while_it_starts, "the caller is cancelled")
+        return process
+
+    cancelled: list[bool] = []
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slow_start)
 
     async def work() -> None:
         script = f"sleep 600 & echo $! > {child}.part; mv {child}.part {child}; wait"
         running = asyncio.create_task(run_command(("sh", "-c", script), b""))
         await until_async(child.exists, "the command has started its child")
         running.cancel()
+        await asyncio.sleep(0)
+        cancelled.append(True)
         await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(work())

@@ -85,6 +85,21 @@ def test_listings_add_items_until_the_source_has_max_items(store: Store) -> None
     assert read("c", "d", "e") == (0, "")
 
 
+def test_listings_add_no_items_to_a_store_that_is_full(store: Store) -> None:
+    def read(*keys: str, max_bytes: float) -> tuple[int, str]:
+        given = listing(*(ListingEntry(key) for key in keys), complete=False)
+        settings = HttpSettings(name="web")
+        done = apply_listing(store, settings, lambda _key: "h", given, 10.0, max_bytes)
+        return done.born, done.problem
+
+    used = store.upkeep.used_bytes()
+    assert read("a", max_bytes=1.1 * used) == (1, "")
+    born, words = read("a", "b", max_bytes=used)
+    assert (born, words.startswith("the store has reached [store] max_size =")) == (0, True)
+    assert words.endswith(": 1 entry not added")
+    assert read("a", "b", max_bytes=2 * used) == (1, "")
+
+
 def test_births_deaths_and_notices(store: Store) -> None:
     first = listing(ListingEntry("a", "1", prior_rate_per_s=0.5), ListingEntry("b", "1"))
     assert apply(store, first, 10.0) == (2, 0, 0)

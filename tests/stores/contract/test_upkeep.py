@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +24,45 @@ def test_stats_count_what_is_there(store: Store) -> None:
     assert (stats.items, stats.leases, stats.versions, stats.contents) == (3, 1, 1, 1)
     assert (stats.content_bytes, stats.events, stats.notices) == (5000, 1, 1)
     assert 0 < stats.stored_bytes <= 5000
+
+
+def contents_of(store: Store) -> list[list[bytes]]:
+    """The contents of the kept versions of each item, oldest first."""
+    ids = sorted(store.items.ids([f"k{number}" for number in range(9)]).values())
+    found = []
+    for item_id in ids:
+        numbers = [version.number for version in reversed(store.copies.versions(item_id))]
+        copies = [store.copies.get(item_id, number) for number in numbers]
+        found.append([copy.content for copy in copies if copy is not None])
+    return found
+
+
+def test_old_versions_are_dropped_oldest_first_but_never_the_newest(store: Store) -> None:
+    store.items.add(new_items(3), 0.0)
+    payloads = [random.Random(number).randbytes(2000) for number in range(5)]
+    for time_s, (key, payload) in enumerate(zip(["k0", "k1", "k0", "k1", "k2"], payloads, strict=True), 1):
+        poll(store, key, float(time_s), new_copy=copy_of(payload))
+    assert store.upkeep.drop_old_versions(0) == 0
+    assert store.upkeep.drop_old_versions(1) == 1
+    assert contents_of(store) == [[payloads[2]], [payloads[1], payloads[3]], [payloads[4]]]
+    assert store.upkeep.drop_old_versions(10**9) == 1
+    assert store.upkeep.drop_old_versions(10**9) == 0
+    assert contents_of(store) == [[payloads[2]], [payloads[3]], [payloads[4]]]
+    assert (store.upkeep.stats().versions, store.upkeep.stats().contents) == (3, 3)
+    poll(store, "k0", 9.0, new_copy=copy_of(b"later"))
+    assert contents_of(store)[0] == [payloads[2], b"later"]
+
+
+def test_used_bytes_grow_with_copies_and_shrink_when_these_are_dropped(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    empty = store.upkeep.used_bytes()
+    contents = [random.Random(number).randbytes(300_000) for number in range(2)]
+    for time_s, content in enumerate(contents, 1):
+        poll(store, "k0", float(time_s), new_copy=copy_of(content))
+    both = store.upkeep.used_bytes()
+    assert 590_000 <= both - empty < 750_000
+    store.upkeep.drop_old_versions(1)
+    assert 270_000 <= both - store.upkeep.used_bytes() <= 330_000
 
 
 def test_vacuum_leaves_everything_as_it_was(store: Store) -> None:
@@ -113,6 +153,13 @@ def test_threads_share_a_store_and_never_an_item(store: Store) -> None:
         done = [item_id for ids in pool.map(work, range(4)) for item_id in ids]
     assert sorted(done) == list(range(1, 201))
     assert store.ledger.total(0.0, 60.0).requests == 200
+
+
+def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("memory:") as store:
+        store.items.add(new_items(1), 0.0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_addresses_open_the_store_they_name(tmp_path: Path) -> None:

@@ -138,6 +138,22 @@ class ReferenceUpkeep(ReferenceGroup, Upkeep):
     def backup(self, target: Path) -> None:
         raise StoreError(f"a store in memory has no file to copy to {target}: use a store of SQLite")
 
+    def used_bytes(self) -> int:
+        return self.stats().stored_bytes
+
+    def drop_old_versions(self, wanted_bytes: int) -> int:
+        dropped = freed = 0
+        with self._data:
+            records = list(self._data.records.values())
+            old = [copy.version for record in records for copy in record.copies[:-1]]
+            for version in sorted(old, key=lambda each: (each.time_s, each.item_id, each.number)):
+                if freed >= wanted_bytes:
+                    break
+                record = self._data.records[version.item_id]
+                record.copies = [copy for copy in record.copies if copy.version.number != version.number]
+                dropped, freed = dropped + 1, freed + version.size
+        return dropped
+
     def stats(self) -> StoreStats:
         with self._data:
             records = list(self._data.records.values())

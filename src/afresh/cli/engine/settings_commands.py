@@ -24,7 +24,7 @@ from afresh.values.errors import (
     UsageError,
     one_of,
 )
-from afresh.values.formatting import format_count
+from afresh.values.formatting import format_bytes, format_count
 
 if TYPE_CHECKING:
     from afresh.engine.settings.item_views import ItemView
@@ -92,16 +92,18 @@ def _check_store(settings: Settings) -> str:
     """Open the store read-only, without creating it, and return a short description of it."""
     from afresh.stores.opening import open_store
 
+    most = format_bytes(settings.store.max_size)
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
             items = sum(count.items for count in store.items.counts())
+            used = store.upkeep.used_bytes()
     except StoreMissingError as error:
         if error.__cause__ is not None:  # a server refused: there is no such database, or a wrong password
             raise
-        return "not there yet: it will be made"
+        return f"not there yet: it will be made, and take at most {most}"
     except StoreReadOnlyError:  # opening read-only fails only if the store needs an upgrade
         return "of an older afresh: the next run brings it up to date"
-    return format_count(items, "item")
+    return f"{format_count(items, 'item')}, {format_bytes(used)} of at most {most}"
 
 
 def check_web(settings: Settings) -> str:

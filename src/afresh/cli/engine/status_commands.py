@@ -13,7 +13,7 @@ from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, 
 from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_summary
-from afresh.values.formatting import format_count, format_moment
+from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("budget", _describe_budget(found, set_per_s)),
         *_other_limits(found),
         ("hosts can take", _NO_DELAY if math.isinf(limit_per_s) else f"{format_number(limit_per_s)}/s"),
-        ("store", f"{found.file_bytes / 1e6:,.1f} MB; {waiting}"),
+        ("store", f"{found.file_bytes / 1e6:,.1f} MB{_describe_room(found)}; {waiting}"),
     ]
     for group in found.groups:
         rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
@@ -114,6 +114,15 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     if found.below_target:
         rows.append(("target", f"missed: audits measure less than {found.target}"))
     return rows
+
+
+def _describe_room(found: Status) -> str:
+    """Describe how much of ``max_size`` is used, and what is refused if this is nearly all of it."""
+    share = found.used_bytes / found.max_bytes
+    used = f", {share:.1%} of max_size = {format_bytes(found.max_bytes)} in use"
+    if found.is_store_full:
+        return f"{used}: the store is full, and copies of new items are refused; remove items, or allow more"
+    return used
 
 
 def _describe_savings(found: Status) -> str:

@@ -175,10 +175,14 @@ class LiveServer:
         given |= {"name": "--server", "kind": "search", "scoped": not options.any_attribute}
         given["first_rest"] = _FIRST_REST
         self._settings, self._relation = read_settings(SearchSettings, given), world.relation
-        self.page_size = self._settings.page_size
         self._rows = {key: row for row, key in enumerate(world.keys)}
         self.trouble = ""
         self._answered = False
+
+    @property
+    def page_size(self) -> int:
+        """The results on a full page, as far as the server's answers show."""
+        return self._server.page_size
 
     def __enter__(self) -> Self:
         self._runner = asyncio.Runner()

@@ -19,6 +19,7 @@ from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
 from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
+from afresh.engine.scheduler.store_room import KEPT_FOR_CHANGES
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import SOURCE_STATE, TROUBLE
 from afresh.sources.search.saved_records import ScaleNote, read_state
@@ -83,6 +84,7 @@ class Status:
     plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The budget is that of
     the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
     if not set. ``closed`` has the sources that may not be polled now, with the time of the next opening.
+    ``used_bytes`` is the part of the store that is not free, and ``max_bytes`` the most it may be.
     ``run`` is the last pulse. ``noise`` proposes settings for items that change in one small part.
     """
 
@@ -104,6 +106,8 @@ class Status:
     events: int
     notices: int
     file_bytes: int
+    used_bytes: int
+    max_bytes: int
     groups: tuple[GroupStatus, ...]
     target: float | None
     views: tuple[WatchedItem, ...]
@@ -118,6 +122,11 @@ class Status:
     closed: dict[str, float] = field(default_factory=dict)
     searches: tuple[SearchStatus, ...] = ()
     time_s: float = math.nan
+
+    @property
+    def is_store_full(self) -> bool:
+        """Whether the store has no room for copies of new items."""
+        return self.used_bytes >= (1 - KEPT_FOR_CHANGES) * self.max_bytes
 
     @property
     def below_target(self) -> bool:
@@ -158,6 +167,8 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         events=stats.events,
         notices=stats.notices,
         file_bytes=stats.file_bytes,
+        used_bytes=store.upkeep.used_bytes(),
+        max_bytes=settings.store.max_size,
         groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
         target=settings.plan.target,
         views=watched_items(store, scheduler, now_s),

@@ -30,13 +30,7 @@ async def run_command(command: tuple[str, ...], content: bytes) -> None:
     try:
         with await _input_file(content) as file:
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=file,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    stderr=tail.write_end,
-                    start_new_session=True,  # so that the processes it starts can be ended with it
-                )
+                process = await _start(command, file, tail.write_end)
             except OSError as error:
                 raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
         tail.start()
@@ -44,14 +38,37 @@ async def run_command(command: tuple[str, ...], content: bytes) -> None:
             try:
                 await process.wait()
             finally:
-                if process.returncode is None:
-                    with suppress(ProcessLookupError):  # it has just ended
-                        os.killpg(process.pid, signal.SIGKILL)
-                    await process.wait()
+                await _kill(process)
     finally:
         tail.close()
     if process.returncode != 0:
         raise CommandFailedError(f"{command[0]} ended with {process.returncode}: {tail.last_line()}")
+
+
+async def _start(command: tuple[str, ...], stdin: IO[bytes], stderr: int) -> asyncio.subprocess.Process:
+    """Start a command as the leader of a process group. If the caller is cancelled, the group is killed.
+
+    The start is a task of its own. If asyncio is cancelled while it starts a process, it kills that process
+    alone, and those that this process has started by then would go on."""
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *command, stdin=stdin, stdout=asyncio.subprocess.DEVNULL, stderr=stderr, start_new_session=True
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):  # the command could not be started
+            await _kill(await starting)
+        raise
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a command that has not ended, and the processes that it started; return when it has ended."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 async def _input_file(content: bytes) -> IO[bytes]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from afresh.engine.scheduler.store_room import full_words, is_full_for_new_items
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
 from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
@@ -67,18 +68,24 @@ class AppliedListing:
 
 
 def apply_listing(
-    store: Store, source: SourceSettings, group: Callable[[str], str], listing: Listing, now_s: float
+    store: Store,
+    source: SourceSettings,
+    group: Callable[[str], str],
+    listing: Listing,
+    now_s: float,
+    max_bytes: float = math.inf,
 ) -> AppliedListing:
     """Compare one document with its last version, and apply the differences to the store. ``group`` computes
-    the group of a key. An entry that cannot be an item is refused alone. The new version is saved last, so
-    that all is repeated, without harm, if the process ends in between."""
+    the group of a key. An entry that cannot be an item is refused alone. No items are added to a store that
+    has reached ``max_bytes``. The new version is saved last, so that all is repeated, without harm, if the
+    process ends in between."""
     name = f"{LISTED_MARKS}{source.name}:{replace_unstorable(listing.origin)}"
     packed = store.state.get(name)
     before: dict[str, str] = json.loads(packed) if packed else {}
     found = compare_listing(before, listing.entries, complete=listing.complete)
     entries = {entry.key: entry for entry in listing.entries}
     new, refused = _new_items(found.births, entries, source.name, group)
-    new, problem = _within_limit(store, source, new)
+    new, problem = _within_limits(store, source, new, max_bytes)
     accepted = {item.key for item in new}
     for key in found.births:
         if key not in accepted:
@@ -134,13 +141,19 @@ def _new_items(
     return new, f"{format_count(len(refused), 'entry')} refused, the first because {_shorten(refused[0])}"
 
 
-def _within_limit(store: Store, source: SourceSettings, new: list[NewItem]) -> tuple[list[NewItem], str]:
-    """Return the new items that ``max_items`` of the source still allows, and words about the others. Items
-    that the store has already do not count as new."""
+def _within_limits(
+    store: Store, source: SourceSettings, new: list[NewItem], max_bytes: float
+) -> tuple[list[NewItem], str]:
+    """Return the new items that ``max_items`` of the source and the size of the store still allow, and words
+    about the others. Items that the store has already do not count as new."""
     if not new:
         return new, ""
-    held = sum(count.items for count in store.items.counts() if count.source == source.name)
-    room = max(source.max_items - held, 0)
+    if is_full_for_new_items(store, max_bytes):
+        room, reason = 0, full_words(int(max_bytes))
+    else:
+        held = sum(count.items for count in store.items.counts() if count.source == source.name)
+        room = max(source.max_items - held, 0)
+        reason = f"the source has its max_items = {source.max_items:,} items"
     if len(new) <= room:
         return new, ""
     known = store.items.ids([item.key for item in new])
@@ -149,7 +162,7 @@ def _within_limit(store: Store, source: SourceSettings, new: list[NewItem]) -> t
         return new, ""
     kept = [item for item in new if item.key in known] + unknown[:room]
     left_out = format_count(len(unknown) - room, "entry")
-    return kept, f"the source has its max_items = {source.max_items:,} items: {left_out} not added"
+    return kept, f"{reason}: {left_out} not added"
 
 
 def _shorten(text: str) -> str:

@@ -148,7 +148,8 @@ class ListingTask:
             self._context.gate.record_cost(spent)
         await self._store.run(self._store.sync.ledger.add, name, now_s, spent)
         sync, group = self._store.sync, source.group
-        table = self._context.settings.now.source(name)
+        settings = self._context.settings.now
+        table, most = settings.source(name), settings.store.max_size
         if table is None:  # the source was removed from the settings meanwhile
             return AppliedListing(0, 0, 0)
-        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s)
+        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s, most)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from afresh.engine.logs import log_event
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
+from afresh.engine.scheduler.store_room import StoreRoom, copied_bytes
 from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
 from afresh.values.outcome import Outcome
 
@@ -26,7 +27,7 @@ class Writer:
 
     def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
         self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
-        self._staleness_task = staleness_task
+        self._staleness_task, self._room = staleness_task, StoreRoom(context.store.sync)
         self._waiting: list[Outcome] = []
         self._bytes = 0
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
@@ -34,7 +35,7 @@ class Writer:
 
     def put(self, poll: Outcome) -> None:
         self._waiting.append(poll)
-        self._bytes += _content_size(poll)
+        self._bytes += copied_bytes([poll])
         self._is_idle.clear()
         self._has_polls.set()
 
@@ -51,15 +52,19 @@ class Writer:
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._waiting:
                 self._has_polls.set()
-            self._bytes = sum(_content_size(poll) for poll in self._waiting)
+            self._bytes = copied_bytes(self._waiting)
             if group:
                 await self._commit(group)
             if not self._waiting:
                 self._is_idle.set()
 
     async def _commit(self, group: list[Outcome]) -> None:
-        outcomes = self._recorder.complete(group, self._context.clock.now_s())
-        store = self._context.store
+        store, max_bytes = self._context.store, self._context.settings.now.store.max_size
+        now_s = self._context.clock.now_s()
+        if self._room.must_measure(group):
+            await store.run(self._room.measure, copied_bytes(group), max_bytes, now_s)
+        group = self._room.admit(group, max_bytes, self._recorder)
+        outcomes = self._recorder.complete(group, now_s)
         for refusal in await store.run(store.sync.commit, outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not committed", problem=str(refusal))
         self._staleness_task.after_commit()
@@ -78,7 +83,3 @@ class Writer:
     async def wait_until_committed(self) -> None:
         """Wait until all polls that were put are committed."""
         await self._is_idle.wait()
-
-
-def _content_size(poll: Outcome) -> int:
-    return len(poll.new_copy.content) if poll.new_copy else 0

@@ -20,6 +20,7 @@ from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
 from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.sources.http.validators import MOVED
 from afresh.values.arrays import Float64s, Ints
+from afresh.values.backoff import Backoff
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome, Spent
@@ -74,6 +75,29 @@ class PollRecorder:
             outcome,
             spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
             event=outcome.event if settings.has_hook(lease.source, lease.key) else None,
+        )
+
+    def refuse_copy(self, outcome: Outcome, problem: str) -> Outcome:
+        """Return the outcome of a poll whose new copy cannot be stored: a failed poll, of which only the cost
+        counts. The next poll that is possible finds the same content again, because validators stay."""
+        lease, seen, counts = outcome.lease, outcome.observation, self.counts
+        rules = retry_rules(self._settings.now, lease.source)
+        failures = lease.failures + 1
+        due_s = outcome.time_s + Backoff(rules.first_s, rules.longest_s).wait_s(failures)
+        counts["changes"] -= seen is not None and seen.changed
+        counts["told"] -= seen is not None and seen.elapsed_s > 0
+        counts["failures"] += 1
+        self.failures.succeeded -= 1
+        self.failures.record_item(lease.key, problem)
+        log_event(logging.INFO, "poll failed", item=lease.key, kind="full", problem=problem)
+        return Outcome(
+            lease,
+            outcome.time_s,
+            due_s,
+            status=lease.status,
+            failures=failures,
+            problem=problem,
+            spent=outcome.spent,
         )
 
     def complete(self, polls: Sequence[Outcome], now_s: float = math.inf) -> list[Outcome]:

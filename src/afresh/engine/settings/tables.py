@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
-from afresh.sources.settings import SourceSettings
+from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
@@ -42,11 +42,13 @@ class Table(BaseModel):
 
 
 class StoreTable(Table):
-    """Where copies and state are stored, and how many versions and observations of each item are kept."""
+    """Where copies and state are stored, and how many versions and observations of each item are kept.
+    ``max_size`` is the most bytes that copies and state may take."""
 
     url: str = Field(default="sqlite:afresh.db", min_length=1)
     versions: int = Field(default=5, ge=1)
     observations: int = Field(default=1000, ge=1)
+    max_size: Size = 100_000_000_000
 
 
 class BudgetTable(Table):

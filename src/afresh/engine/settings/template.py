@@ -12,6 +12,7 @@ TEMPLATE = """\
 [store]
 # url = "sqlite:afresh.db"
 # versions = 5              # copies kept of each item
+# max_size = "100GB"        # when it is reached, old versions are dropped, then new copies refused
 
 [budget]
 requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, audits count

@@ -29,6 +29,7 @@ import numpy as np
 
 from afresh.allocation.objectives import objective_for
 from afresh.policy.adaptive.rate_belief import Posteriors
+from afresh.policy.adaptive.row_products import row_products
 from afresh.values.arrays import Bools, Float64s, Floats
 
 MIDDLE = 9  # how many rates of the grid, counted from its top, are at or above about the mean frequency
@@ -91,7 +92,7 @@ class PollValue:
         ln V is taken as linear in ln τ.
         """
         goal = np.minimum(np.maximum(value, _LIMITS.tiny), _LIMITS.max).astype(np.float32)
-        reached = posterior @ self.table
+        reached = row_products(posterior, self.table)
         below = np.add.reduce((reached < goal[:, None]).view(np.int8), axis=1, dtype=np.int8)
         place = np.minimum(np.maximum(below, 1), OCTAVES - 1).astype(np.int64)
         flat = place + np.arange(0, reached.size, OCTAVES)
@@ -182,7 +183,7 @@ class Exploration:
 
         Beliefs are on the last axis; their probabilities need not sum to 1.
         """
-        flat = posterior.reshape(-1, self.rates.size) @ self.earned
+        flat = row_products(posterior.reshape(-1, self.rates.size), self.earned)
         earned = flat.reshape(*posterior.shape[:2], -1)
         earned -= (posterior.sum(axis=2) * price)[:, :, None] * self.settled
         return np.asarray(earned.max(axis=2))
@@ -191,7 +192,7 @@ class Exploration:
         """Return for each item whether its poll at ``due`` tells little, because it likely finds a change."""
         late = np.minimum(due, 1e6 * self.times[-1])
         # By Jensen's inequality P(no change) ≥ e^{−mean rate·τ}. This cheap test decides for most items.
-        found = (posterior @ self.rates.astype(np.float32)) * late >= -math.log(SATURATED)
+        found = row_products(posterior, self.rates.astype(np.float32)) * late >= -math.log(SATURATED)
         some = np.flatnonzero(found)
         if some.size:
             unchanged = np.exp(-late[some, None] * self.rates).astype(np.float32)

@@ -15,6 +15,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from afresh.policy.adaptive.row_products import row_products
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -86,7 +87,7 @@ class RateBelief:
 
     def mean(self, items: Ints) -> Float64s:
         if items.size <= BLOCK:
-            return np.asarray(self.posteriors(items) @ self.rates)
+            return np.asarray(row_products(self.posteriors(items), self.rates))
         return np.concatenate([self.mean(items[i : i + BLOCK]) for i in range(0, items.size, BLOCK)])
 
     def expected(self, elapsed: Float64s) -> Float64s:
@@ -161,7 +162,7 @@ class RateBelief:
         prior = self.prior
         for _ in range(STEPS):
             tilt = prior / self.prior
-            learned = tilt * ((1.0 / (sample @ tilt)) @ sample) / len(sample)
+            learned = tilt * ((1.0 / row_products(sample, tilt)) @ sample) / len(sample)
             prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
         self.posterior *= (prior / self.prior).astype(np.float32)
         self.posterior /= np.maximum(self.posterior.sum(axis=1, keepdims=True), np.float32(LEAST))

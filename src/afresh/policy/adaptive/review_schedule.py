@@ -13,6 +13,7 @@ import numpy as np
 
 from afresh.policy.adaptive.change_model import ChangeModel
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
+from afresh.policy.adaptive.row_products import row_products
 from afresh.policy.policy import PolicyInput, largest
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -157,7 +158,7 @@ class ReviewSchedule(ChangeModel):
         factor = self.own_factors(items)
         posterior = self.belief.posterior.take(items, axis=0)
         if self.shocks is not None:
-            rate = posterior @ self.belief.rates.astype(np.float32)
+            rate = row_products(posterior, self.belief.rates.astype(np.float32))
             factor = factor + self.shocks.trust * self.shocks.rate(items) / np.maximum(rate, 1e-300)
         # With E = s·λτ (s is ``factor``) the poll value is that of λ at time s·τ, divided by s^power.
         power = self.poll_value.objective.power

@@ -22,6 +22,7 @@ from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group
 from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.search.page_sizes import LearnedPageSize
 from afresh.sources.search.search_server import SearchResults, SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.connections import KeyedRecord
@@ -155,12 +156,21 @@ class HttpSearchServer(SearchServer):
         self._settings, self._clock, self._parsers = settings, context.clock, context.parsers
         self._client = PoliteClient(settings.http, context, fetcher)
         self._host = host_group(page_address(settings, (), 1))
+        self._learned_size = LearnedPageSize(settings.page_size, settings.limit)
+        self.page_size = settings.page_size
+
+    def load_page_size(self, size: int) -> None:
+        self.page_size = self._learned_size.size = size
 
     def wait_s(self) -> float:
         return self._client.wait_s(self._host)
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
-        return await self._ask(page_address(self._settings, keywords, number), read_page)
+        found = await self._ask(page_address(self._settings, keywords, number, self.page_size), read_page)
+        if not found.problem:
+            self._learned_size.observe(number, len(found.records), found.total)
+            self.page_size = self._learned_size.size
+        return found
 
     async def look_up(self, key: str) -> SearchResults:
         """Return the record with this key. A status of 404 or 410 means that there is no such record."""
@@ -218,8 +228,11 @@ class HttpSearchServer(SearchServer):
             return SearchResults(problem=str(error))
 
 
-def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: int) -> str:
-    """Return the URL of page ``number`` (from 1) of the results for ``keywords``.
+def page_address(
+    settings: SearchSettings, keywords: Sequence[Keyword], number: int, page_size: int | None = None
+) -> str:
+    """Return the URL of page ``number`` (from 1) of the results for ``keywords``. ``page_size`` is the number
+    of results that earlier pages hold, if it is not that of the settings.
 
     >>> settings = SearchSettings(name="s", relation="r.csv", key="id", keywords="title",
     ...     server="https://a.test/?q={query}&start={offset}")
@@ -230,14 +243,14 @@ def page_address(settings: SearchSettings, keywords: Sequence[Keyword], number: 
     return settings.server.format(
         query=quote(query, safe=""),
         page=settings.first_page + number - 1,
-        offset=(number - 1) * settings.page_size,
+        offset=(number - 1) * (page_size or settings.page_size),
         size=settings.page_size,
     )
 
 
 def _term(settings: SearchSettings, keyword: Keyword) -> str:
-    plain = _SINGLE_WORD.fullmatch(keyword.text)
-    text = keyword.text if plain else '"' + keyword.text.replace('"', " ") + '"'
+    plain = _SINGLE_WORD.fullmatch(keyword.written)
+    text = keyword.written if plain else '"' + keyword.written.replace('"', " ") + '"'
     if settings.term:
         return settings.term.format(attribute=keyword.attribute, text=text)
     return f"{keyword.attribute}:{text}" if keyword.attribute else text

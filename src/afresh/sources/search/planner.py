@@ -114,8 +114,13 @@ class Planner:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the estimated totals have changed so much that ``search_candidates`` should be called."""
-        return self._totals.moved_from(self._scales)
+        """Whether the page size or the estimated totals have changed so much that ``search_candidates``
+        should be called."""
+        return self._page_size != self._candidates_size or self._totals.moved_from(self._scales)
+
+    def set_page_size(self, page_size: int) -> None:
+        """Use another number of results on a page: the one that the server's answers show."""
+        self._page_size = page_size
 
     def best(self, values: Float64s, must: int | None = None) -> PlannedRequest | None:
         """Return the request with the highest expected sum of ``values``, the poll values of the records.
@@ -167,7 +172,7 @@ class Planner:
             self._end(query, ask.page - 1)
             return
         query.pages[ask.page], query.keys[ask.page] = rows, frozenset(keys)
-        if len(keys) < self._page_size:
+        if self._is_last(ask.page, len(keys), query.total):
             self._end(query, ask.page)
         elif query.last <= ask.page:
             query.last = math.inf  # the query has more results now
@@ -211,6 +216,12 @@ class Planner:
         expected = self._totals(words[:, None])
         return tuple(sorted(words[np.argsort(expected, kind="stable")[:most]].tolist()))
 
+    def _is_last(self, page: int, rows: int, total: float | None) -> bool:
+        """Return whether a page with ``rows`` results is the last one. A short page is not if the reported
+        total says that more follow: the server may leave out results, or give smaller pages than asked."""
+        before = (page - 1) * self._page_size
+        return rows < self._page_size and (total is None or before + rows >= min(total, self._most))
+
     def _end(self, query: _Query, last: int) -> None:
         query.last = max(last, 0)
         for number in [number for number in query.pages if number > last]:
@@ -219,7 +230,7 @@ class Planner:
 
     def search_candidates(self) -> None:
         """Compute the candidate queries again, with the totals that are estimated now."""
-        self._scales = self._totals.scales()
+        self._scales, self._candidates_size = self._totals.scales(), self._page_size
         self._candidates: Candidates = find_candidates(self._relation, self._totals, self._page_size)
         words = [tuple(word for word in row if word >= 0) for row in self._candidates.sets.tolist()]
         self._words: list[Words] = words

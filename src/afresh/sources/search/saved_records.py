@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from afresh.probes.keyword_index import Keyword
 
@@ -64,22 +65,37 @@ class ScaleNote:
 @dataclass(frozen=True, slots=True)
 class SearchState:
     """Everything that a search source saves. ``look_ups`` is the number of requests by key so far, ``listed``
-    the number of records in the relation."""
+    the number of records in the relation. ``page_sizes`` are the results on a page that were asked for, and
+    those that the server gives."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
     scales: tuple[ScaleNote, ...] = ()
     look_ups: int = 0
     listed: int = 0
+    page_sizes: tuple[int, int] = (0, 0)
 
     def pack(self) -> bytes:
         queries = [
-            [[astuple(word) for word in one.words], one.total, one.last, one.asked, one.asked_s, one.pages]
+            [
+                [(word.attribute, word.text) for word in one.words],
+                one.total,
+                one.last,
+                one.asked,
+                one.asked_s,
+                one.pages,
+            ]
             for one in sorted(self.queries, key=lambda one: -one.asked_s)[:_MOST_QUERIES]
         ]
         records = [[one.key, *(round(value, 6) for value in one.numbers), one.fields] for one in self.records]
-        found = {"v": _VERSION, "records": records, "queries": queries, "look_ups": self.look_ups}
-        return json.dumps(found | {"scales": list(map(astuple, self.scales)), "listed": self.listed}).encode()
+        found: dict[str, Any] = {
+            "v": _VERSION,
+            "records": records,
+            "queries": queries,
+            "look_ups": self.look_ups,
+        }
+        found |= {"scales": list(map(astuple, self.scales)), "listed": self.listed}
+        return json.dumps(found | {"page_sizes": self.page_sizes}).encode()
 
     @property
     def found_by_queries(self) -> int:
@@ -104,6 +120,7 @@ def read_state(packed: bytes) -> SearchState:
         tuple(ScaleNote(*row) for row in known["scales"]),
         known["look_ups"],
         known["listed"],
+        tuple(known.get("page_sizes", (0, 0))),  # a state of version 0.1.0 has none
     )
 
 

@@ -42,7 +42,13 @@ class SearchResults:
 
 class SearchServer(ABC):
     """Answers one request at a time. Problems are returned in ``SearchResults.problem`` and not raised. Every
-    request awaits ``admit`` once."""
+    request awaits ``admit`` once. ``page_size`` is the number of results on a full page."""
+
+    page_size: int
+
+    def load_page_size(self, size: int) -> None:
+        """Load the page size that an earlier process learned."""
+        del size
 
     @abstractmethod
     async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
@@ -87,6 +93,7 @@ class FileSearchServer(SearchServer):
 
     def __init__(self, settings: SearchSettings, context: SourceContext, relation: KeywordIndex) -> None:
         self._settings, self._context = settings, context
+        self.page_size = settings.page_size
         self._relation = relation
         self._numbers = {keyword: number for number, keyword in enumerate(relation.keywords)}
         self._stamp: tuple[int, int] | None = None

@@ -129,6 +129,7 @@ class SearchSource(SingleGroupSource):
             tuple(planner.scales()),
             self._look_ups,
             len(keys),
+            (self._settings.page_size, self._server.page_size),
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -141,6 +142,10 @@ class SearchSource(SingleGroupSource):
 
     def _load(self, known: SearchState) -> None:
         self._removed.update(self._tracker.load(known.records))
+        asked, learned = known.page_sizes
+        if asked == self._settings.page_size:  # with another setting the server may give other pages
+            self._server.load_page_size(learned)
+            self._planner.set_page_size(self._server.page_size)
         self._planner.load(known.queries, self._relation.rows)
         self._look_ups = max(self._look_ups, known.look_ups)
 
@@ -268,6 +273,7 @@ class SearchSource(SingleGroupSource):
             by_key.setdefault(record.key, []).append(record)
         known = [self._relation.rows[key] for key in by_key if key in self._relation.rows]
         rows, now_s = np.array(sorted(known), dtype=np.int64), self._context.clock.now_s()
+        self._planner.set_page_size(self._server.page_size)
         self._planner.learn(planned, list(by_key), rows, results.total, now_s)
         leased = {lease.key for lease in leases}
         for key, records in by_key.items():

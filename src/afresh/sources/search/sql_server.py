@@ -70,7 +70,7 @@ class PostgresSearchSession(PostgresConnection):
         settings = self._settings
         count, offset = page_rows(settings, number)
         where = " AND ".join(f"{self._vector(word)} @@ phraseto_tsquery('simple', %s)" for word in keywords)
-        values = tuple(keyword.text for keyword in keywords)
+        values = tuple(keyword.written for keyword in keywords)
         total = self.query(f"SELECT count(*) FROM {self._table} WHERE {where}", values)[0][0]
         text = (
             f"SELECT {self._columns} FROM {self._table} WHERE {where} "
@@ -98,6 +98,7 @@ class SqlSearchServer(SearchServer):
 
     def __init__(self, settings: SearchSettings, context: SourceContext) -> None:
         self._settings, self._context = settings, context
+        self.page_size = settings.page_size
         address, path = usable_address(settings.name, settings.server, context.resolver)
 
         def connect() -> SearchSession:
@@ -146,5 +147,5 @@ def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:
 
 
 def _fts_term(keyword: Keyword) -> str:
-    text = quote_identifier(keyword.text)
+    text = quote_identifier(keyword.written)
     return f"{quote_identifier(keyword.attribute)} : {text}" if keyword.attribute else text

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from afresh.stores.copying import copy_store
+from afresh.stores.postgres.binary_arrays import column_arrays
+from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_change
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
 from afresh.stores.rows import Row
@@ -40,6 +42,17 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
         # PostgreSQL reuses the free space in its tables and does not report how much there is.
         (counts,) = self._fetch("stats")
         return StoreStats(*(*counts, 0))
+
+    def used_bytes(self) -> int:
+        return int(self._fetch("used")[0][0])
+
+    def _drop_versions(self, connection: Connection, versions: Sequence[Row]) -> None:
+        sizes = SizeChange()
+        given = column_arrays(("ids", "numbers"), [version[:2] for version in versions])
+        dropped = fetch_rows(connection, self._sql["drop_old_versions"], given)
+        sizes.versions -= len(dropped)
+        drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
+        save_size_change(connection, sizes)
 
     def _count_contents(self, connection: Connection) -> int:
         return int(self._rows(connection, "stats", {})[0][3])

@@ -74,6 +74,28 @@ SELECT (SELECT coalesce(sum(items), 0)::bigint FROM tally),
         WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r')
 FROM size;
 
+-- name: used
+-- The contents are counted, because their table does not shrink when contents are deleted.
+SELECT (SELECT coalesce(sum(stored_bytes), 0)::bigint FROM size)
+       + (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_catalog.pg_class
+          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'payload');
+
+-- name: old_versions
+-- Items are locked first, as a commit does; those that a commit has locked are left for the next time.
+SELECT version.item_id, version.number, version.content_id, octet_length(payload.data)
+FROM state
+JOIN version ON version.item_id = state.item_id AND version.number < state.version
+JOIN payload ON payload.content_id = version.content_id
+ORDER BY version.time_s, version.item_id, version.number
+LIMIT %(limit)s
+FOR NO KEY UPDATE OF state SKIP LOCKED;
+
+-- name: drop_old_versions
+DELETE FROM version
+USING unnest(%(ids)s::bigint[], %(numbers)s::integer[]) AS old (item_id, number)
+WHERE version.item_id = old.item_id AND version.number = old.number
+RETURNING version.content_id;
+
 -- name: tables
 SELECT quote_ident(relname) FROM pg_catalog.pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname;

@@ -331,6 +331,25 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
     @abstractmethod
     def _count_contents(self, connection: ConnectionT) -> int: ...
 
+    @abstractmethod
+    def _drop_versions(self, connection: ConnectionT, versions: Sequence[Row]) -> None:
+        """Drop these versions, tuples (item id, number, content id), and contents that no version uses."""
+
+    def drop_old_versions(self, wanted_bytes: int) -> int:
+        def work(connection: ConnectionT) -> int:
+            oldest = self._rows(connection, "old_versions", {"limit": contract.DROPPED_AT_ONCE})
+            dropped: list[Row] = []
+            freed = 0
+            for *version, stored_bytes in oldest:
+                if freed >= wanted_bytes:
+                    break
+                dropped.append(tuple(version))
+                freed += stored_bytes
+            self._drop_versions(connection, dropped)
+            return len(dropped)
+
+        return self._database.write(work)
+
     def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
         """Yield one line per contradiction between tables, and per content whose hash is wrong. All contents
         are checked, or about ``sample`` of them."""

@@ -95,9 +95,7 @@ class DatabaseFile:
 
     def connect(self, mode: str, cache_kib: int = READER_KIB) -> sqlite3.Connection:
         if mode == CREATE:
-            with suppress(OSError):  # it exists, or SQLite will say what is wrong
-                # The file will have copies of private pages, so only the user may read it and its log.
-                os.close(os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            self._create()
         connection = sqlite3.connect(
             self._uri(mode),
             uri=True,
@@ -113,6 +111,12 @@ class DatabaseFile:
             connection.close()
             raise
         return connection
+
+    def _create(self) -> None:
+        """Create the file, empty, if it does not exist. It will have copies of private pages, so only the
+        user may read it and its log."""
+        with suppress(OSError):  # it exists, or SQLite will say what is wrong
+            os.close(os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def _uri(self, mode: str) -> str:
         return f"file:{quote(str(self._place))}?mode={mode}"

@@ -14,6 +14,9 @@ from afresh.stores.store import Retention
 class MemoryFile(DatabaseFile):
     """A database in the memory of this process. All connections to it use the same name."""
 
+    def _create(self) -> None:
+        """Create no file."""
+
     def _uri(self, mode: str) -> str:
         del mode
         return f"file:/afresh-{id(self)}?vfs=memdb"

@@ -11,6 +11,7 @@ from pathlib import Path
 from afresh.stores.rows import Row
 from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import RESERVATIONS, Counters, SqlTables
+from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
 from afresh.tables.atomic_output import replaced_file
@@ -64,6 +65,18 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
             return (*counts, sum(part.stat().st_size for part in parts if part.exists()), free * page)
 
         return StoreStats(*self._database.snapshot(work))
+
+    def used_bytes(self) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            pragmas = ("page_count", "freelist_count", "page_size")
+            pages, free, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
+            return int((pages - free) * page)
+
+        return self._database.snapshot(work)
+
+    def _drop_versions(self, connection: sqlite3.Connection, versions: Sequence[Row]) -> None:
+        connection.executemany(self._sql["drop_version"], [version[:2] for version in versions])
+        drop_contents(connection, [content_id for _, _, content_id in versions])
 
     def _count_contents(self, connection: sqlite3.Connection) -> int:
         return int(self._rows(connection, "count_contents", {})[0][0])

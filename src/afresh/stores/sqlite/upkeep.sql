@@ -1,4 +1,4 @@
--- All statements but the last three find contradictions, one line of text for each.
+-- The first four statements find contradictions, one line of text for each.
 
 -- name: tally
 SELECT 'items counted as source ' || source_id || ', group ' || group_id || ', status ' || status
@@ -32,6 +32,17 @@ WHERE state.version > 0
 -- name: payloads
 SELECT 'content ' || content.id || ' has no bytes' FROM content
 WHERE NOT EXISTS (SELECT 1 FROM payload WHERE payload.content_id = content.id);
+
+-- name: old_versions
+SELECT version.item_id, version.number, version.content_id, length(payload.data)
+FROM state
+JOIN version ON version.item_id = state.item_id AND version.number < state.version
+JOIN payload ON payload.content_id = version.content_id
+ORDER BY version.time_s, version.item_id, version.number
+LIMIT :limit;
+
+-- name: drop_version
+DELETE FROM version WHERE item_id = ? AND number = ?;
 
 -- name: count_contents
 SELECT count(*) FROM content;
