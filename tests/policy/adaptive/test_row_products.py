@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive import row_products as module
 from afresh.policy.adaptive.row_products import ROWS, row_products
 
 
@@ -31,6 +30,6 @@ def test_no_product_has_more_rows_than_a_block(monkeypatch: pytest.MonkeyPatch) 
         sizes.append(len(left))
         return matmul(left, right, out=out)
 
-    monkeypatch.setattr(module.np, "matmul", counted)
+    monkeypatch.setattr(np, "matmul", counted)
     row_products(np.ones((2 * ROWS + 5, 3)), np.ones(3))
     assert sizes == [ROWS, ROWS, 5]

@@ -165,7 +165,7 @@ def found_in_the_wild(size: int) -> list[bytes]:
 
 
 def peak_memory_kb(data: bytes, parser: str) -> int:
-    """Parse the data with one of the parsers; return the most memory that this process has used so far, in KB.
+    """Parse the data with one of the parsers; return the most memory that this process has used, in KB.
 
     Parser processes call it by its name. ``getrusage`` would not do: Linux hands the peak of a process on to
     the programs that it starts, so that a parser process would begin with that of pytest."""
