@@ -188,7 +188,9 @@ class Planner:
             return
         query.pages[ask.page], query.keys[ask.page] = rows, frozenset(keys)
         is_last = self._is_last(ask.page, len(keys), query.total)
-        if is_last if has_more is None else not has_more:
+        if has_more is not None:  # some servers name a next page for ever
+            is_last = not has_more or (is_last and query.total is not None)
+        if is_last:
             self._end(query, ask.page)
         elif query.last <= ask.page:
             query.last = math.inf  # the query has more results now

@@ -32,6 +32,7 @@ _RENEW_SHARE, _RENEW_S = 0.1, 60.0  # a token is renewed when this share or this
 _USUAL_LIFE_S = 3600.0  # of a token whose answer states none
 _SHORTEST_LIFE_S = 1.0
 _LONGEST_TOKEN = 16_384
+_PLAIN_IN_QUERIES = "/?:@!$'()*,;"  # characters that some programs do not encode in queries
 
 
 class OAuthSettings(BaseModel):
@@ -83,8 +84,8 @@ class ApiAccess:
         """Yield all secrets, also as they are spelt in addresses."""
         for secret in self._parameters.values():
             yield secret
-            for spelling in (quote(secret.reveal(), safe=""), quote_plus(secret.reveal())):
-                yield Secret(spelling)
+            for word in (secret.reveal(), *secret.reveal().split()):
+                yield from (Secret(quote(word, safe=safe)) for safe in ("", _PLAIN_IN_QUERIES))
         if self._token is not None:
             yield from self._token.secrets()
 

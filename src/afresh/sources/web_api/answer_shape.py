@@ -81,7 +81,7 @@ def check_place(setting: str, place: str, answer_format: AnswerFormat) -> None:
         return
     try:
         Element("row").findall(element)
-    except (SyntaxError, KeyError):
+    except (SyntaxError, KeyError, TypeError):  # Python 3.11 raises any of them
         words = f"{setting}: {place!r} is not a path of elements such as entry/author/name"
         raise UsageError(words) from None
 
