@@ -23,6 +23,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
+from afresh.engine.scheduler.refresh_goals import refresh_goal
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import read_view_weights
@@ -144,7 +145,14 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
         return None
     ids = store.items.ids(list(kept))
     rows = {key: row for key in kept if key in ids and (row := item_rows.row(ids[key])) is not None}
-    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
+    if not rows:
+        return None
+    names = store.plan.names()
+    goals = {
+        row: refresh_goal(settings, names.get(int(item_rows.source[row]), ""), key)
+        for key, row in rows.items()
+    }
+    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows, goals)
 
 
 def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:
