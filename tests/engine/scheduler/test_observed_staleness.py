@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.engine.scheduler.test_picker import NOW, policy
 
-from afresh.engine.scheduler.lag_targets import LagTargets
+from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, RefreshTerms
-from afresh.engine.scheduler.refresh_goals import RefreshGoal
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
+from afresh.engine.settings.refresh_goals import RefreshGoal
 from afresh.sources.capabilities import StalenessReport
 from afresh.values.arrays import Float64s
 

@@ -16,7 +16,7 @@ from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.scheduler.refresh_goals import RefreshGoal, refresh_goal
+from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 

@@ -20,7 +20,7 @@ import numpy as np
 from afresh.allocation.watched import allocate_watched
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.lag_targets import LagTargets
+from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.row_policy import RowPolicy

@@ -25,7 +25,7 @@ import numpy as np
 
 from afresh.allocation.lag_targets import LagJobs
 from afresh.allocation.watched import refresh_gains
-from afresh.engine.scheduler.refresh_goals import RefreshGoal
+from afresh.engine.settings.refresh_goals import RefreshGoal
 from afresh.engine.state_names import STALENESS_REPORTS
 from afresh.sources.capabilities import StalenessReport
 from afresh.stores.store import Store

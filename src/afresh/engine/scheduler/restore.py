@@ -23,10 +23,10 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
-from afresh.engine.scheduler.refresh_goals import refresh_goal
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import read_view_weights
+from afresh.engine.settings.refresh_goals import refresh_goal
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
 from afresh.policy.adaptive.saved_state import VERSION, Arrays

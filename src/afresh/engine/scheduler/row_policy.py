@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.scheduler.lag_targets import LagTargets
+from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, RefreshTerms
 from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
 from afresh.engine.scheduler.saa_sampling import SaaSampling
