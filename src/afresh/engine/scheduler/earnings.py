@@ -25,7 +25,7 @@ from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
+from afresh.money.chosen_budget import choose_budget
 from afresh.values.arrays import Bools, Float64s, Ints
 
 PLANNED_ITEMS = 5_000  # a plan is computed from at most this many items
@@ -269,8 +269,8 @@ def _plan_polled(
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
-        Prices(second=1.0),
-        use=ResourceUse(requests=terms.requests[rows], seconds=np.maximum(terms.money(budget)[rows], _LEAST)),
+        np.maximum(terms.money(budget)[rows], _LEAST),
+        requests=terms.requests[rows],
         stale_cost=weight * terms.stale_cost[rows],
         limit=limit,
         most_requests=most_requests,
