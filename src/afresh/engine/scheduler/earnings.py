@@ -20,6 +20,7 @@ import numpy as np
 from afresh.allocation.watched import allocate_watched
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.row_policy import RowPolicy
@@ -135,8 +136,11 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
         cost = np.maximum(terms.money(budget), _LEAST) / unit
     elif staleness is not None:
         cost[staleness.rows] = np.maximum(paid_off_s[staleness.rows] * budget.requests, 1.0)
+    money.lags = None
     if staleness is not None:
         money.paid_off_s = paid_off_s[staleness.rows]
+        weight = item_rows.weight[staleness.rows]
+        money.lags = LagTargets(staleness, weight, money.paid_off_s, budget.seconds or 1.0)
     money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
     moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
