@@ -175,7 +175,7 @@ class ViewSource(SingleGroupSource):
         if self._readings.ready_s(now_s) > now_s:
             return
         async with self._readings.lock:
-            await self._context.admit(self._settings.name)
+            await self._context.admit_reading(self._settings.name)
             start_s = self._context.clock.elapsed_s()
             problem, entries = "", []
             try:
