@@ -30,11 +30,11 @@ class ViewSettings(DatabaseSettings):
     any tables and models that ``refresh`` can rebuild.
 
     ``views`` are names or patterns (``sales.*``) of materialised views; if empty, all of them are items.
-    ``depends_on`` names other views, each with the tables and views that it is computed from.
-    ``refresh`` is a command, as a tuple of words, or ``module:function``. ``stale_when`` is a query or
-    ``module:function`` that says whether a view is stale, for all views or for each. ``count_writes`` allows triggers in a SQLite database. The
-    change counters of the tables that the views depend on are read every ``look_every`` seconds. A refresh
-    waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds."""
+    ``depends_on`` names other views, each with the tables and views that it is computed from. ``refresh`` is
+    a command, as a tuple of words, or ``module:function``. ``stale_when`` is a query or ``module:function``
+    that says whether a view is stale, for all views or for each. ``count_writes`` allows triggers in a SQLite
+    database. The change counters of the tables that the views depend on are read every ``look_every``
+    seconds. A refresh waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds."""
 
     kind: Literal["view"] = "view"
     url: str = Field(default="", repr=False)
