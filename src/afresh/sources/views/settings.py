@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from afresh.sources.settings import PositiveSeconds, Texts
+from afresh.sources.settings import PositiveSeconds, Seconds, Texts
 from afresh.sources.sql.database_url import POSTGRES, check_address
 from afresh.sources.sql.settings import DatabaseSettings
 from afresh.values.errors import UsageError
@@ -34,7 +34,9 @@ class ViewSettings(DatabaseSettings):
     a command, as a tuple of words, or ``module:function``. ``stale_when`` is a query or ``module:function``
     that says whether a view is stale, for all views or for each. ``count_writes`` allows triggers in a SQLite
     database. The change counters of the tables that the views depend on are read every ``look_every``
-    seconds. A refresh waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds."""
+    seconds. A refresh waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds. ``target_lag``
+    is the longest lag of its views in seconds, and ``target_lags`` that of single views, by name or pattern;
+    the first pattern that fits counts. A change is counted at most ``counter_lag`` seconds after its commit."""
 
     kind: Literal["view"] = "view"
     url: str = Field(default="", repr=False)
@@ -46,6 +48,32 @@ class ViewSettings(DatabaseSettings):
     look_every: PositiveSeconds = 5.0
     lock_timeout: PositiveSeconds = 5.0
     timeout: PositiveSeconds = 3600.0
+    target_lag: PositiveSeconds | None = None
+    target_lags: Mapping[str, PositiveSeconds] = Field(default_factory=dict)
+    counter_lag: Seconds = 10.0
+
+    @property
+    def default_objective(self) -> str | None:
+        """The age, by which no view is left out, however expensive its refresh is."""
+        return "age"
+
+    @property
+    def detection_delay_s(self) -> float:
+        """The time between two readings, and the time by which the change counters are behind."""
+        return self.look_every + self.counter_lag
+
+    def target_lag_s(self, key: str) -> float | None:
+        """Return the target lag of the view ``key`` in seconds; None if it has none.
+
+        >>> lags = {"target_lag": "1h", "target_lags": {"sales.*": "5m"}}
+        >>> own = ViewSettings(name="w", url="postgresql:///w", **lags)
+        >>> own.target_lag_s("sales.daily"), own.target_lag_s("stock.daily")
+        (300.0, 3600.0)
+        """
+        for pattern, lag_s in self.target_lags.items():
+            if fnmatchcase(key, pattern):
+                return lag_s
+        return self.target_lag
 
     @property
     def listings_every_s(self) -> float | None:

@@ -112,7 +112,7 @@ class ViewSource(SingleGroupSource):
         if self._readings.ready_s(now_s) > now_s or (self._is_exclusive and self._refreshes.lock.locked()):
             return
         async with self._readings.lock:
-            await self._context.admit(self._settings.name)
+            await self._context.admit_reading(self._settings.name)
             start_s = self._context.clock.elapsed_s()
             problem, entries = "", []
             try:
