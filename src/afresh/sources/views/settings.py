@@ -34,9 +34,10 @@ class ViewSettings(DatabaseSettings):
     a command, as a tuple of words, or ``module:function``. ``stale_when`` is a query or ``module:function``
     that says whether a view is stale, for all views or for each. ``count_writes`` allows triggers in a SQLite
     database. The change counters of the tables that the views depend on are read every ``look_every``
-    seconds. A refresh waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds. ``target_lag``
-    is the longest lag of its views in seconds, and ``target_lags`` that of single views, by name or pattern;
-    the first pattern that fits counts. A change is counted at most ``counter_lag`` seconds after its commit."""
+    seconds. A refresh waits up to ``lock_timeout`` seconds for its lock, and may take ``timeout`` seconds.
+    ``target_lag`` is the longest lag of its views in seconds, and ``target_lags`` that of single views, by
+    name or pattern; the first pattern that fits counts. A change is counted at most ``counter_lag`` seconds
+    after its commit."""
 
     kind: Literal["view"] = "view"
     url: str = Field(default="", repr=False)
