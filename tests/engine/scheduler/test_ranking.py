@@ -209,8 +209,7 @@ def family_time(ranking: Ranking, name: str) -> float:
     """How long the family of the directory ``name``, whose rows are half of all, was observed."""
     shocks, half = ranking.adaptive.shocks, ranking.item_rows.size // 2
     assert shocks is not None
-    label = ranking.families[0 if name == "a" else half, 1]
-    return float(shocks.total_seen[:-1][shocks.labels == label].sum())
+    return float(shocks.total_seen[shocks.family_row[0 if name == "a" else half, 1]])
 
 
 def test_rows_that_are_forgotten_take_no_season_and_no_other_family_with_them() -> None:

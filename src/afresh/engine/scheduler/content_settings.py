@@ -78,22 +78,26 @@ def _forget_sources(store: Store, names: Sequence[str], now_s: float) -> None:
         forgotten.append(items + np.flatnonzero(which))
         items += which.size
         beliefs = unpack(columns.beliefs, columns.belief_size)
-        families.append(np.unique(beliefs.families[which[beliefs.known]]))
+        families.append(np.unique(beliefs.families[which[beliefs.known]], axis=0))
         _forget(store, columns, now_s, which)
-    _forget_together(store, items, np.concatenate(forgotten), np.concatenate(families))
+    _forget_together(store, items, forgotten, families)
     words = "content settings changed: what was learned of its items is forgotten"
     for name in names:
         log_event(logging.INFO, words, source=name)
 
 
-def _forget_together(store: Store, items: int, forgotten: Ints, families: Ints) -> None:
+def _forget_together(store: Store, items: int, forgotten: Sequence[Ints], families: Sequence[Ints]) -> None:
     """If much of what was learned of all ``items`` together came from the ``forgotten`` rows and their
     ``families``, learn it again from the others."""
-    learned = unpack_learned(store.state.get(LEARNED))
-    if learned is not None and forgotten.size >= _MUCH * items:
-        are_all = forgotten.size == items
-        kept = None if are_all else pack_learned(without_items(learned, forgotten, families))
-        store.state.set({LEARNED: kept})
+    learned, rows = unpack_learned(store.state.get(LEARNED)), np.concatenate([*forgotten, np.zeros(0, int)])
+    if learned is None or rows.size < _MUCH * items:
+        return
+    if rows.size == items:
+        store.state.set({LEARNED: None})
+        return
+    for each in families:
+        learned = without_items(learned, rows, each)
+    store.state.set({LEARNED: pack_learned(learned)})
 
 
 def _forget(store: Store, columns: PolicyColumns, now_s: float, which: Bools | None = None) -> None:

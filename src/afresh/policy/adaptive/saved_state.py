@@ -22,7 +22,7 @@ import numpy.typing as npt
 from afresh.policy.adaptive.notice_model import COUNTS, NoticeModel
 from afresh.policy.adaptive.rate_belief import RateBelief, initial_prior
 from afresh.policy.adaptive.season_clock import SeasonClock
-from afresh.policy.adaptive.shocks import DEEPEST, Shocks
+from afresh.policy.adaptive.shocks import DEEPEST, Shocks, family_labels
 from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
@@ -152,7 +152,8 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
 
 def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
     """Return the shared arrays without what these ``items`` taught: their polls are left out of the season,
-    their ``families`` start again, and prior and calibration are learned again from the other items."""
+    their ``families`` (a column for each kind) start again, and prior and calibration are learned again from
+    the other items."""
     kept = {key: np.array(value) for key, value in saved.items()}
     kept["belief.prior"] = initial_prior(kept["belief.rates"])
     kept["since_refit"] = np.array(_REFIT_NOW)
@@ -163,8 +164,9 @@ def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
     groups = np.repeat(np.arange(kept["season.lengths"].size), kept["season.lengths"])
     kept["season.lengths"] = np.bincount(groups[others], minlength=kept["season.lengths"].size)
     kept |= {f"season.{name}": kept[f"season.{name}"][others] for name in _SEASON_POLLS}
+    labels = family_labels(families)[families >= 0]
     for key in FAMILY_KEYS.keys() & kept.keys():
-        kept[key][np.isin(kept["shocks.labels"], families)] = 0
+        kept[key][np.isin(kept["shocks.labels"], labels)] = 0
     return kept
 
 
