@@ -162,6 +162,12 @@ class Shocks:
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
         return self.member_share(items) * rate
 
+    def excess(self, items: Ints, since: Float64s, now: float) -> Float64s:
+        """Return by how much the changes expected of each item by shocks, from ``since`` to ``now``, exceed
+        those that the mean rate of its families' shocks lets expect in this time."""
+        expected = self.exposure(items, since, np.full(items.size, now)).total(self.trust)
+        return np.asarray(expected - self.trust * self.rate(items) * np.maximum(now - since, 0.0))
+
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
