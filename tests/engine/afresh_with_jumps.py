@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from unittest.mock import patch
 
 from afresh.cli.entry import main
 from afresh.values.clock import SystemClock
@@ -21,8 +22,8 @@ def run() -> None:
         return time.time() + float(os.pread(handle, 64, 0) or b"0")
 
     # The one file that reads the clock has no switch for tests, so that its method is replaced here.
-    SystemClock.now_s = now_s  # type: ignore[method-assign]
-    main()
+    with patch.object(SystemClock, "now_s", now_s):
+        main()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from tests.servers.quick_afresh import QuickAfresh, QuickProcess
 from tests.waiting import LIMIT_S, until
 
 from afresh.engine.app import open_engine
-from afresh.engine.engine import Engine
 
 HOSTS = 4
 BUDGET, BURST, CLAIM_S, LEASE_S = 60.0, 12.0, 1.5, 2.0
@@ -105,12 +104,9 @@ class RecordedFleet:
         self.kills = 0
         (self._folder / "told").write_text("")
         (self._folder / "afresh.toml").write_text(_SETTINGS.format(url=url))
-        with self.engine() as engine:
-            engine.add(site.urls())
-
-    def engine(self) -> Engine:
-        """An engine of ours on the same store, to look with; its network and clock are never disturbed."""
-        return open_engine(self._folder)
+        # An engine of ours on the same store, to look with: its network and clock are never disturbed.
+        self.engine = open_engine(self._folder)
+        self.engine.add(site.urls())
 
     def wait_for_requests(self, count: int) -> None:
         before = len(self.site.requests)
@@ -119,9 +115,8 @@ class RecordedFleet:
     def stop(self, worker: Worker) -> None:
         """Stop a worker in the middle of whatever it does, and record what it has leased."""
         worker.running.stop()
-        with self.engine() as engine:
-            ids = [item_id for item_id, _ in engine.store.leases.open(-1e12)]
-            held = engine.store.leases.read(ids)
+        leases = self.engine.store.leases
+        held = leases.read([item_id for item_id, _ in leases.open(-1e12)])
         mine = f":{worker.running.pid}:"
         worker.leased = Counter(lease.item_id for lease in held if mine in lease.worker)
 
@@ -145,35 +140,40 @@ class RecordedFleet:
         """Wait until all pages were polled again and all hooks are told, and end all workers in order."""
         for worker in self.workers:
             worker.set_clock(0.0)
-            assert worker.running
+            assert worker.running.returncode is None
         calm_s = CLOCK.now_s()
         until(lambda: self._asked_since(calm_s) == set(range(HOSTS)), "every host is asked again")
-        with self.engine() as engine:
-            until(lambda: engine.store.events.waiting() < HOSTS, "the hooks are told")
+        until(lambda: self.engine.store.events.waiting() < HOSTS, "the hooks are told")
+        until(lambda: all(map(self._has_joined, self.workers)), "every engine has started")
         for worker in self.workers:
             worker.running.send_signal(signal.SIGTERM)
         for worker in self.workers:
             assert worker.process is not None
             assert worker.process.wait(LIMIT_S) == 0, (worker.folder / "log").read_text()[-2000:]
-        self._tell_rest()
 
-    def _tell_rest(self) -> None:
-        """What the last outcomes changed is told by one more round, which polls nothing that is not due."""
-        self.workers[0].start()
-        with self.engine() as engine:
-            until(lambda: engine.store.events.waiting() == 0, "the last hooks are told")
-        worker = self.workers[0].running
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(LIMIT_S) == 0
+    def _has_joined(self, worker: Worker) -> bool:
+        names = [each.name for each in self.engine.store.fleet.workers(-1e12)]
+        return any(f":{worker.running.pid}:" in name for name in names)
 
     def _asked_since(self, since_s: float) -> set[int]:
         return {self.site.host_of(path) for time_s, path in self.site.requests[-400:] if time_s > since_s}
 
     def told(self) -> list[Told]:
-        """Return the calls of the hook, in their order."""
+        """Return the calls of the hook, in their order, and those that still wait in the store."""
         lines = (self._folder / "told").read_text().splitlines()
         calls = (line.split() for line in lines)
-        return [Told(item, int(number), int(page)) for item, number, page in calls]
+        return [Told(item, int(number), int(page)) for item, number, page in calls] + self._to_be_told()
+
+    def _to_be_told(self) -> list[Told]:
+        store, found = self.engine.store, list[Told]()
+        # An event that a killed engine had taken is offered again after a while, but here at once.
+        while events := store.events.take(CLOCK.now_s() + 3600.0 * (1 + len(found)), 1000, 1.0):
+            for event in events:
+                copy = store.copies.get(event.item_id, event.version)
+                assert copy is not None
+                found.append(Told(event.key, event.version, int(copy.content.split()[3])))
+            store.events.done([event.id for event in events])
+        return found
 
     def refused(self) -> Counter[int]:
         """Return how many outcomes of each item the engines refused because another one had polled it."""
@@ -184,15 +184,14 @@ class RecordedFleet:
     def problems(self) -> list[str]:
         """Judge the whole history; the list is empty if every promise was kept."""
         served, refused = Counter(path for _, path in self.site.requests), self.refused()
-        with self.engine() as engine:
-            found = [f"the store: {problem}" for problem in engine.store.upkeep.check()]
-            ids = engine.store.items.ids(self.site.urls())
-            items = engine.store.items.by_id(list(ids.values()))
-            found += [f"{item.key} has no copy" for item in items if not item.version]
-            for item in items:
-                copy, last = engine.get(item.key), item.key.rsplit("/", 1)[1]
-                if copy is None or not copy.content.startswith(f"page {last} version ".encode()):
-                    found.append(f"{item.key}: the copy is of another page, or there is none")
+        store = self.engine.store
+        found = [f"the store: {problem}" for problem in store.upkeep.check()]
+        ids = store.items.ids(self.site.urls())
+        items = store.items.by_id(list(ids.values()))
+        for item in items:
+            copy, last = self.engine.get(item.key), item.key.rsplit("/", 1)[1]
+            if copy is None or not copy.content.startswith(f"page {last} version ".encode()):
+                found.append(f"{item.key}: the copy is of another page, or there is none")
         histories = [
             ItemHistory(
                 item.key,
@@ -224,9 +223,10 @@ def recorded_fleet(
     try:
         with LivingSite(rates, hosts=HOSTS, lasts_s=lasts_s) as site:
             fleet = RecordedFleet(site, crew, url)
-            for worker in crew:
-                worker.start()
-            yield fleet
+            with fleet.engine:
+                for worker in crew:
+                    worker.start()
+                yield fleet
     finally:
         for worker in crew:
             worker.close()

@@ -110,7 +110,7 @@ def test_a_thousand_kills(
     with recorded_fleet(quick_afresh, tmp_path / "fleet", url, workers, pages=60, lasts_s=3600.0) as fleet:
         while fleet.kills < 250:
             if rng.random() < 0.9:
-                fleet.wait_for_requests(int(rng.integers(1, BUDGET)))
+                fleet.wait_for_requests(int(rng.integers(1, int(BUDGET))))
             Event().wait(rng.random() * 0.1)
             fleet.kill(fleet.workers[int(rng.integers(workers))])
         assert_kept(fleet)

@@ -47,7 +47,7 @@ class PostgresProxy:
         self._open.clear()
 
     def freeze(self) -> None:
-        """Hold back whatever is sent from now on, in both directions, as a network does that loses packets."""
+        """Hold back whatever is sent from now on, in both directions, as a network that loses packets."""
         self._flows.clear()
 
     def thaw(self) -> None:
