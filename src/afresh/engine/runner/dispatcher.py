@@ -32,6 +32,7 @@ _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 _LONGEST_REST_S = 10.0
+BUSY = "busy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,13 @@ class Dispatcher:
                 self.idle_s[reason] += clock.elapsed_s() - began_s
 
     def _idle_reason(self) -> str:
-        """Return why no poll can start now: ``hosts``, ``windows`` or ``nothing`` (``Run.count_unspent``)."""
+        """Return why no poll can start now, as ``Run.count_unspent`` names it. While bytes, seconds or money
+        are limited and a poll is under way, it is ``BUSY``: that poll uses the budget."""
         codes = self._scheduler.picker.waiting_sources()
+        if self._polls.in_flight and not self._context.gate.counts_only:
+            return BUSY
         if not codes:
-            return "nothing"
+            return self._scheduler.policy.held_back or "nothing"
         closed = self._context.settings.now.closed_sources(self._context.clock.now_s())
         return "windows" if all(self._scheduler.names.get(code) in closed for code in codes) else "hosts"
 
