@@ -30,6 +30,11 @@ class Ran:
     committed: dict[str, list[float]]
     status: Status
 
+    @property
+    def spent_s(self) -> float:
+        """The seconds that refreshes took, with their readings of the catalogue."""
+        return 0.0 if self.status.run is None else self.status.run.seconds
+
 
 class NotedViews(ViewSource):
     """The view source, which records each refresh in the time of ``now_s``."""

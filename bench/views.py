@@ -139,8 +139,7 @@ def _compared(url: str, name: str, load: Load, *, quick: bool) -> list[Row]:
     size = 400 if quick else 4000
     make_world(url, size)
     ran = run_engine(url, load, SHARE, look_every_s=0.25)
-    spent_s = sum(one.end_s - one.start_s for one in ran.refreshes)
-    ours = result_of(ran.refreshes, ran.committed, load, spent_s)
+    ours = result_of(ran.refreshes, ran.committed, load, ran.spent_s)
     found = [
         Row(f"load {name}: mean age, afresh", ours.age_s, "s"),
         Row("stale, afresh", ours.stale, "of time"),
@@ -185,11 +184,11 @@ def _named_targets(url: str, load: Load, *, quick: bool) -> list[Row]:
     costs = {view.item: view.cost_s for view in ran.status.views}
     expected = unfit_by_hand(costs, load, SCARCE_SHARE)
     named = {each.item for each in found.unfit}
-    missing = sum(each.missing_s for each in found.unfit)
+    missing = max((each.missing_s for each in found.unfit), default=0.0)
     return [
         Row("targets that do not fit: named", len(named), f"of {len(expected)} by hand"),
         Row("named rightly", float(named == expected), "", at_least=None if quick else 1.0),
-        Row("seconds an hour said to be missing", missing, "s", at_least=None if quick else 1.0),
+        Row("seconds an hour said to be missing, at most", missing, "s", at_least=None if quick else 1.0),
         Row("budget said to do", found.needed_s, "s an hour"),
     ]
 
