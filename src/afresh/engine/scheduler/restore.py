@@ -20,7 +20,11 @@ from afresh.engine.scheduler.earnings import (
     update_budget,
 )
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
+from afresh.engine.scheduler.observed_staleness import (
+    ObservedStaleness,
+    observed_staleness,
+    read_staleness_reports,
+)
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
@@ -140,11 +144,8 @@ def read_poll_costs(store: Store) -> PollCosts:
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
     """Return the staleness that sources last reported of these rows; None if no source reported any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    if not kept:
-        return None
-    ids = store.items.ids(list(kept))
-    rows = {key: row for key in kept if key in ids and (row := item_rows.row(ids[key])) is not None}
-    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
+    ids = {source: store.items.ids(list(reports), source) for source, reports in kept.items()}
+    return observed_staleness(kept, ids, item_rows)
 
 
 def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:
