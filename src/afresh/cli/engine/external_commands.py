@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
@@ -61,6 +62,7 @@ def observe(
         str,
         Argument(metavar="FILE", help="JSONL: item, lease, time, content, changed, status, …; - is stdin."),
     ] = "-",
+    source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -69,8 +71,9 @@ def observe(
 
     with open_project(sets) as engine:
         try:
-            now_s = engine.clock.now_s()
-            taken = engine.observe([_parse_row(file, *line, now_s) for line in read_lines(file, "an object")])
+            now_s, source = engine.clock.now_s(), known_source(engine, source)
+            rows = [_parse_row(file, *line, now_s) for line in read_lines(file, "an object")]
+            taken = engine.observe([replace(row, source=row.source or source) for row in rows])
         except InputError as error:
             raise InputError(error.problem, path=file, row=error.row, line=0) from None
     if as_json:

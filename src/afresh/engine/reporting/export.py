@@ -35,8 +35,8 @@ def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
 
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
-    """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return the
-    number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
+    """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
+    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
     number = 0
     for item, copy in read_copies(store):
         line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
@@ -23,14 +24,15 @@ class CommandFailedError(Exception):
     """A command did not end with 0, or could not be started; the message says why."""
 
 
-async def run_command(command: tuple[str, ...], content: bytes) -> None:
-    """Run a command with ``content`` on its standard input; raise ``CommandFailedError`` unless it ends with
-    0. If the caller is cancelled, the command and the processes that it started are killed."""
+async def run_command(command: tuple[str, ...], content: bytes, variables: Mapping[str, str]) -> None:
+    """Run a command with ``content`` on its standard input, and with ``variables`` in its environment; raise
+    ``CommandFailedError`` unless it ends with 0. If the caller is cancelled, the command and the processes
+    that it started are killed."""
     tail = _Tail()
     try:
         with await _input_file(content) as file:
             try:
-                process = await _start(command, file, tail.write_end)
+                process = await _start(command, file, tail.write_end, os.environ | variables)
             except OSError as error:
                 raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
         tail.start()
@@ -45,14 +47,21 @@ async def run_command(command: tuple[str, ...], content: bytes) -> None:
         raise CommandFailedError(f"{command[0]} ended with {process.returncode}: {tail.last_line()}")
 
 
-async def _start(command: tuple[str, ...], stdin: IO[bytes], stderr: int) -> asyncio.subprocess.Process:
+async def _start(
+    command: tuple[str, ...], stdin: IO[bytes], stderr: int, environment: Mapping[str, str]
+) -> asyncio.subprocess.Process:
     """Start a command as the leader of a process group. If the caller is cancelled, the group is killed.
 
     The start is a task of its own. If asyncio is cancelled while it starts a process, it kills that process
     alone, and those that this process has started by then would go on."""
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
-            *command, stdin=stdin, stdout=asyncio.subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            *command,
+            stdin=stdin,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment,
+            start_new_session=True,
         )
     )
     try:

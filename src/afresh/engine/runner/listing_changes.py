@@ -112,9 +112,9 @@ def apply_listing(
 def _unseen(
     store: Store, ids: Mapping[str, int], entries: Mapping[str, ListingEntry], now_s: float
 ) -> dict[int, float]:
-    """Return the ids of those items of ``ids`` (by key) whose date of change in the document is after their last poll, or missing;
-    and the time from which on a poll has seen the change. A sitemap is often written hours after the changes
-    it lists, which polls may have found meanwhile, or are about to find."""
+    """Return those of ``ids`` (by key) whose date of change in the document is after their last poll, or
+    missing; and the time from which on a poll has seen the change. A sitemap is often written hours after the
+    changes it lists, which polls may have found meanwhile, or are about to find."""
     found = {}
     for item in store.items.by_id(list(ids.values())) if ids else ():
         changed_by_s = entries[item.key].changed_by_s
