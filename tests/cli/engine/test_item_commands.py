@@ -68,3 +68,34 @@ def test_a_key_of_another_source_is_told_how_it_is_added(mirror: Afresh, tmp_pat
     assert "not an http or https address" in ran.err
     assert "for a source other than 'web' use --source prices" in ran.err
     assert mirror("add", "tea", "--source", "prices").code == 0
+
+
+def test_a_key_of_two_sources_ends_commands_with_2_until_the_source_is_named(
+    mirror: Afresh, tmp_path: Path
+) -> None:
+    with (tmp_path / "afresh.toml").open("a") as file:
+        for name in ("shop-a", "shop-b"):
+            file.write(f'[[source]]\nname = "{name}"\nkind = "python"\ncall = "builtins:ascii"\n')
+    for name in ("shop-a", "shop-b"):
+        assert mirror("add", "17", "--source", name).code == 0
+    assert mirror("run", "--once").code == 0
+    (tmp_path / "polls.jsonl").write_text('{"item": "17", "changed": true}\n')
+    commands = (
+        ("get", "17"),
+        ("why", "17"),
+        ("set", "17", "--weight", "3"),
+        ("observe", "polls.jsonl"),
+        ("remove", "17"),
+    )
+    for command in commands:
+        ran = mirror(*command)
+        assert ran.code == 2
+        assert "item '17' is in several sources: shop-a, shop-b; name one of them (--source)" in ran.err
+        wrong = mirror(*command, "--source", "shop-x")
+        assert (wrong.code, "unknown source 'shop-x'" in wrong.err) == (2, True)
+    assert items(mirror) == 2
+    for command in commands:
+        assert mirror(*command, "--source", "shop-b").code == 0
+    assert items(mirror) == 1
+    assert mirror("get", "17").out == "'17'"
+    assert json.loads(mirror("why", "17", "--json").out)["item"]["source"] == "shop-a"

@@ -103,8 +103,8 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
         "INSERT INTO name (id, text) VALUES (4, 'web')",
         "INSERT INTO item VALUES (7, 'é', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
         "INSERT INTO item VALUES (9, 'ü', 'u', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
-        "INSERT INTO state (item_id, source_id, group_id, status, due_s)"
-        " VALUES (7, 4, 4, 0, 0), (9, 4, 4, 0, 0)",
+        "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (7, 4, 4, 0, 0)",
+        "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (9, 4, 4, 0, 0)",
         "INSERT INTO value VALUES ('engine.listed:web:u', convert_to('{\"é\":\"\"}', 'UTF8'))",
         "INSERT INTO value VALUES ('engine.listed_at:web', '\\xff')",
     ):
