@@ -175,10 +175,10 @@ def test_a_key_of_two_sources_is_a_conflict_until_the_source_is_named(tmp_path: 
         polled = web.ask("POST", "/api/v1/item/poll?key=17&source=b", token=TOKEN).json()
         assert polled["source"] == "b"
         assert [item.weight for item in engine.store.items.by_id([1, 2])] == [1.0, 3.0]
-        for body, reached in (({"keys": ["17"]}, [1, 2]), ({"keys": ["17"], "source": "b"}, [1, 2])):
-            told = web.ask("POST", "/api/v1/notices", body, token=TOKEN).json()
+        for more, counts in (({"source": "b"}, {2: 1}), ({}, {1: 1, 2: 2})):
+            told = web.ask("POST", "/api/v1/notices", {"keys": ["17"], **more}, token=TOKEN).json()
             assert told == {"noticed": 1, "unknown": []}
-            assert sorted(notice.item_id for notice in engine.store.notices.open()) == reached
+            assert {notice.item_id: notice.count for notice in engine.store.notices.open()} == counts
 
 
 def test_pages_lead_to_the_item_of_each_source(tmp_path: Path) -> None:
