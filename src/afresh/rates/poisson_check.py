@@ -231,26 +231,6 @@ def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
     return owner[1:][same], gap[same]
 
 
-def gaps_near(
-    item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
-) -> Float64s:
-    """Return the gaps of items whose mean gap is near ``interval``, as in Cho's Fig. 11.
-    ``tolerance`` is the allowed deviation as a share of ``interval``. Only items with at least ``least`` gaps
-    are used, because n gaps with a given mean vary less than exponential ones: their variance is smaller by
-    the factor (n−1)/(n+1). That suffices for a picture; use ``check_items`` for a test.
-
-    >>> gaps_near([0, 0, 0, 1, 1], [0.0, 9.0, 20.0, 0.0, 3.0], interval=10.0, least=2).tolist()
-    [9.0, 11.0]
-    """
-    if not (interval > 0 and tolerance > 0):
-        raise InputError(f"interval {interval} and tolerance {tolerance} must be above 0")
-    owner, gaps = gaps_of(item, times)
-    names, which, counts = np.unique(owner, return_inverse=True, return_counts=True)
-    mean = np.bincount(which, gaps, minlength=names.size) / counts if names.size else np.zeros(0)
-    near = (np.abs(mean / interval - 1) <= tolerance) & (counts >= least)
-    return np.asarray(gaps[near[which]])
-
-
 @dataclass(frozen=True, slots=True)
 class GapHistogram:
     """The share of gaps in each bin from a to b (two successive ``edges``), and the share ``expected`` if the
