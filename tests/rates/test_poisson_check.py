@@ -178,10 +178,6 @@ def test_histogram_shares_add_up_and_follow_the_line() -> None:
 
 
 def test_other_wrong_questions_are_refused() -> None:
-    with pytest.raises(InputError, match="one item for each change"):
-        gaps_of([1, 2], [1.0])
-    with pytest.raises(InputError, match="whole numbers"):
-        gaps_of([0.5], [1.0])
     with pytest.raises(InputError, match="too few to judge"):
         check_items([0], [1.0], least=2)
     with pytest.raises(InputError, match="one bin or more"):
