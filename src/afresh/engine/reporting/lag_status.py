@@ -41,7 +41,8 @@ class LagStatus:
 def read_lag_status(store: Store, settings: Settings, now_s: float) -> LagStatus | None:
     """Return the status of the target lags by what the store knows of costs and rates; None without any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    ids = sorted(store.items.ids(list(kept)).values())
+    by_source = [store.items.ids(list(reports), source) for source, reports in kept.items()]
+    ids = sorted({item_id for found in by_source for item_id in found.values()})
     if not ids:
         return None
     return lag_status(store, restore_scheduler(store, settings, [store.plan.columns_of(ids)], now_s))

@@ -54,8 +54,9 @@ def items_compared_with(store: Store, settings: Settings, items: Sequence[Item])
     """Return the ids of ``items`` and, if one of them is observed, of all observed items."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    if any(item.key in kept for item in items):
-        ids.update(store.items.ids(list(kept)).values())
+    if any(item.key in kept.get(item.source, {}) for item in items):
+        for source, reports in kept.items():
+            ids.update(store.items.ids(list(reports), source).values())
     return sorted(ids)
 
 
@@ -101,7 +102,7 @@ def watched_items(
                 weight_needed=item.weight * float(shortage[at]) if shortage[at] > 1 else math.nan,
             )
         )
-    return tuple(sorted(found, key=lambda one: one.item))
+    return tuple(sorted(found, key=lambda one: (one.item, one.source)))
 
 
 def describe_given_up(view: WatchedItem) -> str:

@@ -66,9 +66,9 @@ class Why:
     period_s: float = 0.0
 
 
-def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain the item ``key``; raise ``UsageError`` if there is none."""
-    item = store.items.get(key)
+def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
+    """Explain the item ``key``, of ``source`` if it is given; raise ``UsageError`` if there is none."""
+    item = store.items.get(key, source)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
@@ -82,7 +82,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     if row is None:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
-    seen = snapshot.seen.get(item.key)
+    seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
@@ -202,7 +202,7 @@ def _reasons(
         return [*found, "the policy is uniform: every item is polled equally often"]
     weight = float(policy.item_rows.weight[row])  # with what views add
     if weight == 0:
-        found.append("its weight is 0: it is polled only when nothing else needs it")
+        found.append("its weight is 0: it is polled only when nothing else needs it, and for rare reviews")
     elif policy.shadow_price <= 0:
         found.append("nothing has been polled yet, so there is no shadow price to compare with")
     elif policy.money.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
@@ -212,13 +212,13 @@ def _reasons(
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, weight, policy.money.break_even_value))
+        found.append("its next poll is a rare review: it may have become slower since")
     elif math.isinf(interval_s):
         words = TOO_OFTEN
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))
-        if policy.money.break_even_value <= 0:
-            found.append("its next poll is a review: it may have become slower since it was dropped")
+        found.append("its next poll is a review: it may have become slower since it was dropped")
     else:
         after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
         twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)

@@ -105,7 +105,7 @@ class Run:
         """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
         were at their limit, ``windows`` were closed, no item could be polled again because of its
         ``intervals``, ``targets`` of views had to be kept, ``nothing`` was worth a poll, other ``limits`` of
-        the budget were reached, or else the ``machine`` was too slow."""
+        the budget were reached, or else the ``machine`` or the answers were too slow."""
         limits = budget_limits(self.settings.budget)
         lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
         idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
@@ -207,7 +207,7 @@ class Run:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
                 change = ItemChange(due_s=self.context.clock.now_s())
-                await store.run(items.change, [before.key], change)
+                await store.run(items.change, ids, change)
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
                 (item,) = await store.run(items.by_id, ids) or (None,)

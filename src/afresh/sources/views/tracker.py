@@ -87,14 +87,26 @@ class ViewTracker:
         self._stamps = {name: one.stamp for name, one in seen.relations.items()}
         self._reset, self._time_s = seen.reset, seen.time_s
 
-    def record_refresh(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
+    def record_refresh(self, view: str, seen: Catalogue, version: int | None, seconds: float) -> None:
         """Record a refresh of ``view`` that started just after the reading ``seen`` and took ``seconds``.
-        ``version`` identifies the file of the view after the refresh."""
+        ``version`` identifies the file of the view after the refresh; None if the next reading shows it."""
         self.states[view] = state_after(view, seen, self.states)
-        self._versions[view], self._refreshed_s[view] = version, seen.time_s
+        self._versions.pop(view, None)
+        if version is not None:
+            self._versions[view] = version
+        self._refreshed_s[view] = seen.time_s
         self._stale_since.pop(view, None)
         self._complete_s[view] = seen.time_s
         self.costs[view] = self.costs.get(view, MeasuredCost()).add(seconds)
+
+    def confirm_fresh(self, view: str, seen: Catalogue) -> None:
+        """Record that a view is stated to be fresh in the reading ``seen``: it contains all changes."""
+        self.states[view] = {name: seen.relations[name].stamp for name in seen.parts(view)}
+
+    @property
+    def stamps(self) -> Mapping[str, Stamp]:
+        """The stamps of the last reading, by the names of tables and views."""
+        return self._stamps
 
     @property
     def tallies(self) -> dict[str, WriteTally]:
@@ -192,6 +204,8 @@ class ViewTracker:
     def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
         """Detect a refresh by another program since the last reading; it gives the view a new file."""
         version = seen.relations[view].stamp.version
+        if view in self.states:
+            self._versions.setdefault(view, version)
         if self._versions.get(view, version) != version:
             self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)
             self._versions[view] = version
