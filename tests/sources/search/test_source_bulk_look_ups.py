@@ -68,7 +68,7 @@ def test_what_an_answer_lacks_is_gone_asked_for_again_or_asked_for_alone(
         desk = Desk(KEYS, clock)
         while len(desk.fetched) < len(KEYS) and len(site.asked) < most:
             clock.time_s += 1.0
-            await desk.ask(source)
+            await desk.ask(source, next(key for key in KEYS if key not in desk.fetched))
         await source.close()
         return desk
 
