@@ -222,13 +222,15 @@ class ChangeIn(Model):
 
 
 class NoticesIn(Model):
-    """The keys of items that have changed, according to the sender."""
+    """The keys of items that have changed, according to the sender. Without ``source``, the items of all
+    sources that have these keys are meant."""
 
     keys: list[Key] = Field(min_length=1, max_length=10_000)
+    source: str | None = None
 
 
 class NoticedOut(Model):
-    """The number of items for which a notice was stored, and the keys that no item has."""
+    """The number of keys for whose items a notice was stored, and the keys that no item has."""
 
     noticed: int
     unknown: list[str]

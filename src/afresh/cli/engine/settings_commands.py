@@ -156,12 +156,12 @@ def _find_items(settings: Settings, view: ItemView) -> tuple[Collection[str], bo
 
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
-            ids = store.items.ids([*view.items, view.name])
+            known = {item.key for item in store.items.find([*view.items, view.name])}
     except StoreMissingError:
         return (), False
     except StoreError:
         return view.items, False
-    return ids, view.name in ids
+    return known, view.name in known
 
 
 def _check_hook(hook: tuple[str, ...] | str | None, setting: str) -> str:

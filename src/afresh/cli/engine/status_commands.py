@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, view_why_rows
-from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.values.formatting import format_bytes, format_count, format_moment
@@ -48,17 +48,18 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
 
 def why(
     key: Annotated[str, Argument(metavar="URL", help="The item, or the name of a view.")],
+    source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Show an item's change rate, how often it is polled, its poll value, its last polls, and the reasons."""
     with open_project(sets, reading=True) as engine:
-        if engine.settings.views.view(key) is not None and engine.store.items.get(key) is None:
+        if engine.settings.views.view(key) is not None and not engine.store.items.find([key]):
             view = engine.why_view(key)
             found: Why | ViewWhy = view
             title, rows = f"view {view.view.name}", view_why_rows(view)
         else:
-            item = engine.why(key)
+            item = engine.why(key, source=known_source(engine, source))
             found, title, rows = item, item.item.key, why_rows(item)
     if as_json:
         print_json(asdict(found))

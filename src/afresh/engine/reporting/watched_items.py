@@ -46,8 +46,9 @@ def items_compared_with(store: Store, settings: Settings, items: Sequence[Item])
     """Return the ids of ``items`` and, if one of them is observed, of all observed items."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    if any(item.key in kept for item in items):
-        ids.update(store.items.ids(list(kept)).values())
+    if any(item.key in kept.get(item.source, {}) for item in items):
+        for source, reports in kept.items():
+            ids.update(store.items.ids(list(reports), source).values())
     return sorted(ids)
 
 
@@ -85,7 +86,7 @@ def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[Wat
                 dispersion=float(staleness.dispersion[at]),
             )
         )
-    return tuple(sorted(found, key=lambda one: one.item))
+    return tuple(sorted(found, key=lambda one: (one.item, one.source)))
 
 
 def _state(known: bool, stale: bool, worthless: bool) -> WatchedState:

@@ -66,9 +66,9 @@ class Why:
     period_s: float = 0.0
 
 
-def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain the item ``key``; raise ``UsageError`` if there is none."""
-    item = store.items.get(key)
+def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
+    """Explain the item ``key``, of ``source`` if it is given; raise ``UsageError`` if there is none."""
+    item = store.items.get(key, source)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
@@ -82,7 +82,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     if row is None:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
-    seen = snapshot.seen.get(item.key)
+    seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf

@@ -191,7 +191,7 @@ class Run:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
                 change = ItemChange(due_s=self.context.clock.now_s())
-                await store.run(items.change, [before.key], change)
+                await store.run(items.change, ids, change)
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
                 (item,) = await store.run(items.by_id, ids) or (None,)

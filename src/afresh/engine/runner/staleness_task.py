@@ -15,8 +15,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
-from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
+from afresh.engine.scheduler.observed_staleness import observed_staleness, pack_reports
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
@@ -34,7 +33,7 @@ class StalenessTask:
         self._context, self._store, self._clock = context, context.store, context.clock
         self._scheduler, self._recorder = context.scheduler, context.recorder
         self._listing_task = listing_task
-        self._ids: dict[str, int] = {}
+        self._ids: dict[str, dict[str, int]] = {}  # by source and key
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
@@ -109,23 +108,16 @@ class StalenessTask:
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
-        if seen.keys() - self._ids.keys():
-            self._ids |= await self._store.run(self._store.sync.items.ids, list(seen))
+        if seen.keys() - self._ids.get(name, {}).keys():
+            self._ids[name] = await self._store.run(self._store.sync.items.ids, list(seen), name)
         self._apply_reports()
         await self._save_changes()
 
     def _apply_reports(self) -> None:
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
-        seen: dict[int, StalenessReport] = {}
-        rows_of: dict[str, int] = {}
-        goals: dict[int, RefreshGoal] = {}
-        for name, source in self._known.items():
-            for key, told in _reports(source).items():
-                row = item_rows.row(self._ids[key]) if key in self._ids else None
-                if row is not None:
-                    seen[row], rows_of[key] = told, row
-                    goals[row] = refresh_goal(self._context.settings.now, name, key)
-        policy.staleness = ObservedStaleness.of(seen, rows_of, goals) if seen else None
+        reports = {name: _reports(source) for name, source in self._known.items()}
+        settings = self._context.settings.now
+        policy.staleness = observed_staleness(reports, self._ids, item_rows, settings)
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
             # In a single round, stale items that it has not polled yet may be polled.
