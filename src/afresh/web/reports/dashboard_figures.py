@@ -113,6 +113,10 @@ def budget_share(snapshot: StatusSnapshot) -> float:
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
 
 
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else 0.0
+
+
 FIGURES = (
     Figure(
         "status.freshness.value",
@@ -143,6 +147,13 @@ FIGURES = (
     Figure(partial(per_minute, name="changes"), "changes"),
     Figure("status.budget_per_s", "budget", format_rate, "budget_requests_per_second", "The budget."),
     Figure(budget_share, "budget-share", format_share),
+    Figure(
+        lambda snapshot: (
+            snapshot.status.limits.seconds if math.isfinite(snapshot.status.limits.seconds) else 0.0
+        ),
+        metric="budget_seconds_per_second",
+        meaning="Seconds of requests and refreshes that the budget allows per second; 0 if it limits none.",
+    ),
     Figure(
         "status.spent_last_hour.requests", metric="requests_last_hour", meaning="Requests in the last hour."
     ),
