@@ -115,7 +115,7 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
         question = "SELECT id, key, listed, source_id FROM item ORDER BY id"
         rows = store.database.read(lambda connection: fetch_rows(connection, question))
         assert rows == [(7, "é", 1, 4), (9, "ü", 0, 4)]
-        assert store.items.find(["ü"]) == [(9, "web", "ü")]
+        assert [(item.key, item.source) for item in store.items.by_id([7, 9])] == [("é", "web"), ("ü", "web")]
 
 
 def test_several_that_make_a_store_at_once_make_one(url: str) -> None:

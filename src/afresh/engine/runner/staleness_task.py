@@ -116,7 +116,8 @@ class StalenessTask:
     def _apply_reports(self) -> None:
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         reports = {name: _reports(source) for name, source in self._known.items()}
-        policy.staleness = observed_staleness(reports, self._ids, item_rows)
+        settings = self._context.settings.now
+        policy.staleness = observed_staleness(reports, self._ids, item_rows, settings)
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
             # In a single round, stale items that it has not polled yet may be polled.

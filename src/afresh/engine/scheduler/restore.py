@@ -145,7 +145,7 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
     """Return the staleness that sources last reported of these rows; None if no source reported any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     ids = {source: store.items.ids(list(reports), source) for source, reports in kept.items()}
-    return observed_staleness(kept, ids, item_rows)
+    return observed_staleness(kept, ids, item_rows, settings)
 
 
 def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:
