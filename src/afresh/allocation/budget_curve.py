@@ -56,9 +56,8 @@ def budget_for(
     if aim == "freshness" and not 0 <= target <= 1:
         raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
     if aim != "freshness" and not 0 <= target < np.inf:
-        raise UsageError(
-            f"{'an age' if aim == 'age' else 'a lag'} of {target:g} is no target: give 0 or more"
-        )
+        named = "an age" if aim == "age" else "a content lag"
+        raise UsageError(f"{named} of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
     options.setdefault("objective", aim)
     problem = build_problem(rates, **options)

@@ -74,7 +74,8 @@ def budget(
             summary = {"target": target, "items": given.count, **found[0]}
         print_json({**summary, "unit": unit})
     elif target is not None:
-        _print_point(points, f"{measure} {target}", given.count, unit)
+        words = target.replace("lag=", "content lag ") if measure == "lag" else f"{measure} {target}"
+        _print_point(points, words, given.count, unit)
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
