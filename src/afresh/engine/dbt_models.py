@@ -130,7 +130,7 @@ class DbtModels:
             self._save(own.name, tracker, None)
         if run is None or not is_new:
             return LearnedRun()
-        self._lending.record(_reports_of(run, project, renewed), skip_invalid=True)
+        self._lending.record(_reports_of(own.name, run, project, renewed), skip_invalid=True)
         return LearnedRun(_keys(run, "built"), _keys(run, "failed"), _keys(run, "skipped"), is_new=True)
 
     async def _read(self, own: ViewSettings) -> tuple[ViewTracker, Mapping[str, StalenessReport]]:
@@ -171,15 +171,14 @@ class DbtModels:
     def _stale_items(
         self, source: str, tracker: ViewTracker, reports: Mapping[str, StalenessReport], now_s: float
     ) -> dict[str, StaleItem]:
-        ids = self._store.items.ids(list(reports))
+        ids = self._store.items.ids(list(reports), source)
         known = {item.key: item for item in self._store.items.by_id(sorted(ids.values()))}
         costs = [report.cost_s for report in reports.values() if report.cost_s is not None]
         usual_s = sum(costs) / len(costs) if costs else _UNKNOWN_COST_S
         found = {}
         for key, report in reports.items():
             item = known.get(key)
-            is_out = item is not None and (item.source != source or item.status == "paused")
-            if report.fresh or is_out:
+            if report.fresh or (item is not None and item.status == "paused"):
                 continue
             rate = report.rate_per_s or report.high_per_s or 0.0
             found[key] = StaleItem(
@@ -202,7 +201,7 @@ def _stale_s(report: StalenessReport, built_s: float, now_s: float) -> float:
     return max(now_s - built_s, 0.0) / 2
 
 
-def _reports_of(run: DbtRun, project: DbtProject, renewed: Iterable[str]) -> list[Reported]:
+def _reports_of(source: str, run: DbtRun, project: DbtProject, renewed: Iterable[str]) -> list[Reported]:
     """Return the builds of models as polls. They share the time that dbt needed for all else, which the
     budget pays, too."""
     models, changed = set(project.models), set(renewed)
@@ -211,7 +210,8 @@ def _reports_of(run: DbtRun, project: DbtProject, renewed: Iterable[str]) -> lis
     return [
         Reported(
             build.key,
-            build.started_s + build.seconds,
+            source=source,
+            time_s=build.started_s + build.seconds,
             changed=build.key in changed if build.result == "built" else None,
             failure=build.problem,
             seconds=build.seconds + each_s,

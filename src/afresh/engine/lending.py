@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from afresh.engine.external_polls import ExternalPollsResult, record_external
 from afresh.engine.external_scheduler import ExternalScheduler
@@ -33,8 +34,13 @@ class Lent:
     retry_after_s: float
 
 
-LeaseKey = tuple[str, int]
-"""The key of an item, and the token of its lease."""
+class LeaseKey(NamedTuple):
+    """A lease that was given: the key of its item, and its token. ``source`` is needed if several sources
+    have an item with this key."""
+
+    item: str
+    token: int
+    source: str | None = None
 
 
 class Lending:
@@ -46,32 +52,44 @@ class Lending:
     ) -> None:
         self._store, self._clock, self._settings, self._external = store, clock, settings, external
 
-    def find_due(self, most: int, source: str | None = None, *, within_budget: bool = True) -> list[Item]:
-        """Return at most ``most`` items to poll now, of ``source`` or of all sources, the best first, without
-        leases. Without ``within_budget``, budget and delays of hosts are ignored."""
+    def find_due(
+        self, most: int, source: str | None = None, *, within_budget: bool = True, ahead_s: float = 0.0
+    ) -> list[Item]:
+        """Return at most ``most`` items to poll now, or within the next ``ahead_s`` seconds, of ``source`` or
+        of all sources, the best first, without leases. Without ``within_budget``, budget and delays of hosts
+        are ignored."""
         with self._external.lock:
             now_s, settings = self._clock.now_s(), self._settings()
-            plan = self._external.plan_lending(settings, most, now_s)
+            plan = self._external.plan_lending(settings, most, now_s, ahead_s)
             if not within_budget:
                 plan = plan.without_limits(most)
             names = self._open_sources(settings, source, now_s)
             return self._store.items.by_id(self._external.pick(settings, plan, names, -math.inf))
 
-    def lend(self, most: int, duration_s: float, source: str | None = None) -> Lent:
+    def lend(self, most: int, duration_s: float, source: str | None = None, *, ahead_s: float = 0.0) -> Lent:
         """Lend at most ``most`` items of ``source``, or of all sources, for ``duration_s`` seconds, as many
-        as budget and hosts allow now. Each lease reserves one request of the budget, even if it is never
-        returned."""
-        if not 0 < duration_s <= LONGEST_LEASE_S:
-            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        as budget and hosts allow now. With ``ahead_s``, also requests that may start only within so many
+        seconds, at the times that their leases state. Each lease reserves one request of the budget, even if
+        it is never returned."""
+        _check_duration(duration_s)
+        if not 0 <= ahead_s <= duration_s:
+            raise UsageError(
+                f"requests of the next {ahead_s:g} s: give 0 s or more, at most the lease's time"
+            )
         with self._external.lock:
             now_s, settings, external = self._clock.now_s(), self._settings(), self._external
             self._follow_content_settings(settings, now_s)
-            plan = external.plan_lending(settings, most, now_s)
+            plan = external.plan_lending(settings, most, now_s, ahead_s)
             names = self._open_sources(settings, source, now_s)
+            # Slots are reserved before items are picked, so that no other process plans with the same slots.
+            window = external.reserve(settings, plan.most, now_s)
+            if window is not None:
+                plan.begin_at(window.first_s)
             ids = external.pick(settings, plan, names, now_s + duration_s)
+            if window is not None:
+                external.give_back(window, plan)
             starts_s = dict(zip(ids, plan.starts_s, strict=True))
             ids = self._book(settings, plan, ids)
-            external.reserve(settings, len(ids), now_s)
             taken = {
                 lease.item_id: replace(lease, not_before_s=starts_s[lease.item_id])
                 for lease in self._store.leases.take(ids, now_s, duration_s)
@@ -107,29 +125,38 @@ class Lending:
 
     def extend(self, leases: Sequence[LeaseKey], duration_s: float) -> tuple[str, ...]:
         """Let these leases end ``duration_s`` seconds from now, unless they end later. Return the keys of the
-        items whose lease is not the newest one, so that it could not be extended."""
-        if not 0 < duration_s <= LONGEST_LEASE_S:
-            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        items whose lease is not the newest one, so that it could not be extended. Raise ``AmbiguousKeyError``
+        if several sources have an item with a key that is given without a source."""
+        _check_duration(duration_s)
         with self._external.lock:
             until_s, held = self._clock.now_s() + duration_s, self._held(leases)
-            kept = set(self._store.leases.extend(held, until_s))
+            kept = set(self._store.leases.extend([each for each in held if each is not None], until_s))
             self._external.put_back(sorted(kept), until_s)
-            return _others(leases, [lease for lease in held if lease.item_id in kept])
+            ended = (each is None or each.item_id not in kept for each in held)
+            return tuple(lease.item for lease, has_ended in zip(leases, ended, strict=True) if has_ended)
 
     def release(self, leases: Sequence[LeaseKey]) -> tuple[str, ...]:
         """End these leases without a poll, so that others can poll their items. The requests that they
         reserved stay spent. Return the keys of the items whose lease had ended before."""
         with self._external.lock:
             held = self._held(leases)
-            self._store.leases.release(held)
-            self._external.put_back([lease.item_id for lease in held])
-            return _others(leases, held)
+            newest = [lease for lease in held if lease is not None]
+            self._store.leases.release(newest)
+            self._external.put_back([lease.item_id for lease in newest])
+            return tuple(lease.item for lease, found in zip(leases, held, strict=True) if found is None)
 
-    def _held(self, leases: Sequence[LeaseKey]) -> list[Lease]:
-        """Return those of ``leases`` that are the newest ones of their items."""
-        ids, wanted = self._store.items.ids([key for key, _ in leases]), set(leases)
-        found = self._store.leases.read(sorted(set(ids.values())))
-        return [lease for lease in found if (lease.key, lease.token) in wanted]
+    def _held(self, leases: Sequence[LeaseKey]) -> list[Lease | None]:
+        """Return each of ``leases`` as the store has it, or None if it is not the newest one of its item."""
+        ids: dict[tuple[str, str | None], int] = {}
+        for source in {lease.source for lease in leases}:
+            keys = [lease.item for lease in leases if lease.source == source]
+            ids |= {(key, source): item for key, item in self._store.items.ids(keys, source).items()}
+        newest = {lease.item_id: lease for lease in self._store.leases.read(sorted(set(ids.values())))}
+        found = [newest.get(ids.get((lease.item, lease.source), 0)) for lease in leases]
+        return [
+            each if each is not None and each.token == lease.token else None
+            for lease, each in zip(leases, found, strict=True)
+        ]
 
     def record(self, reported: Iterable[Reported], *, skip_invalid: bool = False) -> ExternalPollsResult:
         """Record polls that other programs made; see ``record_external``."""
@@ -147,6 +174,6 @@ class Lending:
             self._external.forget()
 
 
-def _others(leases: Sequence[LeaseKey], held: Iterable[Lease]) -> tuple[str, ...]:
-    known = {(lease.key, lease.token) for lease in held}
-    return tuple(key for key, token in leases if (key, token) not in known)
+def _check_duration(duration_s: float) -> None:
+    if not 0 < duration_s <= LONGEST_LEASE_S:
+        raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")

@@ -54,9 +54,7 @@ def test_models_are_due_after_a_load_and_the_command_gets_them(
     copy_recorded("2-loaded", tmp_path / "target", "sources.json", shift_s=shift_s)
     found = built("due", "--dbt", "--for", "1h", "--json")
     assert set(json.loads(found.out)["models"]) == OF_ORDERS
-    assert built("due", "--dbt", "--", "no-such-program").err.endswith(
-        "no-such-program: No such file or directory\n"
-    )
+    assert "no-such: No such file or directory" in built("due", "--dbt", "--", "no-such").err
     copy_recorded("3-failed", tmp_path / "new", "run_results.json", shift_s=shift_s)
     found = built("due", "--dbt", "--for", "1h", *command)
     assert (found.code, set(found.out.split())) == (1, OF_ORDERS)  # the exit code of the command
@@ -93,7 +91,6 @@ def test_views_are_shown_by_status_and_why(built: Afresh) -> None:
         (["due", "--for", "1h"], "--for: only with --dbt"),
         (["due", "dbt"], "dbt: only with --dbt"),
         (["due", "--dbt", "--", "true", "--select", "x"], "--select: leave it out"),
-        (["observe", "--source", "dbt"], "--source: only with --dbt"),
     ],
 )
 def test_wrong_usage_is_named(built: Afresh, arguments: list[str], words: str) -> None:

@@ -99,19 +99,20 @@ def add(
         print_note("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml")
 
 
-def remove(keys: Keys = None, file: KeysFile = None) -> None:
+def remove(keys: Keys = None, file: KeysFile = None, source: project.OfSource = None) -> None:
     """Remove items and their copies."""
     wanted = list(dict.fromkeys(_read_keys(keys, file)))
     if not wanted:
         raise UsageError("nothing to remove: give URLs or --file")
     with project.open_project() as engine:
-        unknown = engine.remove(wanted)
+        unknown = engine.remove(wanted, source=project.known_source(engine, source))
     _report_done("removed", wanted, unknown)
 
 
 def set_items(
     keys: Keys = None,
     file: KeysFile = None,
+    source: project.OfSource = None,
     weight: Annotated[float | None, Option(metavar="W", help="Importance.")] = None,
     cost: Annotated[float | None, Option(metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
@@ -142,7 +143,7 @@ def set_items(
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with project.open_project() as engine, _naming_options():
-        unknown = engine.set(wanted, change)
+        unknown = engine.set(wanted, change, source=project.known_source(engine, source))
     _report_done("changed", wanted, unknown)
 
 

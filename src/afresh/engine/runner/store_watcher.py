@@ -191,7 +191,7 @@ class StoreWatcher:
 
 def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:
     for view in views.tables:
-        known = store.items.ids(list(view.items))
+        known = {item.key for item in store.items.find(list(view.items))}
         unknown = [key for key in view.items if key not in known]
         if unknown:
             words = "a view has items that do not exist yet"

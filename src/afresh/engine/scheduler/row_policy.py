@@ -30,6 +30,9 @@ _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, compu
 _ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
 _LONGEST_S = 10 * 365.25 * 86400.0
 _RATHER_STALE = 0.5  # a copy that is fresh with less than this probability
+# Rows whose polls gain nothing now (of weight 0, or futile) are reviewed this many times as rarely as dropped
+# ones: with waits of 10 mean polling intervals and more, their reviews use at most 1 % of the budget.
+_RARER = 10.0
 
 
 class Tier(IntEnum):
@@ -144,21 +147,27 @@ class RowPolicy:
         """Return the values, with at least the shadow price μ for dropped rows whose review has come.
 
         A dropped row changes so often that its poll value never reaches μ. Its rate may have fallen since, so
-        it is polled again after its review wait (``Ranking.review_waits_s``): its value is then μ·τ/wait."""
+        it is polled again after its review wait (``_review_waits_s``): its value is then μ·τ/wait. The same
+        holds for rows whose polls gain nothing, so that no row waits for ever."""
         price = self.shadow_price
         if price <= 0:
             return value
-        rows = np.flatnonzero(ranked & (value < price) & (self.item_rows.weight > 0))
-        waits_s = self.ranking.review_waits_s(rows)
-        is_late = tau[rows] >= waits_s
-        rows, waits_s = rows[is_late], waits_s[is_late]
+        rows = np.flatnonzero(ranked & (value < price))
+        rows = rows[tau[rows] >= self.ranking.review_waits_s(rows)]
+        waits_s, is_worthless = self._review_waits_s(rows)
         # A row that is probably still fresh changes rarely: it waits until its poll value reaches the price.
-        is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_late[:0]
-        rows, waits_s = rows[is_stale], waits_s[is_stale]
-        is_futile = self.is_futile(rows)  # only audits find out whether these rows have become slower
-        rows, waits_s = rows[~is_futile], waits_s[~is_futile]
+        is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_worthless
+        is_reviewed = (tau[rows] >= waits_s) & (is_stale | is_worthless)
+        rows, waits_s = rows[is_reviewed], waits_s[is_reviewed]
         value[rows] = price * tau[rows] / waits_s
         return value
+
+    def _review_waits_s(self, rows: Ids) -> tuple[Float64s, Bools]:
+        """Return after how many seconds without a poll each row is reviewed if its poll value stays below the
+        shadow price, and for which rows a poll gains nothing: of weight 0, or futile."""
+        is_worthless = self.item_rows.weight[rows] == 0
+        is_worthless[~is_worthless] = self.is_futile(rows[~is_worthless])
+        return self.ranking.review_waits_s(rows) * np.where(is_worthless, _RARER, 1.0), is_worthless
 
     def _adjust_values(self, value: Float64s, now_s: float) -> Float64s:
         """Correct the values for observed staleness and money; −∞ if a poll gains nothing or does not pay."""
@@ -248,13 +257,14 @@ class RowPolicy:
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
-        shadow price does not change. The next poll of a dropped row is its review."""
+        shadow price does not change. The next poll of a row that is dropped, futile or of weight 0 is its
+        review: no row waits for ever."""
         interval_s, item_rows = self.intervals_s(rows), self.item_rows
-        is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
-        is_dropped[is_dropped] = ~self.is_futile(rows[is_dropped])
-        review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
-        interval_s = np.where(is_dropped, review_s, interval_s)
-        return np.asarray(np.maximum(polled_s + interval_s, self.item_rows.not_before_s[rows]))
+        is_dropped = np.isinf(interval_s)
+        if is_dropped.any():
+            review_s, _ = self._review_waits_s(rows[is_dropped])
+            interval_s[is_dropped] = np.maximum(review_s, item_rows.min_interval_s[rows[is_dropped]])
+        return np.asarray(np.maximum(polled_s + interval_s, item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
         """Return the polling interval of each row in seconds; infinite if the row is not polled again."""

@@ -203,7 +203,9 @@ class SqlSource(SingleGroupSource):
         arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
         try:
             small = most_bytes_here(self._recipe, settings.near_duplicate)
-            found = self._context.parsers.parse_here(compare_content, *arguments, small=small)
+            found = self._context.parsers.parse_here(
+                compare_content, *arguments, small=small, party=lease.group
+            )
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))
         shape = _fingerprint(tuple(counted))
