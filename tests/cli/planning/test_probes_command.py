@@ -71,8 +71,8 @@ def test_the_papers_methods_need_more_or_cover_less(
 
 @pytest.mark.parametrize(
     ("method", "planned", "ratio", "distinct"),
-    # Five records have "web", and the server has eight, on two pages: two of ours are on the first. Three have
-    # "crawl", which are all that the server has. One of them has both.
+    # Five records have "web", and the server has eight, on two pages: two of ours are on the first. Three
+    # have "crawl", which are all that the server has. One of them has both.
     [("1", 3.0, 8 / 7, 1.0), ("2", 2.0, (5 * 5 / 8 + 3) / 7, 4 / 7)],
 )
 def test_the_papers_measures_of_its_methods(

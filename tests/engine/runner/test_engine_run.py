@@ -187,7 +187,7 @@ def test_a_missed_content_lag_is_said_once_and_shown(
         status = engine.status()
     # Pages that change once a second, polled every second: 1/6 on average, 1/2 just before a poll.
     assert 0.05 < status.content_lag_s < 1.0
-    assert (status.target, status.lag_target_s, status.above_lag_target) == (None, 0.01, True)
+    assert (status.target, status.content_lag_target_s, status.above_content_lag_target) == (None, 0.01, True)
     assert sum("content lag is above the target" in words for words in said) == 1
 
 

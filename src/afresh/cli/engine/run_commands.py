@@ -227,8 +227,8 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
     if status is not None and status.below_target:
         audited, target = status.audited.value, status.target
         log_event(logging.WARNING, "freshness is below the target", audited=audited, target=target)
-    if status is not None and status.above_lag_target:
-        found = {"lag_s": status.content_lag_s, "target_s": status.lag_target_s}
+    if status is not None and status.above_content_lag_target:
+        found = {"lag_s": status.content_lag_s, "target_s": status.content_lag_target_s}
         log_event(logging.WARNING, "content lag is above the target", **found)
     if as_json:
         parts = {"items": failed.items, "sources": failed.sources, "hosts": failed.hosts}

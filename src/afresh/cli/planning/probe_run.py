@@ -69,7 +69,7 @@ def _make_campaign(
     world: ProbeWorld, options: ProbeOptions, totals: ExactTotals | LearnedTotals, quota: int | None
 ) -> Campaign:
     return Campaign(
-        find_candidates(world.relation, totals, options.page_size),
+        find_candidates(world.relation, totals, options.page_size, bulk=options.keys_at_once),
         options.page_size,
         world.values,
         limit=options.limit,
@@ -125,6 +125,7 @@ def _summary(
         "totals": "known" if is_known else "estimated",
         "planned": campaign.planned_requests,
         "look_ups": sum(not step.keywords for step in steps),
+        "bulk_look_ups": sum(step.named > 1 for step in steps),
         "missing": int(campaign.missing.sum()),
         "worthless": int((world.values <= 0).sum()),
         "doubled": len({key for step in steps for key in step.doubled}),
@@ -145,7 +146,11 @@ def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]
         new = sum(step.new for step in pages)
         covered += new
         text = " ".join(str(world.relation.keywords[word]) for word in keywords) if keywords else key
-        kind, total = "query" if keywords else "look-up", pages[-1].total or 0
+        named = pages[0].named
+        if named > 1:
+            text = f"{key} and {named - 1:,} more"
+        kind = "query" if keywords else "look-up" if named == 1 else "bulk look-up"
+        total = pages[-1].total or 0
         expected = sum(step.expected for step in pages)
         cells = (text, kind, pages[0].page, len(pages), total, expected, new, covered)
         for name, cell in zip(names, cells, strict=True):

@@ -81,7 +81,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
     rates = own_rates(polls, scheduler, wanted, now_s)
-    seen = {(one.source, one.item): one for one in watched_items(store, scheduler, now_s)}
+    seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:
         observed = seen.get((item.source, item.key))
         if observed is not None and observed.rate_per_s >= 0:

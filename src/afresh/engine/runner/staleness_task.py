@@ -22,6 +22,7 @@ from afresh.sources.capabilities import Capabilities, StalenessReport
 _CHECK_EVERY_S = 0.1
 MONEY_EVERY_S = 2.0
 _SAVE_EVERY_S = 60.0
+_OVERDUE = 2.0  # reports that are older than so many times the time between two readings are overdue
 _COSTLY = 50.0  # computing money terms may use at most 1/50 of the time
 
 
@@ -37,6 +38,8 @@ class StalenessTask:
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
+        self._read_s: dict[str, float] = {}
+        self._every_s: dict[str, float] = {}
         self._applied_s = context.clock.elapsed_s()
         self._saved_summary: Sequence[object] = []  # a summary of the reports that were saved last
         self._saved_s = float("-inf")
@@ -60,8 +63,13 @@ class StalenessTask:
             await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
     def is_reading(self, source: str) -> bool:
-        """Return whether ``source`` is being read. Its items are picked afterwards, by the new reports."""
-        return source in self._reading
+        """Return whether the first reports of ``source``, or reports long overdue, are being read. Its items
+        are picked afterwards. While newer reports are read, items are picked by the last ones: to wait for
+        every reading would leave a part of the budget unused."""
+        if source not in self._reading:
+            return False
+        read_s, every_s = self._read_s.get(source), self._every_s.get(source, 0.0)
+        return read_s is None or self._clock.elapsed_s() > read_s + _OVERDUE * every_s
 
     def after_commit(self) -> None:
         """Apply the reports again after a commit, because the refreshed items are no longer stale."""
@@ -95,7 +103,7 @@ class StalenessTask:
                 continue
             if now_s >= self._next_s.get(name, now_s):
                 every_s = table.settings.listings_every_s or self._context.settings.now.run.listings_every
-                self._next_s[name] = now_s + every_s
+                self._next_s[name], self._every_s[name] = now_s + every_s, every_s
                 self._reading[name] = asyncio.create_task(self._read_reports(name, source))
         for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
@@ -108,6 +116,7 @@ class StalenessTask:
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
+        self._read_s[name] = self._clock.elapsed_s()
         if seen.keys() - self._ids.get(name, {}).keys():
             self._ids[name] = await self._store.run(self._store.sync.items.ids, list(seen), name)
         self._apply_reports()

@@ -173,18 +173,18 @@ class StoreWatcher:
         if plan.target is None or is_early or not self._member.is_planner:
             return
         self._target_checked_s = elapsed_s
-        lag_target_s, target = plan.target_for("lag"), plan.target_for("freshness")
+        content_lag_target_s, target = plan.target_for("lag"), plan.target_for("freshness")
         if target is not None:
             audits = await self._store.run(self._store.sync.observations.audits, 0.0)
             found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
             is_missed = found.n > 0 and found.high < target
             words = "freshness is below the target" if is_missed else "freshness is back at the target"
             self._log_target(is_missed, words, audited=found.value, target=target)
-        if lag_target_s is not None:
+        if content_lag_target_s is not None:
             lag_s = self._scheduler.forecast.content_lag_s(self._clock.now_s())
-            is_missed = lag_s > lag_target_s
+            is_missed = lag_s > content_lag_target_s
             words = "content lag is above the target" if is_missed else "content lag is back at the target"
-            self._log_target(is_missed, words, lag_s=lag_s, target_s=lag_target_s)
+            self._log_target(is_missed, words, lag_s=lag_s, target_s=content_lag_target_s)
 
     def _log_target(self, is_missed: bool, words: str, **more: float) -> None:
         if is_missed != self._is_target_missed:
