@@ -49,4 +49,4 @@ def test_a_wrong_target_is_named_with_its_row(tmp_path: Path, wrong: str) -> Non
     with InputFile(str(tmp_path / "items.csv")) as source, pytest.raises(InputError) as found:
         read_items(source, views=str(views))
     assert "target_lag" in str(found.value)
-    assert "row 2" in str(found.value)
+    assert "line 2" in str(found.value)
