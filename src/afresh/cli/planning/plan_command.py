@@ -74,12 +74,9 @@ def plan(
             names = ("spend", "freshness", "age", "multiplier", "gap")
             achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
             achieved |= {} if effect is None else {"windows": asdict(effect)}
-<<<<<<< HEAD
             achieved |= {} if lags is None else {"target_lags": lags.as_dict()}
-=======
             content_lag = plan_content_lag(given, result, chosen)
             achieved |= {} if content_lag is None else {"content_lag": content_lag}
->>>>>>> main
             print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
             rows = plan_rows(given, result, dropped, total, unit, chosen) + windows_rows(effect)
