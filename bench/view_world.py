@@ -39,7 +39,8 @@ COSTS_S = {
     "wide": 0.05,
     "top": 0.04,
 }
-"""How many seconds the query of each view waits, so that a busy machine refreshes it as fast as a quiet one."""
+"""How many seconds the query of each view waits: a refresh takes as long on a busy machine as on a quiet one.
+"""
 
 _MAKE = """
     CREATE MATERIALIZED VIEW one AS {one} SELECT bucket, count(*) AS n FROM calm, wait GROUP BY bucket;
