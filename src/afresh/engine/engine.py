@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from afresh.engine.dbt_models import DbtModels, DueModels
 from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
@@ -80,7 +81,7 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
-    ``lending`` lends items to programs that fetch them themselves.
+    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
@@ -88,6 +89,7 @@ class Engine(ItemOperations, ClosedOnExit):
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
+        self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
 
@@ -320,6 +322,12 @@ class Engine(ItemOperations, ClosedOnExit):
         if lease_s is None:
             return list(self.lending.find_due(k, source, within_budget=within_budget))
         return list(self.lending.lend(k, lease_s, source).leases)
+
+    def find_due_models(self, period_s: float, source: str | None = None) -> DueModels:
+        """Return the models of a dbt project that are worth building now, within the budget of ``period_s``
+        seconds; ``source`` is needed if there are several sources of models."""
+        work = self.dbt.find_due(period_s, source)
+        return run_coroutine(cancel_on_stop(work, self.on_stop), self._given.new_loop)
 
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from afresh.cli.engine.dbt_commands import observe_run, print_due_models
 from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
-from afresh.values.errors import AfreshError, InputError, one_of
+from afresh.values.errors import AfreshError, InputError, UsageError, one_of
 from afresh.values.formatting import format_count
 from afresh.values.items import display_key
 from afresh.values.units import format_duration
+
+_PERIOD_S = 3600.0
 
 if TYPE_CHECKING:
     from afresh.engine.lending import LeaseKey
@@ -32,12 +35,28 @@ def due(
     ahead: Annotated[
         str | None, Option(metavar="1m", help="Also list what the budget allows within this time.")
     ] = None,
+    dbt: Annotated[bool, Option("--dbt", help="List the models of dbt that are worth building now.")] = False,
+    for_: Annotated[
+        str | None, Option("--for", metavar="1h", help="With --dbt: within the budget of this time.")
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        Argument(metavar="-- COMMAND…", help="With --dbt: run it with --select MODELS if any is due."),
+    ] = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """List the items to poll now, as many as the budget allows; those whose polls gain most come first."""
     from afresh.engine.json_rows import LeaseRows
 
+    if dbt:
+        for_s = read_duration("--for", for_, _PERIOD_S)
+        if lease is not None or not for_s > 0:
+            raise UsageError("--lease: not with --dbt" if lease is not None else "--for: give more than 0 s")
+        print_due_models(for_s, source, command or [], sets, as_json=as_json)
+        return
+    if command or for_ is not None:
+        raise UsageError(f"{'--for' if for_ is not None else command[0] if command else ''}: only with --dbt")
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     ahead_s = read_duration("--ahead", ahead, 0.0)
     with open_project(sets, reading=lease is None) as engine:
@@ -96,6 +115,9 @@ def observe(
         str,
         Argument(metavar="FILE", help="JSONL: item, lease, time, content, changed, status, …; - is stdin."),
     ] = "-",
+    dbt: Annotated[
+        str | None, Option(metavar="DIR", help="Learn from the last run of dbt, by its folder target.")
+    ] = None,
     source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
@@ -103,6 +125,9 @@ def observe(
     """Record polls that you made yourself: of leased items, or from old poll logs."""
     from afresh.engine.json_rows import answer_row
 
+    if dbt is not None:
+        observe_run(dbt, source, sets, as_json=as_json)
+        return
     with open_project(sets) as engine:
         try:
             now_s, source = engine.clock.now_s(), known_source(engine, source)

@@ -84,6 +84,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("freshness, audited", _describe_audits(found)),
         ("uniform needs", _describe_savings(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
+        ("content lag", f"{format_duration(found.content_lag_s)}; 0 is best" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
         ("dropped", f"{format_count(found.dropped, 'item')}, polled only for reviews at this budget"),
         ("budget", _describe_budget(found, set_per_s)),
@@ -119,6 +120,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits measure less than {found.target}"))
+    if found.above_content_lag_target and found.content_lag_target_s is not None:
+        rows.append(
+            ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
+        )
     return rows
 
 

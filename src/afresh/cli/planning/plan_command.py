@@ -41,6 +41,7 @@ def plan(
     from afresh.cli.planning.open_hours import describe_effect, with_windows
     from afresh.cli.planning.plan_summary import (
         NearestDropped,
+        plan_content_lag,
         plan_picture,
         plan_rows,
         plan_title,
@@ -70,6 +71,8 @@ def plan(
             names = ("spend", "freshness", "age", "multiplier", "gap")
             achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
             achieved |= {} if effect is None else {"windows": asdict(effect)}
+            content_lag = plan_content_lag(given, result, chosen)
+            achieved |= {} if content_lag is None else {"content_lag": content_lag}
             print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
             rows = plan_rows(given, result, dropped, total, unit, chosen) + windows_rows(effect)
