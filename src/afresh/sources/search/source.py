@@ -40,7 +40,7 @@ from afresh.values.backoff import Backoff
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched, FetchedKind
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 _MOST_PASSES = 8  # how often another request of higher value may be chosen instead of the lead
@@ -239,7 +239,7 @@ class SearchSource(SingleGroupSource):
             except AfreshError as error:
                 problem = f"{str(error).rstrip('.')}; the records read before are kept"
         # If the relation cannot be read, list nothing: the status shows the problem, and items stay.
-        entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
+        entries = () if problem else self._relation.entries()
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
@@ -388,7 +388,8 @@ def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRel
         settings.relation,
         settings.key,
         settings.attributes,
-        settings.weight,
+        settings.weight_expression,
+        settings.rate_expression,
         scoped=settings.scoped,
         resolver=context.resolver,
     )
