@@ -55,7 +55,8 @@ def test_weights_and_rates_come_from_the_columns_of_a_record(world: World) -> No
     np.testing.assert_allclose(found.rates[:4] * YEAR_S, [2.0, 1.0, np.nan, 0.0])
     entries = found.entries()
     assert [entry.prior_rate_per_s is None for entry in entries[:4]] == [False, False, True, True]
-    assert (entries[0].key, entries[0].prior_rate_per_s) == (world.keys[0], pytest.approx(2.0 / YEAR_S))
+    assert entries[0].key == world.keys[0]
+    assert entries[0].prior_rate_per_s == pytest.approx(2.0 / YEAR_S)
 
 
 def test_the_source_lists_its_records_with_their_expected_rates(world: World) -> None:

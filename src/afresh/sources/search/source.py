@@ -147,6 +147,7 @@ class SearchSource(SingleGroupSource):
             self._server.load_page_size(learned)
             self._planner.set_page_size(self._server.page_size)
         self._planner.load(known.queries, self._relation.rows)
+        self._planner.mark_seen(np.flatnonzero(~np.isnan(self._tracker.seen_s)))
         self._look_ups = max(self._look_ups, known.look_ups)
 
     # Choosing and sending requests.
