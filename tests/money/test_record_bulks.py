@@ -17,7 +17,7 @@ from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.papers.razniewski.incomes import net_income
 
 TIMES = settings(deadline=None)
-SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]
+SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "gamma:2", "geometric"]
 amounts = st.floats(1e-2, 1e2)
 extras = st.one_of(st.just(0.0), st.floats(1e-2, 1e1))
 RECORDS = 6
