@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import POLICIES, allocate
-from afresh.allocation.explain import explain
+from afresh.allocation.explain import explain_parts
 from afresh.allocation.objectives import OBJECTIVES
 from afresh.allocation.problem import ProblemOptions
 from afresh.values.results import Allocation
@@ -75,7 +75,7 @@ def test_spends_the_budget_and_proves_it(key: tuple[str, str], instance: Instanc
 def test_kkt_conditions(key: tuple[str, str], instance: Instance) -> None:
     """Every refreshed item is worth the same at the margin, every dropped one no more."""
     plan = instance.plan(key)
-    marginal = explain(instance.rates, plan, **instance.options(key)).marginal
+    marginal = explain_parts(instance.rates, plan, **instance.options(key))(slice(None)).marginal
     kept = plan.frequency > 0
     # 1−g loses its digits as r grows; 1e−9 is far above that and far below what a wrong plan shows.
     np.testing.assert_allclose(marginal[kept], plan.multiplier, rtol=1e-9)
@@ -177,7 +177,9 @@ def test_update_costs(instance: Instance, more: float) -> None:
         return
     assert plan.spend == pytest.approx(instance.budget, rel=1e-9)
     assert plan.gap <= 1e-9 * max(plan.multiplier * instance.budget, 1e-300)
-    why = explain(instance.rates, plan, weights=instance.weights, costs=instance.costs, update_costs=update)
+    why = explain_parts(
+        instance.rates, plan, weights=instance.weights, costs=instance.costs, update_costs=update
+    )(slice(None))
     kept = plan.frequency > 0
     np.testing.assert_allclose(why.marginal[kept], plan.multiplier, rtol=1e-6)
     assert (why.marginal[~kept] <= plan.multiplier * (1 + 1e-9)).all()

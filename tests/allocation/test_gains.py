@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import explain
+from afresh.allocation.explain import explain_parts
 from afresh.allocation.gains import DecayAge, DecayFreshness
 from afresh.model.decay import DECAYS, Decay, Empirical, Geometric, Linear, Weibull, decay_from
 from afresh.values.errors import InputError, UsageError
@@ -121,7 +121,7 @@ def test_a_name_for_each_item() -> None:
     plan = allocate(rates, 2.0, decay=names)
     assert plan.spend == pytest.approx(2.0, rel=1e-9)
     assert plan.gap < 1e-10
-    why = explain(rates, plan, decay=names)
+    why = explain_parts(rates, plan, decay=names)(slice(None))
     np.testing.assert_allclose(why.marginal[[0, 1, 2, 4]], plan.multiplier, rtol=1e-7)
 
 

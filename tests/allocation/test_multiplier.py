@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.explain import explain
+from afresh.allocation.explain import CAPPED, KEPT, explain_parts
 from afresh.values.errors import InfeasibleError, InputError, UsageError
 
 RATES = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 8.0])
@@ -104,10 +104,10 @@ def test_caps_hold_and_the_gap_proves_the_plan(objective: str, case: dict[str, A
     assert plan.spend <= budget * (1 + 1e-9)
     reachable = min(budget, case["caps"][np.unique(case["groups"])].sum())
     assert plan.spend == pytest.approx(reachable, rel=1e-9)
-    why = explain(rates, plan, objective=objective, **case)
+    why = explain_parts(rates, plan, objective=objective, **case)(slice(None))
     worth = float((why.marginal * case["costs"] * plan.frequency).sum())
     assert 0 <= plan.gap <= 1e-8 * worth
-    kept = np.array([word == "kept" for word in why.words()])
+    kept = why.status == KEPT
     np.testing.assert_allclose(why.marginal[kept], plan.multiplier, rtol=1e-6)
 
 
@@ -144,7 +144,9 @@ def test_missing_labels_are_free() -> None:
 def test_a_cap_of_nothing() -> None:
     plan = allocate([1.0, 2.0], 3.0, groups=["a", "b"], caps={"a": 0.0})
     np.testing.assert_allclose(plan.frequency, [0.0, 3.0], rtol=1e-9)
-    assert explain([1.0, 2.0], plan, groups=["a", "b"], caps={"a": 0.0}).words()[0] == "capped"
+    assert (
+        explain_parts([1.0, 2.0], plan, groups=["a", "b"], caps={"a": 0.0})(slice(None)).status[0] == CAPPED
+    )
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age"])

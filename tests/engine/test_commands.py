@@ -102,6 +102,27 @@ def test_items_are_set_paused_and_resumed(shell: Shell, site: LivingSite) -> Non
     assert json.loads(shell("why", site.url(0), "--json"))["item"]["status"] == "active"
 
 
+def test_leases_are_extended_and_released(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
+    shell("add", *site.urls())
+    sparing = ("--set", "budget.requests=1/h", "--set", "budget.burst=4")
+    lines = shell("due", "--k", "2", "--lease", "10m", "--json", *sparing)
+    (tmp_path / "work.jsonl").write_text(lines)
+    assert json.loads(shell("lease", "extend", "work.jsonl", "--duration", "1h", "--json")) == {
+        "held": 2,
+        "ended": [],
+    }
+    first = json.loads(lines.splitlines()[0])["item"]
+    assert "leased by a worker until" in shell("why", first, "--json")
+    shell("lease", "release", "work.jsonl")
+    assert "2 leases released" in shell.err
+    assert "leased by a worker" not in shell("why", first, "--json")
+    with pytest.raises(AfreshError, match="none of the leases was held any more"):
+        shell("lease", "release", "work.jsonl")
+    (tmp_path / "wrong.jsonl").write_text('{"item": "a"}')
+    with pytest.raises(InputError, match="needs item, a text, and lease"):
+        shell("lease", "extend", "wrong.jsonl")
+
+
 def test_due_and_observe(shell: Shell, site: LivingSite, tmp_path: Path) -> None:
     shell("add", *site.urls())
     sparing = ("--set", "budget.requests=1/h", "--set", "budget.burst=4")

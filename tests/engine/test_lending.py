@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -15,6 +16,7 @@ from tests.waiting import until
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError
@@ -90,6 +92,38 @@ def test_a_lease_reserves_a_request_even_if_it_never_comes_back(engine: Engine, 
     assert engine.lending.lend(3, 10.0).leases == ()
     clock.time_s += 1.0
     assert len(engine.lending.lend(3, 10.0).leases) == 1
+
+
+def test_requests_of_the_next_time_are_lent_in_advance(engine: Engine, clock: FixedClock) -> None:
+    """At 1/s with a burst of 4: four now, and two more within two seconds, one second apart."""
+    engine.add([f"https://{name}/" for name in "ijkl"])
+    assert len(engine.lending.lend(4, 10.0).leases) == 4
+    lent = engine.lending.lend(9, 10.0, ahead_s=2.0)
+    assert [lease.not_before_s - clock.time_s for lease in lent.leases] == [1.0, 2.0]
+    clock.time_s += 2.0
+    assert engine.lending.lend(9, 10.0).leases == ()  # these seconds are spent
+    clock.time_s += 1.0
+    assert len(engine.lending.lend(9, 10.0).leases) == 1
+    with pytest.raises(UsageError, match="at most the lease's time"):
+        engine.lending.lend(9, 10.0, ahead_s=11.0)
+
+
+def test_two_programs_that_lease_at_once_keep_the_budget_together(
+    engine: Engine, tmp_path: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one leases while the first one picks its items."""
+    engine.add([f"https://{name}/" for name in "ijklmnop"])
+    pick, given = ExternalScheduler.pick, list[Lease]()
+
+    def pick_late(self: ExternalScheduler, *args: Any) -> list[int]:
+        monkeypatch.setattr(ExternalScheduler, "pick", pick)
+        with engine_in(tmp_path, clock) as other:
+            given.extend(other.lending.lend(9, 60.0).leases)
+        return pick(self, *args)
+
+    monkeypatch.setattr(ExternalScheduler, "pick", pick_late)
+    given += engine.lending.lend(9, 60.0).leases
+    assert len(given) == 4
 
 
 def test_a_second_report_gets_the_first_answer_for_a_day(

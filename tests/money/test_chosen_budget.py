@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from afresh.allocation.allocate import allocate
 from afresh.money.best_interval import best_interval
-from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
+from afresh.money.chosen_budget import choose_budget
 from afresh.money.total_refreshes import best_total_refreshes
 from afresh.papers.razniewski.incomes import net_income
 from afresh.values.errors import InputError
@@ -18,50 +18,37 @@ positive = st.floats(1e-3, 1e3)
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(positive, positive, positive, positive), min_size=1, max_size=6), positive)
-def test_every_item_is_at_its_own_best_interval(
-    rows: list[tuple[float, float, float, float]], stale: float
-) -> None:
-    rate, benefit, requests, size = np.array(rows).T
-    use = ResourceUse(requests=requests, bytes=size, update_bytes=2 * size)
-    chosen = choose_budget(rate, benefit, Prices(request=0.5, byte=1e-3), use=use, stale_cost=stale)
+@given(st.lists(st.tuples(positive, positive, positive), min_size=1, max_size=6), positive)
+def test_every_item_is_at_its_own_best_interval(rows: list[tuple[float, float, float]], stale: float) -> None:
+    rate, benefit, cost = np.array(rows).T
+    chosen = choose_budget(rate, benefit, cost, stale_cost=stale)
     for at in range(len(rows)):
-        cost, update = 0.5 * requests[at] + 1e-3 * size[at], 2e-3 * size[at]
-        one = best_interval(rate[at], benefit[at], cost, update_cost=update, stale_cost=stale)
+        one = best_interval(rate[at], benefit[at], cost[at], stale_cost=stale)
         assert chosen.interval[at] == pytest.approx(one.interval, rel=1e-9)
         assert chosen.net_income[at] == pytest.approx(one.net_income, rel=1e-9, abs=1e-9)
         assert chosen.futile[at] == one.futile
-        assert chosen.reason(at).startswith(one.reason.split(";")[0])
 
 
 def test_the_amounts_are_those_of_the_plan() -> None:
-    rate, benefit, size = np.array([0.2, 1.0, 3.0]), np.array([5.0, 4.0, 9.0]), np.array([10.0, 20.0, 5.0])
-    prices = Prices(request=0.1, byte=0.01, second=0.2)
-    use = ResourceUse(requests=2, bytes=1.0, seconds=0.5, update_bytes=size, update_seconds=0.25)
-    chosen = choose_budget(rate, benefit, prices, use=use)
-    f = chosen.frequency
-    found = f * -np.expm1(-rate / f)  # looks that find a change
-    assert chosen.requests == pytest.approx(2 * f.sum())
-    assert chosen.bytes == pytest.approx(f.sum() + (size * found).sum())
-    assert chosen.seconds == pytest.approx(0.5 * f.sum() + 0.25 * found.sum())
-    spent = 0.1 * chosen.requests + 0.01 * chosen.bytes + 0.2 * chosen.seconds
-    assert chosen.money == pytest.approx(spent, rel=1e-12)
+    rate, benefit, cost = np.array([0.2, 1.0, 3.0]), np.array([5.0, 4.0, 9.0]), np.array([0.1, 0.2, 0.4])
+    chosen = choose_budget(rate, benefit, cost, requests=[1, 2, 3])
+    assert chosen.requests == pytest.approx((np.array([1, 2, 3]) / chosen.interval).sum())
+    assert chosen.money == pytest.approx((cost / chosen.interval).sum(), rel=1e-12)
 
 
 def test_it_is_the_plan_of_the_allocation_at_that_budget_with_multiplier_one() -> None:
     rng = np.random.default_rng(1)
     rate, benefit = rng.gamma(0.7, 1.0, 200), rng.gamma(2.0, 1.0, 200)
-    cost, update = rng.gamma(2.0, 0.3, 200), rng.gamma(2.0, 0.1, 200)
-    prices = Prices(request=cost, byte=update)
-    chosen = choose_budget(rate, benefit, prices, use=ResourceUse(update_bytes=1.0), stale_cost=0.5)
-    plan = allocate(rate, chosen.money, weights=benefit + 0.5, costs=cost, update_costs=update)
+    cost = rng.gamma(2.0, 0.3, 200)
+    chosen = choose_budget(rate, benefit, cost, stale_cost=0.5)
+    plan = allocate(rate, chosen.money, weights=benefit + 0.5, costs=cost)
     assert plan.multiplier == pytest.approx(1.0, rel=1e-6)
-    np.testing.assert_allclose(plan.frequency, chosen.frequency, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(plan.frequency, 1 / chosen.interval, rtol=1e-6, atol=1e-9)
 
 
 def test_no_other_budget_earns_more() -> None:
     rate, benefit = np.array([0.1, 0.5, 2.0]), np.array([3.0, 3.0, 9.0])
-    chosen = choose_budget(rate, benefit, Prices(request=1.0))
+    chosen = choose_budget(rate, benefit, 1.0)
     for factor in (0.5, 0.9, 1.1, 2.0):
         plan = allocate(rate, factor * chosen.money, weights=benefit)
         earned = float(benefit @ (plan.frequency / rate * -np.expm1(-rate / plan.frequency))) - plan.spend
@@ -71,44 +58,38 @@ def test_no_other_budget_earns_more() -> None:
 
 def test_a_limit_has_a_price_and_drops_items() -> None:
     rate, benefit = np.array([0.1, 0.5, 2.0, 9.0]), np.array([3.0, 3.0, 3.0, 3.0])
-    free = choose_budget(rate, benefit, Prices(request=1.0))
+    free = choose_budget(rate, benefit, 1.0)
     assert free.price == 0
     assert free.futile.tolist() == [False, False, False, True]
     assert not free.dropped.any()
-    bound = choose_budget(rate, benefit, Prices(request=1.0), limit=free.money / 4)
+    bound = choose_budget(rate, benefit, 1.0, limit=free.money / 4)
     assert bound.money == pytest.approx(free.money / 4)
     assert bound.price > 0
     assert bound.dropped.tolist() == [False, False, True, False]
-    assert bound.reason(2).startswith("pays, but others pay more")
-    more = choose_budget(rate, benefit, Prices(request=1.0), limit=free.money / 4 + 1e-6)
+    more = choose_budget(rate, benefit, 1.0, limit=free.money / 4 + 1e-6)
     assert (more.net_income.sum() - bound.net_income.sum()) / 1e-6 == pytest.approx(bound.price, rel=1e-3)
-    slack = choose_budget(rate, benefit, Prices(request=1.0), limit=2 * free.money)
+    slack = choose_budget(rate, benefit, 1.0, limit=2 * free.money)
     np.testing.assert_array_equal(slack.interval, free.interval)
 
 
 @pytest.mark.parametrize("money", [None, 0.4])
-def test_a_limit_of_requests_has_a_price_too(money: float | None) -> None:
+def test_a_limit_of_requests_is_kept_and_costs_income(money: float | None) -> None:
     rate, benefit = np.array([0.1, 0.5, 2.0, 0.3]), np.full(4, 3.0)
-    prices, use = (
-        Prices(request=0.1, second=1.0),
-        ResourceUse(requests=[1, 1, 1, 5], seconds=[0.1, 0.2, 0.1, 0.0]),
-    )
-    free = choose_budget(rate, benefit, prices, use=use, limit=money)
-    assert free.request_price == 0
+    cost, requests = np.array([0.2, 0.3, 0.2, 0.5]), np.array([1, 1, 1, 5])
+    free = choose_budget(rate, benefit, cost, requests=requests, limit=money)
     most = 0.4 * free.requests
-    bound = choose_budget(rate, benefit, prices, use=use, limit=money, most_requests=most)
+    bound = choose_budget(rate, benefit, cost, requests=requests, limit=money, most_requests=most)
     assert bound.requests == pytest.approx(most, rel=1e-6)
     assert bound.money <= free.money
     assert money is None or bound.money <= money * (1 + 1e-9)
-    more = choose_budget(rate, benefit, prices, use=use, limit=money, most_requests=most + 1e-4)
-    gain = float(more.net_income.sum() - bound.net_income.sum()) / 1e-4
-    assert gain == pytest.approx(bound.request_price, rel=1e-2)
+    more = choose_budget(rate, benefit, cost, requests=requests, limit=money, most_requests=most + 1e-4)
+    assert bound.net_income.sum() < more.net_income.sum() < free.net_income.sum()
     with pytest.raises(InputError, match="most_requests is 0"):
-        choose_budget(rate, benefit, prices, use=use, most_requests=0.0)
+        choose_budget(rate, benefit, cost, requests=requests, most_requests=0.0)
 
 
 def test_futile_items_cost_and_earn_nothing_but_their_staleness() -> None:
-    chosen = choose_budget([5.0, 0.0], [1.0, 1.0], Prices(request=1.0), stale_cost=0.25)
+    chosen = choose_budget([5.0, 0.0], [1.0, 1.0], 1.0, stale_cost=0.25)
     assert chosen.futile.all()
     assert (chosen.money, chosen.requests) == (0.0, 0.0)
     assert chosen.net_income.tolist() == [-0.25, 1.0]
@@ -116,13 +97,11 @@ def test_futile_items_cost_and_earn_nothing_but_their_staleness() -> None:
 
 
 def test_what_costs_nothing_has_no_best_budget() -> None:
-    with pytest.raises(InputError, match="no budget is best: give a price per request"):
-        choose_budget([1.0], [1.0], Prices())
-    assert choose_budget([0.0], [1.0], Prices()).money == 0.0
+    with pytest.raises(InputError, match="no budget is best: give it a cost"):
+        choose_budget([1.0], [1.0], 0.0)
+    assert choose_budget([0.0], [1.0], 0.0).money == 0.0
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match="price per byte"):
-        choose_budget([1.0], [1.0], Prices(byte=-1.0))
-    with pytest.raises(InputError, match="lengths differ: requests 2, bytes 3"):
-        choose_budget([1.0], [1.0], Prices(request=1.0), use=ResourceUse(requests=[1, 2], bytes=[1, 2, 3]))
+    with pytest.raises(InputError, match="cost"):
+        choose_budget([1.0], [1.0], -1.0)

@@ -239,6 +239,8 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "AFRESH_BUDGET_REQUESTS": "100/s",
             "AFRESH_WEB_PORT": "0",
             "HOUSE_URL": database,
+            "OPENALEX_KEY": "k",
+            "GITHUB_TOKEN": "t",
             "STOCK_URL": "sqlite:stock.db",
         }
         head = "set -e -o pipefail\n" + quick + _UNTIL_STOPPED + _IN_PLACE_OF

@@ -9,8 +9,14 @@ from afresh.values.errors import UsageError
 
 
 def test_words_and_values() -> None:
-    assert WordSplitter()("Über die Über-Suche: it IS the e-mail") == ["über", "die", "suche", "e", "mail"]
-    assert ValueSplitter("|")(" A  b |a b|| c") == ["a b", "c"]
+    assert list(WordSplitter().spellings("Über die Über-Suche: it IS the e-mail")) == [
+        "über",
+        "die",
+        "suche",
+        "e",
+        "mail",
+    ]
+    assert list(ValueSplitter("|").spellings(" A  b |a b|| c")) == ["a b", "c"]
 
 
 @pytest.mark.parametrize("wrong", ["", ":;", "title:"])

@@ -62,41 +62,17 @@ class Explanation:
     marginal: Float64s
     status: npt.NDArray[np.uint8]
 
-    def words(self) -> npt.NDArray[np.str_]:
-        return np.array(STATUSES)[self.status]
-
-
-@dataclass(frozen=True, slots=True)
-class NextUnit:
-    """What ``spend`` more units of budget gain in Σ weight·value (``gain``) and in weighted mean freshness.
-    ``returning`` are the positions of the items that are dropped without them and refreshed with them."""
-
-    spend: float
-    gain: float
-    freshness: float
-    returning: npt.NDArray[np.intp]
-
-
-def explain(rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]) -> Explanation:
-    """Return the freshness, age, marginal gain and status of each item of ``plan``.
-    ``rates`` and the options must be those with which ``allocate`` made the plan.
-
-    >>> from afresh.allocation.allocate import allocate
-    >>> why = explain([1, 5, 0], allocate([1, 5, 0], 1))
-    >>> why.marginal.round(3), why.words().tolist()
-    (array([0.264, 0.2  , 0.   ]), ['kept', 'dropped', 'static'])
-    """
-    return explain_parts(rates, plan, **options)(slice(None))
-
 
 def explain_parts(
     rates: ArrayLike, plan: Allocation, **options: Unpack[ProblemOptions]
 ) -> Callable[[slice], Explanation]:
-    """Return a function that explains only a slice of the items, as ``explain`` does, to save memory.
+    """Return a function that explains a slice of the items of ``plan``; slices save memory.
+    ``rates`` and the options must be those with which ``allocate`` made the plan.
 
     >>> from afresh.allocation.allocate import allocate
-    >>> explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(1, 2)).words().tolist()
-    ['dropped']
+    >>> why = explain_parts([1, 5, 0], allocate([1, 5, 0], 1))(slice(None))
+    >>> why.marginal.round(3), [STATUSES[code] for code in why.status]
+    (array([0.264, 0.2  , 0.   ]), ['kept', 'dropped', 'static'])
     """
     decay = options.get("decay")
     named = decay is None or isinstance(decay, Sequence)
@@ -158,24 +134,14 @@ def returns_at(rates: ArrayLike, items: ArrayLike, **options: Unpack[ProblemOpti
     return np.array(budgets, dtype=np.float64)[where]
 
 
-def next_unit(
-    rates: ArrayLike, budget: float, *, spend: float = 1.0, **options: Unpack[ProblemOptions]
-) -> NextUnit:
-    """Return the gain if the budget grows from ``budget`` to ``budget + spend``, and the items that return.
+def gain_of_next_unit(rates: ArrayLike, budget: float, **options: Unpack[ProblemOptions]) -> float:
+    """Return how much Σ weight·value grows if the budget grows by one unit.
 
-    >>> more = next_unit([1, 2, 3, 4, 5], 5)
-    >>> round(more.gain, 3), round(more.freshness, 3), more.returning
-    (0.204, 0.041, array([4]))
+    >>> round(gain_of_next_unit([1, 2, 3, 4, 5], 5), 3)
+    0.204
     """
     problem = build_problem(rates, **options)
-    now, then = find_optimal_plan(problem, budget), find_optimal_plan(problem, budget + spend)
-    code_now, code_then = (statuses(problem, plan.frequency, plan.multiplier) for plan in (now, then))
+    now, then = (find_optimal_plan(problem, spend).frequency for spend in (budget, budget + 1.0))
     with np.errstate(invalid="ignore"):
-        gained = problem.values(then.frequency) - problem.values(now.frequency)
-    same = now.frequency == then.frequency
-    return NextUnit(
-        spend=problem.spend(then.frequency) - problem.spend(now.frequency),
-        gain=float(np.where(same, 0.0, gained).sum()),
-        freshness=problem.mean_freshness(then.frequency) - problem.mean_freshness(now.frequency),
-        returning=np.flatnonzero((code_now == DROPPED) & (code_then != DROPPED)),
-    )
+        gained = problem.values(then) - problem.values(now)
+    return float(np.where(now == then, 0.0, gained).sum())

@@ -221,6 +221,7 @@ class Engine(ItemOperations, ClosedOnExit):
         context = SourceContext(
             clock=self.clock,
             admit=gate.admit,
+            admit_reading=gate.admit_reading,
             cost=cost,
             resolver=self._given.secrets,
             new_fetcher=self._given.new_fetcher,

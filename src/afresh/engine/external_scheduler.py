@@ -22,7 +22,7 @@ from uuid import uuid4
 import numpy as np
 
 from afresh.engine.lent_requests import ENGINE_AHEAD_S, GroupStarts, LendingPlan, LentRequests, RequestEnd
-from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, budget_limits, slots_until
+from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, budget_limits
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.restore import pack_learned, pack_price, read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -32,6 +32,7 @@ from afresh.engine.state_names import EXTERNAL_CALL, LAST_LEFT, LEARNED, POLL_CO
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.outcome import Outcome, Refusal, Spent
+from afresh.values.stored import RequestWindow
 
 T = TypeVar("T")
 MANY = 200_000
@@ -132,17 +133,20 @@ class ExternalScheduler:
 
     # Picking.
 
-    def plan_lending(self, settings: Settings, wanted: int, now_s: float) -> LendingPlan:
-        """Return a plan for at most ``wanted`` requests, as many as the budget allows now."""
+    def plan_lending(
+        self, settings: Settings, wanted: int, now_s: float, ahead_s: float = 0.0
+    ) -> LendingPlan:
+        """Return a plan for at most ``wanted`` requests, as many as the budget allows now, or within the next
+        ``ahead_s`` seconds."""
         limits, live = budget_limits(settings.budget), self.live
         groups = self.requests.read(settings, now_s) if live is None else live.groups(now_s)
         if limits.requests >= UNCOUNTED_PER_S:
             return LendingPlan(groups, limits, now_s, wanted, now_s)
         is_running = live is not None or bool(self._store.fleet.workers(now_s - settings.run.claim))
-        ahead_s = ENGINE_AHEAD_S if is_running else 0.0
-        first_s = self.next_slot_s(settings, now_s)
-        most = min(slots_until(first_s, now_s + ahead_s, limits.spacing_s), wanted)
-        return LendingPlan(groups, limits, first_s, most, now_s, ahead_s)
+        ahead_s = max(ahead_s, ENGINE_AHEAD_S if is_running else 0.0)
+        plan = LendingPlan(groups, limits, 0.0, wanted, now_s, ahead_s)
+        plan.begin_at(self.next_slot_s(settings, now_s))
+        return plan
 
     def next_slot_s(self, settings: Settings, now_s: float) -> float:
         """Return the first slot of the budget that is free, in Unix seconds."""
@@ -189,11 +193,18 @@ class ExternalScheduler:
         self._notice_number = 0
         return _best_ids(scheduler, plan, sources)
 
-    def reserve(self, settings: Settings, count: int, now_s: float) -> None:
-        """Reserve ``count`` requests of the budget."""
+    def reserve(self, settings: Settings, count: int, now_s: float) -> RequestWindow | None:
+        """Reserve ``count`` requests of the budget; return their slots, or None if they are not counted."""
         limits = budget_limits(settings.budget)
-        if limits.requests < UNCOUNTED_PER_S and count:
-            self._store.fleet.reserve(count, limits.spacing_s, 0.0, now_s, limits.covered_s)
+        if limits.requests >= UNCOUNTED_PER_S or count < 1:
+            return None
+        return self._store.fleet.reserve(count, limits.spacing_s, 0.0, now_s, limits.covered_s)
+
+    def give_back(self, window: RequestWindow, plan: LendingPlan) -> None:
+        """Give back the slots of ``window`` that the requests of ``plan`` do not need."""
+        last_s = window.first_s + (len(plan.starts_s) - 1) * plan.limits.spacing_s
+        if last_s < window.until_s:
+            self._store.fleet.give_back(window.until_s, last_s)
 
     def owe(self, settings: Settings, costs: Iterable[Spent], now_s: float) -> None:
         """Record the bytes, seconds and money of polls as a debt, if the budget limits them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from afresh.engine.settings.tables import Settings
@@ -19,6 +18,7 @@ from afresh.values.errors import InputError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.reported import ReportAnswer, Reported
+from afresh.values.units import time_or_nan
 
 _CHECKED = 16  # every 16th lease has no validators, so that a host which wrongly answers 304 is found out
 _MOST_COUNT = 10**9
@@ -199,15 +199,5 @@ def _read_moment(text: str) -> float | None:
     >>> _read_moment("2024-01-01"), _read_moment("Mon, 01 Jan 2024 00:00:00 GMT"), _read_moment("soon")
     (1704067200.0, 1704067200.0, None)
     """
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            return http_date_s(text)
-        try:
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (OverflowError, ValueError):
-            return None
-    return seconds if math.isfinite(seconds) else None
+    seconds = time_or_nan(text)
+    return seconds if math.isfinite(seconds) else http_date_s(text)

@@ -46,32 +46,44 @@ class Lending:
     ) -> None:
         self._store, self._clock, self._settings, self._external = store, clock, settings, external
 
-    def find_due(self, most: int, source: str | None = None, *, within_budget: bool = True) -> list[Item]:
-        """Return at most ``most`` items to poll now, of ``source`` or of all sources, the best first, without
-        leases. Without ``within_budget``, budget and delays of hosts are ignored."""
+    def find_due(
+        self, most: int, source: str | None = None, *, within_budget: bool = True, ahead_s: float = 0.0
+    ) -> list[Item]:
+        """Return at most ``most`` items to poll now, or within the next ``ahead_s`` seconds, of ``source`` or
+        of all sources, the best first, without leases. Without ``within_budget``, budget and delays of hosts
+        are ignored."""
         with self._external.lock:
             now_s, settings = self._clock.now_s(), self._settings()
-            plan = self._external.plan_lending(settings, most, now_s)
+            plan = self._external.plan_lending(settings, most, now_s, ahead_s)
             if not within_budget:
                 plan = plan.without_limits(most)
             names = self._open_sources(settings, source, now_s)
             return self._store.items.by_id(self._external.pick(settings, plan, names, -math.inf))
 
-    def lend(self, most: int, duration_s: float, source: str | None = None) -> Lent:
+    def lend(self, most: int, duration_s: float, source: str | None = None, *, ahead_s: float = 0.0) -> Lent:
         """Lend at most ``most`` items of ``source``, or of all sources, for ``duration_s`` seconds, as many
-        as budget and hosts allow now. Each lease reserves one request of the budget, even if it is never
-        returned."""
-        if not 0 < duration_s <= LONGEST_LEASE_S:
-            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        as budget and hosts allow now. With ``ahead_s``, also requests that may start only within so many
+        seconds, at the times that their leases state. Each lease reserves one request of the budget, even if
+        it is never returned."""
+        _check_duration(duration_s)
+        if not 0 <= ahead_s <= duration_s:
+            raise UsageError(
+                f"requests of the next {ahead_s:g} s: give 0 s or more, at most the lease's time"
+            )
         with self._external.lock:
             now_s, settings, external = self._clock.now_s(), self._settings(), self._external
             self._follow_content_settings(settings, now_s)
-            plan = external.plan_lending(settings, most, now_s)
+            plan = external.plan_lending(settings, most, now_s, ahead_s)
             names = self._open_sources(settings, source, now_s)
+            # Slots are reserved before items are picked, so that no other process plans with the same slots.
+            window = external.reserve(settings, plan.most, now_s)
+            if window is not None:
+                plan.begin_at(window.first_s)
             ids = external.pick(settings, plan, names, now_s + duration_s)
+            if window is not None:
+                external.give_back(window, plan)
             starts_s = dict(zip(ids, plan.starts_s, strict=True))
             ids = self._book(settings, plan, ids)
-            external.reserve(settings, len(ids), now_s)
             taken = {
                 lease.item_id: replace(lease, not_before_s=starts_s[lease.item_id])
                 for lease in self._store.leases.take(ids, now_s, duration_s)
@@ -108,8 +120,7 @@ class Lending:
     def extend(self, leases: Sequence[LeaseKey], duration_s: float) -> tuple[str, ...]:
         """Let these leases end ``duration_s`` seconds from now, unless they end later. Return the keys of the
         items whose lease is not the newest one, so that it could not be extended."""
-        if not 0 < duration_s <= LONGEST_LEASE_S:
-            raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
+        _check_duration(duration_s)
         with self._external.lock:
             until_s, held = self._clock.now_s() + duration_s, self._held(leases)
             kept = set(self._store.leases.extend(held, until_s))
@@ -145,6 +156,11 @@ class Lending:
         sources = [table.settings for table in settings.sources]
         if forget_after_content_change(self._store, sources, now_s):
             self._external.forget()
+
+
+def _check_duration(duration_s: float) -> None:
+    if not 0 < duration_s <= LONGEST_LEASE_S:
+        raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
 
 
 def _others(leases: Sequence[LeaseKey], held: Iterable[Lease]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
-from afresh.engine.ratelimit.request_slots import Limits
+from afresh.engine.ratelimit.request_slots import Limits, slots_until
 from afresh.engine.reporting.group_status import (
     pack_backoffs,
     read_backoffs,
@@ -75,6 +75,12 @@ class LendingPlan:
     def without_limits(self, most: int) -> LendingPlan:
         """Return a plan for ``most`` requests that ignores the budget and the delays of groups."""
         return LendingPlan(_NoDelays(), Limits(), self.now_s, most, self.now_s)
+
+    def begin_at(self, first_s: float) -> None:
+        """Let ``first_s`` be the first slot, and use no slot that is later than ``ahead_s`` from now."""
+        self.first_s = first_s
+        slots = slots_until(first_s, self.now_s + self.ahead_s, self.limits.spacing_s)
+        self.most = min(slots, self.most)
 
     def clear(self) -> None:
         """Forget the requests that were admitted, because other items will be picked."""

@@ -35,38 +35,28 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class WordSplitter:
-    """A function that splits a text into its distinct words, in lower case, without ``stop_words``.
+    """Splits a text into its distinct words, in lower case, without ``STOP_WORDS``.
     ``spellings`` returns these words as keys, and as values how the text spells them.
 
-    >>> WordSplitter()("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web")
+    >>> list(WordSplitter().spellings("The Anatomy of a Large-Scale Hypertextual Web Search Engine: web"))
     ['anatomy', 'large', 'scale', 'hypertextual', 'web', 'search', 'engine']
     """
 
-    stop_words: frozenset[str] = STOP_WORDS
-
-    def __call__(self, text: str) -> list[str]:
-        return list(self.spellings(text))
-
     def spellings(self, text: str) -> dict[str, str]:
         words = _first_spellings(_WORD.findall(text))
-        return {word: spelling for word, spelling in words.items() if word not in self.stop_words}
+        return {word: spelling for word, spelling in words.items() if word not in STOP_WORDS}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSplitter:
-    """A function that splits a text at separators into distinct parts, in lower case, with single spaces.
+    """Splits a text at separators into distinct parts, in lower case, with single spaces.
     ``spellings`` returns these parts as keys, and as values how the text spells them.
 
-    >>> ValueSplitter(";")("Junghoo Cho; Hector  Garcia-Molina;")
-    ['junghoo cho', 'hector garcia-molina']
-    >>> ValueSplitter(";").spellings("Sina Zarrieß")
-    {'sina zarriess': 'Sina Zarrieß'}
+    >>> ValueSplitter(";").spellings("Sina Zarrieß; Hector  Garcia-Molina;")
+    {'sina zarriess': 'Sina Zarrieß', 'hector garcia-molina': 'Hector Garcia-Molina'}
     """
 
     separator: str
-
-    def __call__(self, text: str) -> list[str]:
-        return list(self.spellings(text))
 
     def spellings(self, text: str) -> dict[str, str]:
         values = (" ".join(part.split()) for part in text.split(self.separator))

@@ -88,9 +88,7 @@ def replay(
         raise UsageError(f"warm-up is {warm_up:g}: must be a share of the window, from 0 to below 1")
     known = replace(start, rates=history.rates(UNSEEN_CHANGES))
     periods = [(history, history.start), (history, history.start + warm_up * history.length)]
-    if stamps is not None:
-        first_end = history.start + FIRST_ROUNDS / start.mean_frequency
-        periods.append((until(history, min(first_end, history.end)), history.start))
+    periods += [] if stamps is None else [(_first_rounds(history, start), history.start)]
     names = tuple(dict.fromkeys((*policies, *REFERENCES)))
     visits: dict[str, Visits] = {}
     found: dict[str, list[Scores]] = {}
@@ -117,11 +115,15 @@ def replay(
         own, uniform, oracle = (getattr(found[one][at], start.objective) for one in (name, *REFERENCES))
         return PeriodScores(found[name][at], captured([(own, uniform, oracle)]))
 
-    asked = dict.fromkeys(policies)
     return [
         ReplayResult(one, start.budget, visits[one], *(period(one, at) for at in range(len(periods))))
-        for one in asked
+        for one in dict.fromkeys(policies)
     ]
+
+
+def _first_rounds(history: ChangeHistory, start: PolicyInput) -> ChangeHistory:
+    """Return the beginning of a history, in which a policy makes ``FIRST_ROUNDS`` rounds of all items."""
+    return until(history, min(history.start + FIRST_ROUNDS / start.mean_frequency, history.end))
 
 
 def _tell(progress: Callable[[float], None], done: int, runs: int, share: float) -> None:

@@ -19,6 +19,7 @@ from afresh.values.errors import UsageError
 # reference it should be as good as with one poll at a time.
 BATCHES_PER_ROUND, ORACLE_BATCHES = 300, 1000
 LARGEST_BATCH = 333
+_NO_ITEMS: Ints = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,7 @@ def run_policy(
     always = OpenTime.of([history.start], [history.end])
     clock, poller = BudgetClock(open_time or always, budget, history.length), HistoryPoller(history)
     size = batch or batch_for(history.items)
-    dated = policy if stamps is not None and isinstance(policy, Adaptive) else None
-    if dated is not None and stamps is not None:
-        known = np.flatnonzero(stamps < history.start)
-        dated.observe_ages(known, history.start, history.start - stamps[known])
+    dated = None if stamps is None else _tell_ages(policy, history, stamps)
     spent, given, parts = 0.0, 0, []
     while (now := clock.now(spent)) is not None:
         if notices is not None:
@@ -113,10 +111,18 @@ def run_policy(
         spent = float(costs[-1])
         if progress is not None:
             progress(clock.share(spent))
-    if not parts:
-        return Visits(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
-    item, time, found = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Visits(item, time, found)
+    item, time, found = zip((_NO_ITEMS, np.zeros(0), np.zeros(0, dtype=bool)), *parts, strict=True)
+    return Visits(np.concatenate(item), np.concatenate(time), np.concatenate(found))
+
+
+def _tell_ages(policy: Policy, history: ChangeHistory, stamps: Float64s) -> Adaptive | None:
+    """Tell the ages of the first copies to a policy that learns from stamps, and return it; None for others.
+    ``stamps`` are the times of the last changes, NaN where not known."""
+    if not isinstance(policy, Adaptive):
+        return None
+    known = np.flatnonzero(stamps < history.start)
+    policy.observe_ages(known, history.start, history.start - stamps[known])
+    return policy
 
 
 def batch_for(items: int, batches_per_round: int = BATCHES_PER_ROUND) -> int:

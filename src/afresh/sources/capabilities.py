@@ -36,6 +36,8 @@ class StalenessReport:
     ``changed``        whether any of its tables changed between the two readings.
     ``stale_since_s``  the time (Unix seconds) of the first reading that found the copy out of date; None
                        while the copy is up to date.
+    ``complete_s``     the last time (Unix seconds) at which the copy is known to have held every change: the
+                       start of its refresh, or the last reading that found it up to date; None while unknown.
     ``known``          False if staleness cannot be observed: one of its tables has no counter (a foreign
                        table), or this source has not refreshed the item yet.
     ``rate_per_s``     the estimated changes per second. ``low_per_s`` to ``high_per_s`` is its 90 %
@@ -56,6 +58,7 @@ class StalenessReport:
     cost_s: float | None = None
     below: tuple[str, ...] = ()
     dispersion: float | None = None
+    complete_s: float | None = None
 
     @property
     def fresh(self) -> bool:

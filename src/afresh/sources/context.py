@@ -50,6 +50,7 @@ class SourceContext:
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
+    admit_reading: Admit = admit_all  # for a reading of change counters, which no debt of the budget delays
     cost: ReportCost = lambda received, seconds: None  # noqa: ARG005 (they are ignored)
     sleep: Sleep = asyncio.sleep
     resolver: Resolver = no_secrets

@@ -151,6 +151,21 @@ class SourceSettings(BaseModel):
         return None
 
     @property
+    def default_objective(self) -> str | None:
+        """What is optimised for the items of this kind of source by default; None: what ``[plan]`` says."""
+        return None
+
+    @property
+    def detection_delay_s(self) -> float:
+        """The longest time in seconds until a source that observes staleness sees a change."""
+        return 0.0
+
+    def target_lag_s(self, key: str) -> float | None:
+        """Return the target lag in seconds that the settings give the item ``key``; None without one."""
+        del key
+        return None
+
+    @property
     def access_fingerprint(self) -> str:
         """A text, without secrets, that changes when the settings allow or forbid other requests than before.
         After such a change, the engine polls items that failed again at once."""

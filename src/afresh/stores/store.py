@@ -151,11 +151,6 @@ class Leases(Protocol):
         ``now_s``: calls whose ``now_s`` is later treat it as expired. It also ends when its ``worker`` leaves
         the fleet."""
 
-    def take_due(
-        self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
-    ) -> list[Lease]:
-        """Lease at most ``limit`` active items (of ``source``, if given), the longest overdue first."""
-
     def read(self, ids: Sequence[int]) -> list[Lease]:
         """Return the newest lease of each of these items, even if it has expired, sorted by the due time of
         their items. Items whose newest lease was ended by a poll or by ``release`` are left out."""

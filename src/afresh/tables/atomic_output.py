@@ -22,7 +22,7 @@ from typing import IO
 
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.errors import OutputError, did_you_mean
-from afresh.values.leftovers import LEFTOVERS
+from afresh.values.leftovers import LEFTOVERS, is_alive
 
 _LONGEST_NAME = 100
 _OWNER = re.compile(r"\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-[0-9a-f]{8}\.part")
@@ -107,7 +107,7 @@ def remove_abandoned(folder: Path, name: str | None = None) -> None:
     with suppress(OSError):  # they do no harm, and writing will tell what is wrong
         for path in folder.glob(f".{'*' if name is None else escape(name[:_LONGEST_NAME])}.*.part*"):
             owner = _OWNER.search(path.name)
-            if owner and owner["host"] == _host() and not _is_alive(int(owner["pid"])):
+            if owner and owner["host"] == _host() and not is_alive(int(owner["pid"])):
                 path.unlink(missing_ok=True)
 
 
@@ -120,16 +120,6 @@ def _name_beside(target: Path) -> Path:
 @cache
 def _host() -> str:
     return blake2b(os.uname().nodename.encode(), digest_size=4).hexdigest()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ cannot run any more, and the program removes everything in the list.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -51,3 +52,14 @@ class Leftovers:
 
 LEFTOVERS = Leftovers()
 """The list of this program. It is global because signal handlers, which use it, are global too."""
+
+
+def is_alive(process: int) -> bool:
+    """Return whether there is a process with this number on this machine, of whatever user."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -18,14 +18,13 @@ class ListingEntry:
     """One entry of a listing; it names one item.
 
     ``mark`` identifies the version of the item (a date, an id); a new mark is a notice. ``modified_s`` is the
-    stated time of the last change. ``prior_rate_per_s`` is the stated change rate (a sitemap's changefreq),
-    ``priority`` the stated importance, from 0 to 1. Both are claims of the publisher, used only as priors."""
+    stated time of the last change. ``prior_rate_per_s`` is the stated change rate (a sitemap's changefreq), a
+    claim of the publisher that is used only as a prior."""
 
     key: str
     mark: str = ""
     modified_s: float | None = None
     prior_rate_per_s: float | None = None
-    priority: float | None = None
 
     @property
     def changed_by_s(self) -> float | None:

@@ -23,11 +23,13 @@ _Duration = Annotated[str, Field(max_length=40, description="Such as 90s, 10m or
 
 
 class LeasesIn(Model):
-    """Which leases are wanted: at most ``count`` items, of one source or of all, for ``duration``."""
+    """Which leases are wanted: at most ``count`` items, of one source or of all, for ``duration``. With
+    ``ahead``, also requests that the budget allows only within that time."""
 
     count: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 100
     source: Annotated[str | None, Field(max_length=500)] = None
     duration: _Duration = "10m"
+    ahead: _Duration = "0s"
 
 
 class LeaseOut(Model):
@@ -146,7 +148,8 @@ def add_leases(router: APIRouter, data: DashboardData, options: dict[str, Any]) 
 
     @router.post("/leases", **options, summary="Lease items, to fetch them yourself")
     def lease(wanted: LeasesIn) -> LeasesOut:
-        lent = lending.lend(wanted.count, _parse_duration(wanted.duration), wanted.source)
+        duration_s, ahead_s = _parse_duration(wanted.duration), _parse_duration(wanted.ahead)
+        lent = lending.lend(wanted.count, duration_s, wanted.source, ahead_s=ahead_s)
         rows = LeaseRows(data.engine.store, data.engine.settings)
         leases = [LeaseOut(**rows.row(each)) for each in lent.leases]
         return LeasesOut(leases=leases, retry_after=lent.retry_after_s)

@@ -111,7 +111,7 @@ def test_a_wrong_path_or_template_is_said(afresh: Afresh, world: World) -> None:
     assert monotonic() - begun_s < 5  # a wrong address is said at once, not after patient tries
     ran = afresh("probes", world.relation, *COLUMNS, "--server", "https://a.test/?q={quary}")
     assert ran.code == 2
-    assert "server: {quary} is not known, only {query}, {page}" in ran.err
+    assert "server: {quary} is not known, only {query}, {authors}" in ran.err
 
 
 def test_a_much_larger_server_costs_hardly_more_than_look_ups(afresh: Afresh) -> None:

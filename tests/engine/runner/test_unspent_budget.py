@@ -70,6 +70,15 @@ def test_a_machine_that_is_too_slow(tmp_path: Path) -> None:
     assert sum(found.values()) - found["machine"] < 0.1
 
 
+def test_every_item_is_under_way_on_a_slow_machine(tmp_path: Path) -> None:
+    """Three items on three hosts are always under way, but their polls end too slowly for the budget."""
+    site = VirtualSite([0.5] * 3, hosts=3)
+    site.time.round_s = 0.03
+    found = unspent(site, tmp_path, budget=200, for_s=3.0)
+    assert found["machine"] > 0.5
+    assert found.get("nothing", 0.0) < 0.05
+
+
 def test_other_limits_of_the_budget(tmp_path: Path) -> None:
     """Ten bytes a second are far less than five pages a second."""
     found = unspent(VirtualSite([0.5] * 10), tmp_path, more="bytes = '10B/s'")

@@ -16,6 +16,7 @@ from afresh.engine.external_polls import Reported
 from afresh.engine.reporting.export import write_polls
 from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.scheduler.content_settings import forget_after_content_change
+from afresh.engine.scheduler.restore import unpack_learned
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.state_names import LEARNED
 from afresh.values.items import ItemChange
@@ -129,3 +130,22 @@ def test_the_same_settings_forget_nothing_and_other_settings_do_once(tmp_path: P
         sizes = np.concatenate([part.belief_size for part in engine.store.plan.columns()])
         assert (sizes.tolist(), engine.store.state.get(LEARNED)) == ([len(FORGOTTEN)] * PAGES, None)
         assert forget_after_content_change(engine.store, [other], site.time.now_s()) == ()
+
+
+def test_what_the_items_of_another_source_taught_is_kept(tmp_path: Path) -> None:
+    """Half of the items are of a source whose settings stay."""
+    news = f'\n[[source]]\nname = "news"\nkind = "http"\nallow_private = true\ndelay = "0s"\n{QUIET}'
+    with ClockSite() as site, site.engine(tmp_path, budget=BUDGET, source=QUIET + news) as engine:
+        engine.add(site.urls()[: PAGES // 2])
+        engine.add(site.urls()[PAGES // 2 :], source="news")
+        engine.run(for_s=20.0)
+        before = unpack_learned(engine.store.state.get(LEARNED))
+        other = settings_for(source=WITHOUT_CLOCK + news).sources[0].settings
+        assert forget_after_content_change(engine.store, [other], site.time.now_s()) == ("web",)
+        after = unpack_learned(engine.store.state.get(LEARNED))
+        assert before is not None
+        assert after is not None
+        assert set(after["season.item"].tolist()) == set(range(PAGES // 2, PAGES))
+        assert after["season.item"].size == np.count_nonzero(before["season.item"] >= PAGES // 2)
+        engine.run(for_s=5.0)
+        assert engine.why(site.url(PAGES - 1)).rate_low > 0.1

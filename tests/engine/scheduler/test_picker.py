@@ -176,6 +176,15 @@ def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pyte
     assert asked == [NOW, NOW + 0.6]
 
 
+def test_rows_that_were_all_under_way_are_picked_again_as_soon_as_a_poll_ends() -> None:
+    chosen = policy(3)
+    picker = Picker(chosen)
+    rows = [picker.next(NOW, always) for _ in range(3)]
+    assert picker.next(NOW + 0.02, always) is None  # this pool is empty
+    chosen.item_rows.is_busy[rows[0]] = False
+    assert picker.next(NOW + 0.04, always) == rows[0]
+
+
 def test_a_group_whose_rows_in_the_pool_are_gone_waits_for_no_other() -> None:
     count = 40_000
     group = np.where(np.arange(count) % 400 == 0, 3, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import pack_learned, unpack_learned
 from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.policy.adaptive.saved_state import without_items
 from afresh.values.arrays import Float64s
 
 BUDGET = 0.1
@@ -201,6 +203,42 @@ def test_many_more_items_get_another_ladder_and_keep_what_was_learned() -> None:
     assert chosen.ranking.adaptive.rates()[1] > 5 * chosen.ranking.adaptive.rates()[0]
     assert chosen.ranking.adaptive.rates()[1] == pytest.approx(before[1], rel=0.5)
     assert chosen.ranking.families.shape == (22, 3)
+
+
+def family_time(ranking: Ranking, name: str) -> float:
+    """How long the family of the directory ``name``, whose rows are half of all, was observed."""
+    shocks, half = ranking.adaptive.shocks, ranking.item_rows.size // 2
+    assert shocks is not None
+    return float(shocks.total_seen[shocks.family_row[0 if name == "a" else half, 1]])
+
+
+def test_rows_that_are_forgotten_take_no_season_and_no_other_family_with_them() -> None:
+    item_rows = ItemRows()
+    item_rows.load([columns(16)])
+    names = [f"{name}/{row}" for name in "ab" for row in range(8)]
+    chosen = RowPolicy(Ranking(item_rows, RankingStart(BUDGET, "freshness", NOW, names=names)), "adaptive")
+    now_s = teach(chosen, changing=1, rounds=30)
+    teach(chosen, changing=9, rounds=30, start_s=now_s)
+    ranking, clock = chosen.ranking, chosen.ranking.adaptive.clock
+    assert clock.season is not None
+    profile = np.roll(clock.season.profile, 5) * np.linspace(0.5, 1.5, clock.season.profile.size)
+    clock.season = replace(clock.season, profile=profile, gain=9.0)
+    before, polls = family_time(ranking, "a"), clock.recent_count
+    assert before > 0
+    assert family_time(ranking, "b") > 0
+    saved = ranking.shared()
+    for learned in (saved, without_items(saved, np.arange(8, 16), ranking.families[8:])):
+        ranking.adopt_learned(learned)
+    assert family_time(ranking, "a") == before
+    assert family_time(ranking, "b") == 0.0
+    assert ranking.adaptive.clock.recent_count == polls / 2
+    ranking.adopt_learned(saved)
+    ranking.rebuild(BUDGET, None, forgotten=np.arange(8, 16))
+    assert family_time(ranking, "a") == before
+    assert family_time(ranking, "b") == 0.0
+    assert ranking.adaptive.clock.recent_count == polls / 2
+    assert ranking.adaptive.clock.season is not None
+    assert ranking.adaptive.clock.season.profile == pytest.approx(profile)
 
 
 def test_weights_follow_and_what_is_not_polled_is_worth_nothing() -> None:

@@ -50,6 +50,20 @@ def test_what_never_changed_is_due_late_and_what_always_did_is_dropped() -> None
     assert Forecast(chosen).dropped_rows().tolist() == [False, True]
 
 
+def test_no_row_waits_for_ever_also_if_its_weight_is_0() -> None:
+    chosen = taught((False, True, True))
+    rows, polled_s = np.arange(3), float(chosen.item_rows.polled_s[0])
+    chosen.item_rows.weight[2] = 0.0
+    chosen.ranking.update_weights(rows)
+    chosen.record_pick(100.0)
+    next_s = chosen.next_polls_s(rows, polled_s)
+    assert np.isfinite(next_s).all()
+    dropped_s, unweighted_s = next_s[1:] - polled_s
+    assert unweighted_s == pytest.approx(10 * dropped_s)
+    assert chosen.poll_values(polled_s + 0.99 * unweighted_s)[2] < 100.0
+    assert chosen.poll_values(polled_s + 1.01 * unweighted_s)[2] >= 100.0  # it is polled when it says so
+
+
 def test_a_wrong_guess_is_refuted_by_polls() -> None:
     day = 86400.0
     chosen = taught((True, False), guess=1.0 / day)

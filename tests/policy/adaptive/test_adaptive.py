@@ -41,3 +41,27 @@ def test_what_is_polled_after_a_refit_is_worth_most_of_what_there_is(items: int)
         possible += np.partition(worth, items - k)[items - k :].sum() if telling else 0.0
         policy.observe(chosen, now, rng.random(k) < 0.1)
     assert gained > 0.6 * possible
+
+
+def test_a_rekeying_does_not_forget_what_waits_since_a_mass_edit() -> None:
+    """At a high price, all items that an edit may have changed once waited for months after a re-keying."""
+    items, found = np.arange(60), np.ones(30, dtype=bool)
+    policy = Adaptive(replace(PolicyInput.of(60, 6.0), families=items[:, None] // 60, hour=None))
+    for day in range(10, 200, 10):  # every tenth day all are polled, and now and then all have changed
+        policy.next(float(day), 60)
+        policy.observe(items, float(day), np.full(60, day % 50 == 0))
+    policy.observe(items[:30], 196.0, found)
+    policy.review_value *= 1e3
+    policy.rekey(196.0)
+    is_reviewed = policy.next_review <= 196.0
+    assert is_reviewed[30:].all()
+    assert not is_reviewed[:30].any()
+
+
+def test_a_rekeying_does_not_forget_notices() -> None:
+    policy = Adaptive(replace(PolicyInput.of(50, 5.0), hour=None))
+    policy.observe(np.arange(50), 10.0, np.zeros(50, dtype=bool))
+    policy.notice([7], 11.0)
+    policy.review_value *= 1e3
+    policy.rekey(11.0)
+    assert np.flatnonzero(policy.next_review <= 11.0).tolist() == [7]

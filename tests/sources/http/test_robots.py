@@ -11,11 +11,23 @@ from hypothesis import strategies as st
 from tests.sources.polling import SetClock
 
 from afresh.sources.http.fetcher import Reply
-from afresh.sources.http.robots import DAY_S, HOUR_S, MAX_BYTES, RobotsCache, RobotsRules, read_robots
+from afresh.sources.http.robots import (
+    DAY_S,
+    HOUR_S,
+    MAX_BYTES,
+    RobotsCache,
+    RobotsRules,
+    read_file,
+    rules_without_file,
+)
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.values.leftovers import LEFTOVERS
 
 PAGE = "http://a.test/private/page"
+
+
+def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:
+    return rules_without_file(reply, now_s, before) or read_file(reply.body, reply.headers, now_s)
 
 
 def reply(text: str, status: int = 200, **headers: str) -> Reply:

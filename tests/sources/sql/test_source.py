@@ -466,7 +466,7 @@ def test_a_server_that_restarts_between_polls_is_found_again(own_postgres: Postg
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"url": "mysql://x"}, "url: no database: write sqlite:PATH"),
+        ({"url": "http://x"}, "url: no database: write sqlite:PATH"),
         ({"query": "DROP TABLE book"}, "is not a SELECT"),
         ({"url": "env:NOWHERE"}, "the environment has no variable NOWHERE"),
         ({"ignore_columns": ["id"]}, "ignore_columns: 'id' is the key or the cursor"),

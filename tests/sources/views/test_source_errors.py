@@ -214,7 +214,7 @@ def test_a_standby_is_refused(own_postgres: PostgresServer) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"url": "sqlite:x.db"}, "SQLite has no materialised views"),
+        ({"url": "sqlite:x.db"}, "refresh: needed: only PostgreSQL has views"),
         ({"url": "http://x"}, "url: no database"),
         ({"look_evry": "1s"}, "did you mean 'look_every'?"),
     ],
@@ -227,7 +227,7 @@ def test_wrong_settings_are_refused(changes: dict[str, str], words: str) -> None
 
 def test_an_address_of_the_wrong_kind_in_the_environment_is_refused() -> None:
     context = SourceContext(resolver={"HOUSE": "sqlite:x.db"}.get)
-    with pytest.raises(UsageError, match="url: SQLite has no materialised views"):
+    with pytest.raises(UsageError, match="only PostgreSQL refreshes views itself: set refresh"):
         make_source({"name": "v", "kind": "view", "url": "env:HOUSE"}, context)
 
 

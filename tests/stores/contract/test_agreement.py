@@ -82,7 +82,7 @@ class Agreement(RuleBasedStateMachine):
     @rule(limit=st.integers(0, 4))
     def lease_due(self, limit: int) -> None:
         """Lease what is due."""
-        self.lend(lambda store: store.leases.take_due(self.now_s, limit, 50.0))
+        self.lend(lambda store: store.leases.take(store.items.due(self.now_s, limit), self.now_s, 50.0))
 
     @rule(wanted=st.lists(ids, max_size=4), any_status=st.booleans(), worker=st.sampled_from(["", "one"]))
     def lease(self, wanted: list[int], any_status: bool, worker: str) -> None:

@@ -17,12 +17,12 @@ from afresh.values.outcome import Answer, NewCopy, Observation, Outcome, Refusal
 
 def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
     store.items.add([NewItem("k", "web", "host", 1.0, 1.0, 5.0, 50.0, labels={"a": "b"})], 0.0)
-    (first,) = store.leases.take_due(1.0, 9, 60.0)
+    (first,) = store.leases.take([1], 1.0, 60.0)
     assert first == Lease(1, "k", "web", "host", first.token, 61.0, 1.0, {}, None, None, "active",
                           0, b"", 5.0, 50.0, {"a": "b"})  # fmt: skip
     told = {"etag": 'W/"é"', "accept-encoding": "gzip"}
     store.commit([seen(first, 2.0, new_copy=copy_of(b"one"), validators=told, belief=b"\0b", due_s=3.0)])
-    (second,) = store.leases.take_due(4.0, 9, 60.0)
+    (second,) = store.leases.take([1], 4.0, 60.0)
     assert (second.validators, second.content_hash, second.polled_s) == (told, b"normal one", 2.0)
     assert (second.belief, second.failures) == (b"\0b", 0)
     assert second.token > first.token
@@ -33,7 +33,7 @@ def test_an_item_is_lent_to_one_worker_until_the_lease_runs_out(store: Store) ->
     taken = store.leases.take([1, 2, 2, 99], 10.0, 5.0)
     assert sorted(lease.item_id for lease in taken) == [1, 2]
     assert store.leases.take([1, 2], 14.9, 5.0) == []
-    assert [lease.item_id for lease in store.leases.take_due(14.9, 9, 1.0)] == [3]
+    assert [lease.item_id for lease in store.leases.take([1, 2, 3], 14.9, 1.0)] == [3]
     assert [lease.item_id for lease in store.leases.take([1], 15.0, 5.0)] == [1]
     assert store.leases.open(15.0) == [(3, 14.9), (1, 15.0)]
 
@@ -45,14 +45,12 @@ def test_only_active_items_are_lent_unless_asked(store: Store) -> None:
     assert [lease.status for lease in store.leases.take([1], 0.0, 1.0, any_status=True)] == ["paused"]
 
 
-def test_due_items_are_lent_longest_due_first_and_by_source(store: Store) -> None:
+def test_due_items_are_lent_longest_due_first(store: Store) -> None:
     store.items.add(new_items(4), 0.0)
-    store.items.add([NewItem("f", "feed", "h")], 0.0)
     for number in range(4):
         store.items.change([f"k{number}"], ItemChange(due_s=float(-number)))
-    assert [lease.item_id for lease in store.leases.take_due(0.0, 2, 9.0)] == [4, 3]
-    assert [lease.item_id for lease in store.leases.take_due(0.0, 9, 9.0, source="feed")] == [5]
-    assert store.leases.take_due(0.0, 9, 9.0, source="nobody") == []
+    assert [lease.item_id for lease in store.leases.take([3, 4], 0.0, 9.0)] == [4, 3]
+    assert store.items.due(0.0, 9) == [2, 1]
 
 
 def test_a_released_item_can_be_lent_again(store: Store) -> None:

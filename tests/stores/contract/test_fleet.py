@@ -70,7 +70,7 @@ def test_what_a_worker_was_polling_is_free_when_it_leaves(store: Store) -> None:
     store.items.add(new_items(3), 0.0)
     (mine,) = store.leases.take([1], 0.0, 60.0, worker="one")
     store.leases.take([2], 0.0, 60.0, worker="two")
-    (lent,) = store.leases.take_due(0.0, 1, 60.0)
+    (lent,) = store.leases.take([3], 0.0, 60.0)
     assert (mine.worker, lent.item_id, lent.worker) == ("one", 3, "")
     store.fleet.leave("one")
     assert [store.leases.until_s(item_id, 5.0) for item_id in (1, 2, 3, 99)] == [None, 60.0, 60.0, None]

@@ -140,8 +140,8 @@ def test_threads_share_a_store_and_never_an_item(store: Store) -> None:
 
     def work(worker: int) -> list[int]:
         done: list[int] = []
-        while leases := store.leases.take_due(1.0, 7, 60.0):
-            for lease in leases:
+        while due := store.items.due(1.0, 7):
+            for lease in store.leases.take(due, 1.0, 60.0):
                 poll_time = 2.0 + worker
                 done.append(lease.item_id)
                 item = store.items.get(lease.key)

@@ -207,7 +207,7 @@ def test_another_writer_is_waited_for_and_then_named(server: PostgresServer, tmp
             store.commit([seen(lease, 1.0) for lease in leases])
         assert store.items.by_id([1])[0].polls == 0  # reading goes on
         # What another holds is not lent, and nobody waits for it.
-        assert [lease.item_id for lease in store.leases.take_due(20.0, 9, 9.0)] == [2]
+        assert [lease.item_id for lease in store.leases.take([1, 2], 20.0, 9.0)] == [2]
         other.rollback()
         assert store.commit([seen(lease, 1.0) for lease in leases]) == [Refusal(2, "lost")]
 

@@ -134,14 +134,6 @@ class ReferenceLeases(ReferenceGroup, Leases):
             free = [r for r in chosen if self._data.is_free(r, now_s)]
             return self._lease(sorted(free, key=_by_due), now_s, duration_s, worker)
 
-    def take_due(
-        self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
-    ) -> list[Lease]:
-        with self._data:
-            due = due_records(self._data, now_s)
-            chosen = [record for record in due if source is None or record.item.source == source]
-            return self._lease(chosen[:limit], now_s, duration_s)
-
     def read(self, ids: Sequence[int]) -> list[Lease]:
         with self._data:
             known = [self._data.records[i] for i in dict.fromkeys(ids) if i in self._data.records]

@@ -24,7 +24,7 @@ from afresh.values.outcome import NewCopy, Observation, Outcome, Spent
 path, start = Path(sys.argv[1]), float(sys.argv[2])
 with SqliteStore(path, timeout_s=60.0) as store:
     now = start
-    while leases := store.leases.take_due(now, 5, 10.0):
+    while leases := store.leases.take(store.items.due(now, 5), now, 10.0):
         now += 100.0
         outcomes = []
         for lease in leases:
@@ -47,8 +47,8 @@ from afresh.stores.sqlite.store import SqliteStore
 with SqliteStore(Path(sys.argv[1]), timeout_s=60.0) as store:
     print("ready", flush=True)
     sys.stdin.readline()
-    while leases := store.leases.take_due(1.0, 3, 60.0):
-        for lease in leases:
+    while due := store.items.due(1.0, 3):
+        for lease in store.leases.take(due, 1.0, 60.0):
             print(lease.item_id, lease.token)
 """
 

@@ -1,4 +1,4 @@
-"""``afresh due`` and ``afresh observe``, for programs that fetch items themselves and report the result."""
+"""``afresh due``, ``lease`` and ``observe``, for programs that fetch items themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from afresh.cli.engine.project import SetOptions, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
-from afresh.values.errors import AfreshError, InputError
+from afresh.values.errors import AfreshError, InputError, one_of
 from afresh.values.formatting import format_count
+from afresh.values.items import display_key
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def due(
     k: Annotated[int, Option(metavar="N", help="List at most N items.", min=1)] = 100,
     lease: Annotated[str | None, Option(metavar="10m", help="Lease the items to you for this time.")] = None,
     source: Annotated[str | None, Option(metavar="NAME", help="List only items of this source.")] = None,
+    ahead: Annotated[
+        str | None, Option(metavar="1m", help="Also list what the budget allows within this time.")
+    ] = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -33,27 +37,54 @@ def due(
     from afresh.engine.json_rows import LeaseRows
 
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
+    ahead_s = read_duration("--ahead", ahead, 0.0)
     with open_project(sets, reading=lease is None) as engine:
         found: Sequence[Item | Lease] = ()
         retry_after_s = 0.0
         if lease_s is None:
-            found = engine.lending.find_due(k, source)
+            found = engine.lending.find_due(k, source, ahead_s=ahead_s)
         else:
-            lent = engine.lending.lend(k, lease_s, source)
+            lent = engine.lending.lend(k, lease_s, source, ahead_s=ahead_s)
             found, retry_after_s = lent.leases, lent.retry_after_s
         rows = [LeaseRows(engine.store, engine.settings).row(each) for each in found] if as_json else []
         burst = engine.current().budget.burst_requests
-    if len(found) < k and len(found) >= int(burst):
-        words = (
-            f"the budget allows {format_count(len(found), 'request')} now; [budget] burst allows more at once"
-        )
-        print_note(words)
+    if ahead_s == 0 and int(burst) <= len(found) < k:
+        allowed = f"the budget allows {format_count(len(found), 'request')} now"
+        print_note(f"{allowed}; [budget] burst allows more at once, --ahead those of the next time")
     for row in rows:
         print_json(row)
     for entry in () if as_json else found:
         print_data(entry.key)
     if retry_after_s > 0:
         print_note(f"more can be leased in {format_duration(retry_after_s)}")
+
+
+def lease(
+    action: Annotated[str, Argument(metavar="extend|release", help="What to do with the leases.")],
+    file: Annotated[
+        str, Argument(metavar="FILE", help="JSONL: item and lease, as 'due --json' prints them; - is stdin.")
+    ] = "-",
+    duration: Annotated[
+        str, Option(metavar="10m", help="extend: the leases end after this time from now, or later.")
+    ] = "10m",
+    sets: SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Extend leases that 'due' gave, or give them back without a poll."""
+    one_of("action", action, ("extend", "release"))
+    duration_s = read_duration("--duration", duration, 0.0)
+    leases = [_parse_lease(file, *line) for line in read_lines(file, "an object")]
+    with open_project(sets) as engine:
+        lending = engine.lending
+        ended = lending.extend(leases, duration_s) if action == "extend" else lending.release(leases)
+    held = len(leases) - len(ended)
+    if as_json:
+        print_json({"held": held, "ended": list(ended)})
+    for key in ended:
+        print_note(f"{display_key(key)}: this lease had ended")
+    print_note(f"{format_count(held, 'lease')} {action.removesuffix('e')}ed")
+    if ended and not held:
+        raise AfreshError("none of the leases was held any more")
 
 
 def observe(
@@ -87,12 +118,25 @@ def observe(
 def _parse_row(file: str, number: int, line: str, now_s: float) -> Reported:
     from afresh.engine.json_rows import parse_report
 
+    return parse_report(_parse_json(file, number, line), now_s, number)
+
+
+def _parse_lease(file: str, number: int, line: str) -> tuple[str, int]:
+    """Return the key of the item and the number of the lease that a line states."""
+    given = _parse_json(file, number, line)
+    key, token = (given.get("item"), given.get("lease")) if isinstance(given, dict) else (None, None)
+    if not isinstance(key, str) or type(token) is not int:
+        problem = "needs item, a text, and lease, a whole number, as 'due --lease … --json' prints them"
+        raise InputError(problem, path=file, row=number, line=0)
+    return key, token
+
+
+def _parse_json(file: str, number: int, line: str) -> object:
     try:
-        given = json.loads(line)
+        return json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error.msg}", path=file, row=number, line=0) from None
     except RecursionError:
         raise InputError("is JSON with too many levels", path=file, row=number, line=0) from None
     except ValueError:  # Python reads whole numbers of up to 4,300 digits
         raise InputError("has a number with too many digits", path=file, row=number, line=0) from None
-    return parse_report(given, now_s, number)

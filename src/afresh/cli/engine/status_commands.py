@@ -32,7 +32,7 @@ _UNSPENT = {
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
     "limits": "other limits of the budget",
-    "machine": "machine too slow",
+    "machine": "machine or answers too slow",
 }
 
 

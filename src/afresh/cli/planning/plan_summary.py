@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.budget_curve import budget_curve
-from afresh.allocation.explain import DROPPED, Explanation, next_unit, returns_at
+from afresh.allocation.explain import DROPPED, Explanation, gain_of_next_unit, returns_at
 from afresh.allocation.objectives import objective_for
 from afresh.cli.planning.planned_items import PlannedItems, slice_options
 from afresh.cli.summary import format_age, format_number
@@ -101,7 +101,7 @@ def _describe_next_unit(
     total = float(given.count if weights is None else np.sum(weights, dtype=np.float64))
     gain = plan.multiplier
     if budget < _SMALL_UNIT:  # one unit is a large step, so its gain is less than the multiplier
-        gain = next_unit(given.rates, budget, **chosen).gain
+        gain = gain_of_next_unit(given.rates, budget, **chosen)
     objective = chosen["objective"]
     effect = "raises freshness" if objective == "freshness" else f"lowers the mean {objective}"
     mean = gain / total if total else 0.0

@@ -150,6 +150,23 @@ class Gate:
             finally:
                 self.waiting -= 1
 
+    async def admit_reading(self, group: str) -> None:
+        """Wait until a reading of change counters may start. Unlike other requests it does not wait while
+        bytes, seconds or money are paid off: nobody would know which views to refresh then. It counts as a
+        request, and starts at least 1/rate after the last one."""
+        while self._slots.debt_s > self._clock.elapsed_s():
+            await self._claims.wait_until_open(group)
+            now_s = self._clock.elapsed_s()
+            wait_s = self._slots.started_s + self._slots.limits.spacing_s - now_s
+            wait_s = max(wait_s, self.ready_s(group) - self._clock.now_s())
+            if wait_s <= 0:
+                self._slots = self._slots.with_start(now_s)
+                self._began_s[group] = self._clock.now_s()
+                self.requests += 1
+                return
+            await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
+        await self.admit(group)
+
     def _start(self) -> None:
         now_s = self._clock.elapsed_s()
         self._slots = self._slots.with_start(now_s)
@@ -259,10 +276,12 @@ class Gate:
             self._owe(spent)
 
     def _owe(self, spent: Spent) -> None:
-        owed_s = self._slots.limits.owed_s(spent)
+        owed_s, now_s = self._slots.limits.owed_s(spent), self._clock.elapsed_s()
         if owed_s > _ROUNDING_S:
-            self._slots = self._slots.with_debt(self._clock.elapsed_s(), owed_s)
-            self._owed_s += owed_s
+            # The seconds were spent until now, so that a part of them is paid off already.
+            before_s = max(self._slots.debt_s, now_s)
+            self._slots = self._slots.with_debt(now_s - min(spent.seconds, owed_s), owed_s)
+            self._owed_s += max(self._slots.debt_s - before_s, 0.0)
             if self._paying is None or self._paying.done():
                 self._paying = asyncio.create_task(self._pay())
 

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from afresh.values.clock import Clock
+from afresh.values.leftovers import is_alive
 from afresh.values.stored import Worker
 
 _BOOT, _PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
@@ -35,13 +36,7 @@ def is_dead(name: str) -> bool:
     parts = name.rsplit(":", 3)
     if len(parts) != 4 or not parts[1].isdecimal() or parts[2] == _UNKNOWN or parts[2] != _kernel():
         return False
-    try:
-        os.kill(int(parts[1]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False  # the process exists and belongs to another user
-    return False
+    return not is_alive(int(parts[1]))
 
 
 def _kernel() -> str:

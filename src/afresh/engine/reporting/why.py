@@ -196,7 +196,7 @@ def _reasons(
         return [*found, "the policy is uniform: every item is polled equally often"]
     weight = float(policy.item_rows.weight[row])  # with what views add
     if weight == 0:
-        found.append("its weight is 0: it is polled only when nothing else needs it")
+        found.append("its weight is 0: it is polled only when nothing else needs it, and for rare reviews")
     elif policy.shadow_price <= 0:
         found.append("nothing has been polled yet, so there is no shadow price to compare with")
     elif policy.money.break_even_value > 0 and not policy.item_rows.value_factor[row] > 0:
@@ -206,13 +206,13 @@ def _reasons(
     elif policy.is_futile(np.array([row]))[0]:
         words = "futile: it changes too fast for its cost, so that a poll earns less than it costs"
         found.append(_left(words, policy, row, weight, policy.money.break_even_value))
+        found.append("its next poll is a rare review: it may have become slower since")
     elif math.isinf(interval_s):
         words = TOO_OFTEN
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))
-        if policy.money.break_even_value <= 0:
-            found.append("its next poll is a review: it may have become slower since it was dropped")
+        found.append("its next poll is a review: it may have become slower since it was dropped")
     else:
         after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
         twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)

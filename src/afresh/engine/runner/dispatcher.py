@@ -98,14 +98,18 @@ class Dispatcher:
             else:
                 rest_s, began_s = self._scheduler.picker.next_ready_s() - clock.now_s(), clock.elapsed_s()
                 reason = self._idle_reason()
-                await self._pause(min(left_s, max(rest_s, 0.001), TICK_S / 2))
-                self.idle_s[reason] += clock.elapsed_s() - began_s
+                pause_s = min(left_s, max(rest_s, 0.001), TICK_S / 2)
+                await self._pause(pause_s)
+                if reason is not None:  # a pause that takes longer is the machine's fault
+                    self.idle_s[reason] += min(clock.elapsed_s() - began_s, pause_s)
 
-    def _idle_reason(self) -> str:
-        """Return why no poll can start now: ``hosts``, ``windows`` or ``nothing`` (``Run.count_unspent``)."""
-        codes = self._scheduler.picker.waiting_sources()
+    def _idle_reason(self) -> str | None:
+        """Return why no poll can start now: ``hosts``, ``windows`` or ``nothing`` (``Run.count_unspent``).
+        None if every item is under way: then the polls end too slowly for the budget."""
+        codes, item_rows = self._scheduler.picker.waiting_sources(), self._scheduler.item_rows
         if not codes:
-            return "nothing"
+            is_idle = item_rows.is_active & ~item_rows.is_busy
+            return "nothing" if is_idle.any() or not item_rows.is_busy.any() else None
         closed = self._context.settings.now.closed_sources(self._context.clock.now_s())
         return "windows" if all(self._scheduler.names.get(code) in closed for code in codes) else "hosts"
 

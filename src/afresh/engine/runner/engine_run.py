@@ -103,7 +103,7 @@ class Run:
     def count_unspent(self, lasted_s: float) -> dict[str, int]:
         """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
         were at their limit, ``windows`` were closed, ``nothing`` was worth a poll, other ``limits`` of the
-        budget were reached, or else the ``machine`` was too slow."""
+        budget were reached, or else the ``machine`` or the answers were too slow."""
         limits = budget_limits(self.settings.budget)
         lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
         idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}

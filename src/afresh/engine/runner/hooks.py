@@ -22,13 +22,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from afresh.engine.logs import log_event
-from afresh.engine.runner.hook_command import CommandFailedError, run_command
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.python.user_calls import UserCalls
 from afresh.sources.python.user_function import RaisedError, find_function
+from afresh.sources.user_command import CommandFailedError, run_command
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 from afresh.values.stored import Event

@@ -16,6 +16,7 @@ from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
+from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
@@ -117,12 +118,14 @@ class StalenessTask:
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
         seen: dict[int, StalenessReport] = {}
         rows_of: dict[str, int] = {}
-        for source in self._known.values():
+        goals: dict[int, RefreshGoal] = {}
+        for name, source in self._known.items():
             for key, told in _reports(source).items():
                 row = item_rows.row(self._ids[key]) if key in self._ids else None
                 if row is not None:
                     seen[row], rows_of[key] = told, row
-        policy.staleness = ObservedStaleness.of(seen, rows_of) if seen else None
+                    goals[row] = refresh_goal(self._context.settings.now, name, key)
+        policy.staleness = ObservedStaleness.of(seen, rows_of, goals) if seen else None
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
             # In a single round, stale items that it has not polled yet may be polled.

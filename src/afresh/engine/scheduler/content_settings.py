@@ -15,17 +15,19 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from afresh.engine.logs import log_event
+from afresh.engine.scheduler.restore import pack_learned, unpack_learned
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN, unpack
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import CONTENT_FINGERPRINT, LEARNED
+from afresh.policy.adaptive.saved_state import without_items
 from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
-from afresh.values.arrays import Bools
+from afresh.values.arrays import Bools, Ints
 from afresh.values.items import STATUSES
 from afresh.values.stored import PolicyColumns
 
-_MUCH = 0.1  # from this share of all items on, what was learned of all items together is forgotten as well
+_MUCH = 0.1  # from this share of all items on, what was learned of all items together is learned again
 _ACTIVE = STATUSES.index("active")
 
 
@@ -70,16 +72,32 @@ def forget_rows(scheduler: Scheduler, sources: Collection[str], now_s: float) ->
 
 def _forget_sources(store: Store, names: Sequence[str], now_s: float) -> None:
     codes = [code for code, name in store.plan.names().items() if name in names]
-    items, forgotten = 0, 0
+    items, forgotten, families = 0, list[Ints](), list[Ints]()
     for columns in store.plan.columns():
         which = np.isin(columns.source, codes)
-        items, forgotten = items + which.size, forgotten + int(np.count_nonzero(which))
+        forgotten.append(items + np.flatnonzero(which))
+        items += which.size
+        beliefs = unpack(columns.beliefs, columns.belief_size)
+        families.append(np.unique(beliefs.families[which[beliefs.known]], axis=0))
         _forget(store, columns, now_s, which)
-    if forgotten >= _MUCH * items:
-        store.state.set({LEARNED: None})
+    _forget_together(store, items, forgotten, families)
     words = "content settings changed: what was learned of its items is forgotten"
     for name in names:
         log_event(logging.INFO, words, source=name)
+
+
+def _forget_together(store: Store, items: int, forgotten: Sequence[Ints], families: Sequence[Ints]) -> None:
+    """If much of what was learned of all ``items`` together came from the ``forgotten`` rows and their
+    ``families``, learn it again from the others."""
+    learned, rows = unpack_learned(store.state.get(LEARNED)), np.concatenate([*forgotten, np.zeros(0, int)])
+    if learned is None or rows.size < _MUCH * items:
+        return
+    if rows.size == items:
+        store.state.set({LEARNED: None})
+        return
+    for each in families:
+        learned = without_items(learned, rows, each)
+    store.state.set({LEARNED: pack_learned(learned)})
 
 
 def _forget(store: Store, columns: PolicyColumns, now_s: float, which: Bools | None = None) -> None:

@@ -20,11 +20,12 @@ import numpy as np
 from afresh.allocation.watched import allocate_watched
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import BudgetTable, Settings
-from afresh.money.chosen_budget import Prices, ResourceUse, choose_budget
+from afresh.money.chosen_budget import choose_budget
 from afresh.values.arrays import Bools, Float64s, Ints
 
 PLANNED_ITEMS = 5_000  # a plan is computed from at most this many items
@@ -135,8 +136,11 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
         cost = np.maximum(terms.money(budget), _LEAST) / unit
     elif staleness is not None:
         cost[staleness.rows] = np.maximum(paid_off_s[staleness.rows] * budget.requests, 1.0)
+    money.lags = None
     if staleness is not None:
         money.paid_off_s = paid_off_s[staleness.rows]
+        weight = item_rows.weight[staleness.rows]
+        money.lags = LagTargets(staleness, weight, money.paid_off_s, budget.seconds or 1.0)
     money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
     moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
@@ -265,8 +269,8 @@ def _plan_polled(
     plan = choose_budget(
         np.maximum(rate, _LEAST),
         weight * terms.benefit[rows],
-        Prices(second=1.0),
-        use=ResourceUse(requests=terms.requests[rows], seconds=np.maximum(terms.money(budget)[rows], _LEAST)),
+        np.maximum(terms.money(budget)[rows], _LEAST),
+        requests=terms.requests[rows],
         stale_cost=weight * terms.stale_cost[rows],
         limit=limit,
         most_requests=most_requests,

@@ -54,7 +54,7 @@ class Picker:
         # Picks from this pool, seconds that building it took, expected picks, largest bulk until now.
         self._taken, self._took_s, self._expected, self._largest = 0, 0.0, 0, 0
         self._is_blocked = False
-        self._group_count = self._counted_size = 0
+        self._group_count = self._counted_size = self._busy_count = 0
 
     def invalidate(self) -> None:
         """Rank again at the next pick, because items, budget or beliefs changed."""
@@ -129,6 +129,8 @@ class Picker:
             return False
         if self._taken >= max(1, self._item_rows.size // POOL_SHARE):
             return True
+        if not self._queues:  # a new pool would be empty too, unless polls have ended since
+            return int(np.count_nonzero(self._item_rows.is_busy)) < self._busy_count
         # If every group has rows in this pool and is busy, a new pool would offer no further row.
         return not self._heads and (self._is_blocked or not all(self._queues.values()))
 
@@ -152,7 +154,7 @@ class Picker:
         self._waiting, self._full = [], set()
         self._heads = [self._head(group_key) for group_key in self._queues]
         heapq.heapify(self._heads)
-        self._built_s, self._taken = now_s, 0
+        self._built_s, self._taken, self._busy_count = now_s, 0, int(np.count_nonzero(item_rows.is_busy))
         self._took_s = self._elapsed_s() - began_s
 
     def _best_rows(self, found: Priorities) -> Ints:

@@ -18,7 +18,7 @@ from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
-from afresh.policy.adaptive.saved_state import Arrays
+from afresh.policy.adaptive.saved_state import Arrays, without_items
 from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
@@ -239,20 +239,27 @@ class Ranking:
         not_before_s = self.item_rows.not_before_s[rows]
         return stored_beliefs.pack(self.adaptive.rows(rows), not_before_s, self.families[rows])
 
-    def rebuild(self, budget_per_s: float, names: Sequence[str] | None) -> None:
+    def rebuild(self, budget_per_s: float, names: Sequence[str] | None, forgotten: Ids | None = None) -> None:
         """Build the grid of rates again for ``budget_per_s`` and, if ``names`` of all items are given, the
-        families. The beliefs of the items are kept."""
+        families. The beliefs of the items are kept, and what does not depend on the budget: what was learned
+        of notices, the season and, unless the budget is a quite different one, the families. Of these, what
+        the ``forgotten`` rows taught is left out."""
         self.grow()
         before = self.adaptive
-        rows = before.rows(np.arange(before.items.size))
+        rows, learned = before.rows(np.arange(before.items.size)), before.shared()
+        if forgotten is not None:
+            learned = without_items(learned, forgotten, self.families[forgotten])
         if names is not None and len(names) == self.item_rows.size:
             self.families = families_of(names)
         self.adaptive = _build_policy(self, budget_per_s)
         shared = self.adaptive.shared()
-        # What was learned of the notices of each origin is kept, but not the mean frequency of polls, which
-        # depends on the budget.
-        notices = {name: value for name, value in before.shared().items() if name.startswith("notices.")}
-        shared |= notices | {"notices.frequency": shared["notices.frequency"]}
+        kept = (
+            ("notices.", "season.", "shocks.")
+            if _have_similar_bins(learned, shared)
+            else ("notices.", "season.")
+        )
+        learned = {name: value for name, value in learned.items() if name.startswith(kept)}
+        shared |= learned | {"notices.frequency": shared["notices.frequency"]}
         self.adaptive.restore(shared, np.arange(before.items.size), rows)
         self.adaptive.refit(self.now_s)
 
@@ -333,6 +340,12 @@ def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
         slowest=SLOWEST_PER_S,
     )
     return Adaptive(start)
+
+
+def _have_similar_bins(one: Arrays, other: Arrays) -> bool:
+    """Return whether both have families, and count their changes over similar times."""
+    widths = [each.get("shocks.width", np.array(np.nan)) for each in (one, other)]
+    return bool(1.0 / FAR <= widths[0] / widths[1] <= FAR)
 
 
 def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:

@@ -26,6 +26,7 @@ from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import read_view_weights
+from afresh.engine.settings.refresh_goals import refresh_goal
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
 from afresh.policy.adaptive.saved_state import VERSION, Arrays
@@ -144,7 +145,14 @@ def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> 
         return None
     ids = store.items.ids(list(kept))
     rows = {key: row for key in kept if key in ids and (row := item_rows.row(ids[key])) is not None}
-    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows) if rows else None
+    if not rows:
+        return None
+    names = store.plan.names()
+    goals = {
+        row: refresh_goal(settings, names.get(int(item_rows.source[row]), ""), key)
+        for key, row in rows.items()
+    }
+    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows, goals)
 
 
 def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:

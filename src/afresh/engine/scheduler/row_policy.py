@@ -18,7 +18,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from afresh.engine.scheduler.observed_staleness import ObservedStaleness
+from afresh.engine.scheduler.lag_tiers import LagTargets
+from afresh.engine.scheduler.observed_staleness import ObservedStaleness, RefreshTerms
 from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
 from afresh.engine.scheduler.saa_sampling import SaaSampling
 from afresh.values.arrays import Bools, Float64s
@@ -29,6 +30,9 @@ _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, compu
 _ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
 _LONGEST_S = 10 * 365.25 * 86400.0
 _RATHER_STALE = 0.5  # a copy that is fresh with less than this probability
+# Rows whose polls gain nothing now (of weight 0, or futile) are reviewed this many times as rarely as dropped
+# ones: with waits of 10 mean polling intervals and more, their reviews use at most 1 % of the budget.
+_RARER = 10.0
 
 
 class Tier(IntEnum):
@@ -39,16 +43,24 @@ class Tier(IntEnum):
     OVERDUE = 2  # polled longer ago than ``max_interval_s``, or due by SAA
     REQUESTED = 3  # a person or the first notices of an origin asked for a poll
     NEW = 4  # never polled
+    URGENT = 5  # observed to be stale, and its target lag leaves no more time
 
 
-_REPORTED = {Tier.OVERDUE: 1e300, Tier.REQUESTED: 1e301, Tier.NEW: np.inf, Tier.BARRED: -np.inf}
+_REPORTED = {
+    Tier.OVERDUE: 1e300,
+    Tier.REQUESTED: 1e301,
+    Tier.URGENT: 1e302,
+    Tier.NEW: np.inf,
+    Tier.BARRED: -np.inf,
+}
 """The numbers that ``why`` and the API report as poll values of rows in other tiers than ``RANKED``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
     """The tier of each row, and the value that orders the rows of the tier ``RANKED``: the poll value or, for
-    the policy ``uniform``, the seconds since the last poll. It is 0 in other tiers."""
+    the policy ``uniform``, the seconds since the last poll. In the tier ``URGENT`` it is higher for rows that
+    must start earlier, and in other tiers it is 0."""
 
     tier: npt.NDArray[np.int8]
     value: Float64s
@@ -59,12 +71,14 @@ class MoneyState:
     """How money changes the order of polls; see ``earnings``. A poll whose value is below
     ``break_even_value`` costs more than it earns. ``is_limited`` is True if a limit of the budget prevents
     polls that would pay, ``is_applied`` if some row has a value or cost factor other than 1. ``paid_off_s``
-    has the seconds for which a poll of each observed row delays the polls of other rows."""
+    has the seconds for which a poll of each observed row delays the polls of other rows. ``lags`` are the
+    target lags of the observed rows, if they have any."""
 
     break_even_value: float = 0.0
     is_limited: bool = True
     is_applied: bool = False
     paid_off_s: Float64s = field(default_factory=lambda: np.empty(0))
+    lags: LagTargets | None = None
 
 
 class RowPolicy:
@@ -76,14 +90,34 @@ class RowPolicy:
         self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
+        self.held_back = ""
+        """Why rows were barred when they were last ranked: ``targets`` (their refresh would break a target
+        lag) or ``intervals`` (``min_interval_s`` has not passed since their last poll); empty if none was."""
 
     def priorities(self, now_s: float) -> Priorities:
         item_rows = self.item_rows
         tau = np.maximum(now_s - item_rows.polled_s, 0.0)
         is_new = np.isnan(tau)
         tau = np.where(is_new, 0.0, tau)
+        tier, value = self._tiers(tau, is_new, now_s), tau
+        ranked = tier == Tier.RANKED
+        # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
+        if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
+            value = self._review_dropped(self.ranking.values(now_s, ranked), tau, ranked, now_s)
+            value = self._adjust_values(value, now_s)
+        tier[ranked & (value == -np.inf)] = Tier.BARRED
+        value = np.where(tier == Tier.RANKED, value, 0.0)
+        self._keep_targets(tier, value, now_s)
+        return Priorities(tier, value)
+
+    def _tiers(self, tau: Float64s, is_new: Bools, now_s: float) -> npt.NDArray[np.int8]:
+        """Return the tier of each row, without regard to what a poll gains. ``tau`` is the time since its
+        last poll. A row that somebody requested is polled even if ``min_interval_s`` has not passed."""
+        item_rows = self.item_rows
         barred = ~item_rows.is_active | item_rows.is_busy | (item_rows.not_before_s > now_s)
-        barred |= (tau < item_rows.min_interval_s) & ~is_new
+        is_early = (tau < item_rows.min_interval_s) & ~is_new & ~item_rows.is_requested
+        self.held_back = "intervals" if np.any(is_early & ~barred) else ""
+        barred |= is_early
         tier = np.full(item_rows.size, Tier.RANKED, dtype=np.int8)
         tier[tau >= item_rows.max_interval_s] = Tier.OVERDUE
         sampled_s = self.sampling.due_s()  # NaN, and neither before nor after now, for rows of other policies
@@ -92,42 +126,63 @@ class RowPolicy:
         tier[item_rows.is_requested] = Tier.REQUESTED
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
-        ranked = tier == Tier.RANKED
-        value = tau
-        # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
-        if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
-            value = self._review_dropped(self.ranking.values(now_s, ranked), tau, ranked, now_s)
-            value = self._adjust_values(value)
-        tier[ranked & (value == -np.inf)] = Tier.BARRED
-        return Priorities(tier, np.where(tier == Tier.RANKED, value, 0.0))
+        return tier
+
+    def _keep_targets(self, tier: npt.NDArray[np.int8], value: Float64s, now_s: float) -> None:
+        """Give precedence to rows whose target lag leaves no more time, and bar rows whose refresh would
+        break a target lag."""
+        lags = self.money.lags
+        if lags is None or not lags.has_targets:
+            return
+        decided = lags.decide(now_s)
+        is_free = tier[decided.urgent] > Tier.BARRED
+        urgent = decided.urgent[is_free]
+        tier[urgent], value[urgent] = Tier.URGENT, -decided.start_s[is_free]
+        held = decided.held[tier[decided.held] == Tier.RANKED]
+        tier[held], value[held] = Tier.BARRED, 0.0
+        if held.size:
+            self.held_back = "targets"
 
     def _review_dropped(self, value: Float64s, tau: Float64s, ranked: Bools, now_s: float) -> Float64s:
         """Return the values, with at least the shadow price μ for dropped rows whose review has come.
 
         A dropped row changes so often that its poll value never reaches μ. Its rate may have fallen since, so
-        it is polled again after its review wait (``Ranking.review_waits_s``): its value is then μ·τ/wait."""
+        it is polled again after its review wait (``_review_waits_s``): its value is then μ·τ/wait. The same
+        holds for rows whose polls gain nothing, so that no row waits for ever."""
         price = self.shadow_price
         if price <= 0:
             return value
-        rows = np.flatnonzero(ranked & (value < price) & (self.item_rows.weight > 0))
-        waits_s = self.ranking.review_waits_s(rows)
-        is_late = tau[rows] >= waits_s
-        rows, waits_s = rows[is_late], waits_s[is_late]
+        rows = np.flatnonzero(ranked & (value < price))
+        rows = rows[tau[rows] >= self.ranking.review_waits_s(rows)]
+        waits_s, is_worthless = self._review_waits_s(rows)
         # A row that is probably still fresh changes rarely: it waits until its poll value reaches the price.
-        is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_late[:0]
-        rows, waits_s = rows[is_stale], waits_s[is_stale]
-        is_futile = self.is_futile(rows)  # only audits find out whether these rows have become slower
-        rows, waits_s = rows[~is_futile], waits_s[~is_futile]
+        is_stale = self.ranking.believed_fresh(rows, now_s) < _RATHER_STALE if rows.size else is_worthless
+        is_reviewed = (tau[rows] >= waits_s) & (is_stale | is_worthless)
+        rows, waits_s = rows[is_reviewed], waits_s[is_reviewed]
         value[rows] = price * tau[rows] / waits_s
         return value
 
-    def _adjust_values(self, value: Float64s) -> Float64s:
+    def _review_waits_s(self, rows: Ids) -> tuple[Float64s, Bools]:
+        """Return after how many seconds without a poll each row is reviewed if its poll value stays below the
+        shadow price, and for which rows a poll gains nothing: of weight 0, or futile."""
+        is_worthless = self.item_rows.weight[rows] == 0
+        is_worthless[~is_worthless] = self.is_futile(rows[~is_worthless])
+        return self.ranking.review_waits_s(rows) * np.where(is_worthless, _RARER, 1.0), is_worthless
+
+    def _adjust_values(self, value: Float64s, now_s: float) -> Float64s:
         """Correct the values for observed staleness and money; −∞ if a poll gains nothing or does not pay."""
-        seen, item_rows, least = self.staleness, self.item_rows, self.money.break_even_value
+        seen, least = self.staleness, self.money.break_even_value
         if seen is not None:
-            weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
-            value = seen.correct_values(value, weight, cost, self.money.paid_off_s)
+            value = seen.correct_values(value, self.refresh_terms(seen), now_s)
         return np.where(value < least, -np.inf, value) if least > 0 else value
+
+    def refresh_terms(self, seen: ObservedStaleness) -> RefreshTerms:
+        """Return weights and costs of the observed rows ``seen``. If other rows have another objective than
+        the age, an age of one mean polling interval counts as much as a stale copy."""
+        item_rows, ranking = self.item_rows, self.ranking
+        unit_s = 1.0 if ranking.objective == "age" else 1.0 / ranking.adaptive.items.mean_frequency
+        weight, cost = item_rows.ranked_weight(seen.rows), item_rows.ranked_cost(seen.rows)
+        return RefreshTerms(weight, cost, self.money.paid_off_s, unit_s)
 
     def record_picks(self, rows: Ids, now_s: float) -> None:
         """Record the poll values of ``rows``, which another program has picked, so that the shadow price
@@ -143,7 +198,8 @@ class RowPolicy:
             value = np.nan_to_num(tau)
             if self.name != "uniform":
                 value = self.ranking.values_of(np.flatnonzero(ranked), now_s)
-                value = self._adjust_values(self._review_dropped(value, np.nan_to_num(tau), ranked, now_s))
+                value = self._review_dropped(value, np.nan_to_num(tau), ranked, now_s)
+                value = self._adjust_values(value, now_s)
         for row in rows[ranked[rows]].tolist():
             self.record_pick(float(value[row]))
         self.measure_price()
@@ -201,13 +257,14 @@ class RowPolicy:
 
     def next_polls_s(self, rows: Ids, polled_s: Float64s | float) -> Float64s:
         """Return the Unix times of the next polls of ``rows``, which were polled at ``polled_s``, if the
-        shadow price does not change. The next poll of a dropped row is its review."""
+        shadow price does not change. The next poll of a row that is dropped, futile or of weight 0 is its
+        review: no row waits for ever."""
         interval_s, item_rows = self.intervals_s(rows), self.item_rows
-        is_dropped = np.isinf(interval_s) & (item_rows.weight[rows] > 0)
-        is_dropped[is_dropped] = ~self.is_futile(rows[is_dropped])
-        review_s = np.maximum(self.ranking.review_waits_s(rows), item_rows.min_interval_s[rows])
-        interval_s = np.where(is_dropped, review_s, interval_s)
-        return np.asarray(np.maximum(polled_s + interval_s, self.item_rows.not_before_s[rows]))
+        is_dropped = np.isinf(interval_s)
+        if is_dropped.any():
+            review_s, _ = self._review_waits_s(rows[is_dropped])
+            interval_s[is_dropped] = np.maximum(review_s, item_rows.min_interval_s[rows[is_dropped]])
+        return np.asarray(np.maximum(polled_s + interval_s, item_rows.not_before_s[rows]))
 
     def intervals_s(self, rows: Ids) -> Float64s:
         """Return the polling interval of each row in seconds; infinite if the row is not polled again."""

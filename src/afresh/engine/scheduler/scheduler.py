@@ -127,14 +127,14 @@ class Scheduler:
         self.picker.invalidate()
 
     def forget(self, rows: Ints, now_s: float, *, together: bool = False) -> None:
-        """Forget what was learned of ``rows``; they may be polled at once. If it is of many rows, also forget
-        what was learned of all rows ``together``, and learn it again from the others."""
+        """Forget what was learned of ``rows``; they may be polled at once. If these are many rows, what was
+        learned of all rows ``together`` is learned again from the others."""
         item_rows, ranking = self.item_rows, self.policy.ranking
         is_active = item_rows.is_active[rows]
         item_rows.due_s[rows] = np.where(is_active, np.minimum(item_rows.due_s[rows], now_s), np.inf)
         ranking.forget(rows)
         if together:
-            ranking.rebuild(ranking.budget_per_s, None)
+            ranking.rebuild(ranking.budget_per_s, None, forgotten=rows)
         self.picker.invalidate()
 
     def notice(self, item_ids: Sequence[int], now_s: float, origin: str) -> None:

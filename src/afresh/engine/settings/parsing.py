@@ -14,7 +14,8 @@ from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, 
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import read_settings
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import UsageError, did_you_mean, one_of
+from afresh.values.objective_names import OBJECTIVE_NAMES
 from afresh.values.units import parse_rate
 
 FILE_NAME = "afresh.toml"
@@ -95,12 +96,14 @@ def _sources(
         if chosen not in kinds:
             raise UsageError(f"{name}: unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
         kind = kinds[chosen]
-        earned = [_money_rate(own, key, name) for key in ("benefit", "stale_cost")]
+        objective = _source_objective(own, name)
+        benefit, stale_cost = (_money_rate(own, key, name) for key in ("benefit", "stale_cost"))
         try:
             settings = read_settings(kind.settings, own)
         except UsageError as error:
             raise UsageError(_add_origin(str(error), own.get("name"), origins)) from None
-        found.append(SourceTable(settings, tuple(hook) if isinstance(hook, list) else hook, kind, *earned))
+        told = tuple(hook) if isinstance(hook, list) else hook
+        found.append(SourceTable(settings, told, kind, benefit, stale_cost, objective))
     names = [source.settings.name for source in found]
     for twice in {each for each in names if names.count(each) > 1}:
         raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
@@ -127,6 +130,17 @@ def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
     except UsageError:
         who = f"{name}: source {own.get('name', '?')!r}"
         raise UsageError(f'{who}: {key} is {text!r}: money per time, such as "0.01/d"') from None
+
+
+def _source_objective(own: dict[str, Any], name: str) -> str | None:
+    """Remove ``objective`` from ``own``, the table of a source, and return it; None without one."""
+    given = own.pop("objective", None)
+    if given is None:
+        return None
+    try:
+        return one_of("objective", str(given), OBJECTIVE_NAMES)
+    except UsageError as error:
+        raise UsageError(f"{name}: source {own.get('name', '?')!r}: {error}") from None
 
 
 def _check_money(settings: Settings, name: str) -> None:

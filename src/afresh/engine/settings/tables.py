@@ -120,13 +120,15 @@ class WebTable(Table):
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
     ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
-    ``stale_cost`` the money per second that a stale copy of weight 1 loses."""
+    ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
+    optimised for its items, if the settings say so."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
     kind: SourceKind[Any] = BUILT_IN["http"]
     benefit: float = 0.0
     stale_cost: float = 0.0
+    objective: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,21 @@ class Settings:
 
     def source(self, name: str) -> SourceTable | None:
         return next((source for source in self.sources if source.settings.name == name), None)
+
+    def objective_of(self, source: str) -> str:
+        """Return what is optimised for the items of ``source``: its own setting, or the default of its kind
+        (``age`` for views, unless copies earn money), or that of ``[plan]``.
+
+        >>> from afresh.engine.settings.parsing import parse_settings
+        >>> parse_settings("[[source]]\\nname = 'web'\\nobjective = 'age'").objective_of("web")
+        'age'
+        """
+        table = self.source(source)
+        if table is None:
+            return self.plan.objective
+        earns = any(each.benefit > 0 or each.stale_cost > 0 for each in self.sources)
+        default = None if earns else table.settings.default_objective
+        return table.objective or default or self.plan.objective
 
     def has_hook(self, source: str, key: str) -> bool:
         """Return whether a hook is told of changes of the item ``key`` of ``source``."""

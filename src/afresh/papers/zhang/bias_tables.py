@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 
@@ -17,9 +18,9 @@ from afresh.model.roots import find_crossing
 from afresh.papers.report import Check, Correction, Section, row_checks
 from afresh.rates.log_ratio import ADAPTED, ratio_estimate
 from afresh.values.arrays import ArrayLike, Float64s
-from afresh.values.errors import InfeasibleError
 
 _POINTS = 401  # of a range of r at which bias and spread are computed
+_LARGEST_BIAS, _WIDEST = 0.05, 0.6  # what the paper asks of |bias| and of σ/r
 # Zhang 2007, Table 2, for n = 7: the lower and upper end of a range of r, and the a for this range.
 RANGES_OF_SEVEN = tuple(
     (low, high, a) for (low, a), high in zip(ADAPTED, (*(low for low, _ in ADAPTED[1:]), 3.7), strict=True)
@@ -82,8 +83,8 @@ def exact_a(polls: int) -> float:
     return 0.5 + x * (1 / 12 - x**2 * (1 / 720 - x**2 * (1 / 30240 - x**2 * (1 / 1209600 - x**2 / 47900160))))
 
 
-def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 0.05, most: int = 500) -> int:
-    """Return the least number of polls with which |bias| < ``tolerance`` for every r in [low, high].
+def polls_needed(low: float, high: float) -> int:
+    """Return the least number of polls with which a = 0.4 has a bias below 5 % for every r in [low, high].
     r is the number of changes per polling interval. Zhang 2007, §3 states 3, 7 and 35 polls for r up to 1, 2
     and 4. The exact numbers are 5, 6 and 35: with 3 polls r̂ is 6.4 % too high at r = 0.44.
 
@@ -91,21 +92,14 @@ def polls_needed(low: float, high: float, a: float = 0.4, *, tolerance: float = 
     (5, 6, 35)
     """
     ratios = np.linspace(low, high, _POINTS)
-    for polls in range(1, most + 1):
-        if np.max(np.abs(bias(ratios, polls, a))) < tolerance:
-            return polls
-    raise InfeasibleError(
-        f"no number of polls up to {most} keeps the bias below {tolerance:g} up to r = {high:g}"
-    )
+    return next(polls for polls in count(1) if np.max(np.abs(bias(ratios, polls, 0.4))) < _LARGEST_BIAS)
 
 
-def suitable_a(
-    low: float, high: float, polls: int = 7, *, tolerance: float = 0.05, widest: float = 0.6
-) -> tuple[float, float]:
+def suitable_a(low: float, high: float) -> tuple[float, float]:
     """Return a tuple (least, largest) of the parameters a in (0, 1] that suit all r in [low, high].
 
-    Suitable means |bias| < ``tolerance`` and σ/r < ``widest``. At every r, the expectation and the spread of
-    r̂ fall as a grows. So the largest bias, the smallest bias and the spread each reach their limit at one a.
+    Suitable means |bias| < 5 % and σ/r < 60 % for n = 7. At every r, the expectation and the spread of r̂
+    fall as a grows. So the largest bias, the smallest bias and the spread each reach their limit at one a.
     If no a is suitable, ``least`` exceeds ``largest``. Zhang 2007, Table 2 has 0.7 for r from 0.5 to 0.9:
 
     >>> low, high = suitable_a(0.5, 0.9)
@@ -113,9 +107,9 @@ def suitable_a(
     (0.68, 0.71)
     """
     ratios = np.linspace(low, high, _POINTS)
-    too_high = _falling_root(lambda a: float(np.max(bias(ratios, polls, a))) - tolerance)
-    too_wide = _falling_root(lambda a: float(np.max(spread(ratios, polls, a))) - widest)
-    return max(too_high, too_wide), _falling_root(lambda a: float(np.min(bias(ratios, polls, a))) + tolerance)
+    too_high = _falling_root(lambda a: float(np.max(bias(ratios, 7, a))) - _LARGEST_BIAS)
+    too_wide = _falling_root(lambda a: float(np.max(spread(ratios, 7, a))) - _WIDEST)
+    return max(too_high, too_wide), _falling_root(lambda a: float(np.min(bias(ratios, 7, a))) + _LARGEST_BIAS)
 
 
 def _falling_root(function: Callable[[float], float]) -> float:

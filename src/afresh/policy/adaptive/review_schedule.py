@@ -14,6 +14,7 @@ import numpy as np
 from afresh.policy.adaptive.change_model import ChangeModel
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.row_products import row_products
+from afresh.policy.adaptive.shocks import RAISED
 from afresh.policy.policy import PolicyInput, largest
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -71,11 +72,25 @@ class ReviewSchedule(ChangeModel):
 
     def rekey(self, now: float) -> None:
         """Compute again when each item is reviewed next."""
-        del now
         for begin in range(0, self.items.size, BLOCK):
             some = np.arange(begin, min(begin + BLOCK, self.items.size))
             self.set_reviews(some, self.items.last_poll[some])
+            self._review_news(some, now)
         self.polls_since_rekey = 0
+
+    def _review_news(self, items: Ints, now: float) -> None:
+        """Review at once those of these items that had notices, or whose families had shocks, since the
+        items' last polls.
+
+        ``set_reviews`` knows neither: it uses the mean rate of shocks. Without this, a re-keying soon after a
+        mass edit, when the shadow price is high, would postpone the items that wait for a poll because of
+        the edit by months, and meanwhile items that were polled since then would be polled again.
+        """
+        has_news = (self.notices.pending[items] > 0).any(axis=1)
+        if self.shocks is not None:
+            has_news |= self.shocks.excess(items, self.items.last_poll[items], now) > RAISED
+        which = items[has_news & self.items.alive[items]]
+        self.next_review[which] = np.minimum(self.next_review[which], self.clock.read(np.array(now)))
 
     def most_valuable(self, now: float, n: int) -> Ints:
         """Return the n items to poll at ``now``, and follow the shadow price that this choice shows."""

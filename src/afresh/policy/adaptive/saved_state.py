@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.policy.adaptive.notice_model import COUNTS, NoticeModel
-from afresh.policy.adaptive.rate_belief import RateBelief
+from afresh.policy.adaptive.rate_belief import RateBelief, initial_prior
 from afresh.policy.adaptive.season_clock import SeasonClock
-from afresh.policy.adaptive.shocks import DEEPEST, Shocks
+from afresh.policy.adaptive.shocks import DEEPEST, Shocks, family_labels
 from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _SMALLEST = 1e-30
+_REFIT_NOW = 1 << 40  # more polls than any policy counts: it fits its prior again with the next poll
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Stored: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -147,6 +148,26 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
     _restore_season(policy.clock, saved, same_items=same_items)
     if policy.shocks is not None:
         _restore_shocks(policy.shocks, saved)
+
+
+def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
+    """Return the shared arrays without what these ``items`` taught: their polls are left out of the season,
+    their ``families`` (a column for each kind) start again, and prior and calibration are learned again from
+    the other items."""
+    kept = {key: np.array(value) for key, value in saved.items()}
+    kept["belief.prior"] = initial_prior(kept["belief.rates"])
+    kept["since_refit"] = np.array(_REFIT_NOW)
+    for key, value in ((key, value) for key, value in kept.items() if key.startswith("calibration.")):
+        if key != "calibration.frequency":
+            value[...] = 1.0 if key.endswith("ratio") else 0.0
+    others = ~np.isin(kept["season.item"], items)
+    groups = np.repeat(np.arange(kept["season.lengths"].size), kept["season.lengths"])
+    kept["season.lengths"] = np.bincount(groups[others], minlength=kept["season.lengths"].size)
+    kept |= {f"season.{name}": kept[f"season.{name}"][others] for name in _SEASON_POLLS}
+    labels = family_labels(families)[families >= 0]
+    for key in FAMILY_KEYS.keys() & kept.keys():
+        kept[key][np.isin(kept["shocks.labels"], labels)] = 0
+    return kept
 
 
 def save_rows(policy: Adaptive, items: Ints) -> Arrays:

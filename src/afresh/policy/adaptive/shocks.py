@@ -70,6 +70,11 @@ class ShockExposure:
         return np.asarray(every if trust == 1.0 else -np.log1p(trust * np.expm1(-every)))
 
 
+def family_labels(families: Ints) -> Ints:
+    """Return one number for each family and kind of family, from an array with a column for each kind."""
+    return np.asarray(families * families.shape[1] + np.arange(families.shape[1]))
+
+
 class Shocks:
     """The shocks of all families.
     ``families`` holds the number of each item's family (−1 for none), with a row per item and a column per
@@ -157,6 +162,12 @@ class Shocks:
         rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
         return self.member_share(items) * rate
 
+    def excess(self, items: Ints, since: Float64s, now: float) -> Float64s:
+        """Return by how much the changes expected of each item by shocks, from ``since`` to ``now``, exceed
+        those that the mean rate of its families' shocks lets expect in this time."""
+        expected = self.exposure(items, since, np.full(items.size, now)).total(self.trust)
+        return np.asarray(expected - self.trust * self.rate(items) * np.maximum(now - since, 0.0))
+
     def learn(
         self, exposure: ShockExposure, since: Float64s, now: Float64s, changed: Bools, own: Float64s
     ) -> Ints:
@@ -243,7 +254,7 @@ class Shocks:
     def _index_families(self) -> None:
         """Give every family of every kind a row in the tables; the last row is for items without a family."""
         known = self.kind.size
-        label = self.family_ids * self.share.size + np.arange(self.share.size)
+        label = family_labels(self.family_ids)
         belongs = self.family_ids >= 0
         fresh = np.setdiff1d(label[belongs], self.labels)
         self.labels = np.concatenate([self.labels, fresh])

@@ -102,18 +102,6 @@ def robots_url(url: str) -> str:
     return f"{root[0]}/robots.txt"
 
 
-def read_robots(reply: Reply, now_s: float, before: RobotsRules | None = None) -> RobotsRules:
-    """Return the rules in a reply. If the host cannot serve the file now, the rules ``before`` stay valid.
-
-    >>> read_robots(Reply(503), 0.0).unreadable
-    'robots.txt cannot be read (status 503)'
-    >>> read_robots(Reply(404), 0.0).allows("http://a.test/", "afresh")
-    True
-    """
-    missing = _without_file(reply, now_s, before)
-    return missing or read_file(reply.body, reply.headers, now_s)
-
-
 def read_file(body: bytes, headers: Mapping[str, str], now_s: float) -> RobotsRules:
     """Return the rules in the body of a successful reply."""
     text = decode(body[:MAX_BYTES], headers.get("content-type", ""))
@@ -122,8 +110,9 @@ def read_file(body: bytes, headers: Mapping[str, str], now_s: float) -> RobotsRu
     return restore_rules(now_s + lifetime_s, text, "", 0)
 
 
-def _without_file(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules | None:
-    """Return the rules for a reply that has no rules in it, or None if it may have some."""
+def rules_without_file(reply: Reply, now_s: float, before: RobotsRules | None) -> RobotsRules | None:
+    """Return the rules for a reply that has no rules in it, or None if it may have some. If the host cannot
+    serve the file now, the rules ``before`` stay valid."""
     status = reply.status
     if reply.trouble is not None or status is None or status >= 500 or status == 429:
         return _unreadable(reply, now_s, before)
@@ -187,21 +176,23 @@ class RobotsCache:
                 known = self._valid(place)
                 if known is None:
                     reply = await _follow_redirects(place, fetch)
-                    known = await self._read(reply, self._rules.get(place))
+                    known = await self._read(place, reply)
                     self._add(place, known)
                 return known
         finally:
             if not lock.locked():
                 self.fetching.pop(place, None)
 
-    async def _read(self, reply: Reply, before: RobotsRules | None) -> RobotsRules:
-        """Return the rules in a reply. A long file does not stop the event loop."""
-        now_s = self._clock.elapsed_s()
-        known = _without_file(reply, now_s, before)
+    async def _read(self, place: str, reply: Reply) -> RobotsRules:
+        """Return the rules in the reply of a place. A long file does not stop the event loop."""
+        before, now_s = self._rules.get(place), self._clock.elapsed_s()
+        known = rules_without_file(reply, now_s, before)
         if known is not None:
             return known
         try:
-            return await self._parsers.parse(read_file, reply.body[:MAX_BYTES], dict(reply.headers), now_s)
+            return await self._parsers.parse(
+                read_file, reply.body[:MAX_BYTES], dict(reply.headers), now_s, party=host_group(place)
+            )
         except ParseBudgetError as error:
             return _unreadable(replace(reply, problem=str(error)), now_s, before)
 

@@ -89,7 +89,9 @@ class PythonSource(SingleGroupSource):
         arguments = content, media_type, recipe, *copy, near_duplicate
         small = most_bytes_here(recipe, near_duplicate)
         try:
-            found = await self._context.parsers.parse(compare_content, *arguments, small=small)
+            found = await self._context.parsers.parse(
+                compare_content, *arguments, small=small, party=lease.group
+            )
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error))
         return found.to_fetched(content, media_type)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connections import (
@@ -179,7 +179,14 @@ class PostgresSession(PostgresConnection):
         return {name: kind[0] for (name, _), kind in zip(wanted, types, strict=True)}
 
 
-SqlSession: TypeAlias = SqliteSession | PostgresSession
+class SqlSession(Protocol):
+    """What the source needs from a database. All methods may raise ``SqlError``."""
+
+    def rows(self, keys: list[str]) -> list[KeyedRecord]: ...
+    def newest(self) -> object: ...
+    def list_keys(self, since: object) -> KeyListing: ...
+    def interrupt(self) -> None: ...
+    def close(self) -> None: ...
 
 
 def _as_number(key: str) -> float:

@@ -15,7 +15,7 @@ _LIST_EVERY_S = 60.0
 
 class DatabaseSettings(SourceSettings):
     """The settings of sources whose items are in a database. An item that is missing once counts as gone.
-    ``url`` is ``sqlite:PATH``, ``postgresql://…`` or a secret (``env:NAME``)."""
+    ``url`` is ``sqlite:PATH``, ``postgresql://…``, an address of SQLAlchemy or a secret (``env:NAME``)."""
 
     url: str = Field(min_length=1, repr=False)
     missing_polls: int = Field(default=1, ge=1)
@@ -27,7 +27,7 @@ class DatabaseSettings(SourceSettings):
 
     def model_post_init(self, context: object, /) -> None:
         super().model_post_init(context)
-        check_address(self.url)
+        check_address(self.url, any_database=True)
 
 
 class SqlSettings(DatabaseSettings):

@@ -20,7 +20,7 @@ from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.connections import KeyedRecord
-from afresh.sources.sql.database_url import usable_address
+from afresh.sources.sql.database_url import open_any_address, sqlite_path
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import KeyListing, PostgresSession, SqliteSession, SqlSession, row_limit
 from afresh.sources.sql.settings import SqlSettings
@@ -67,10 +67,17 @@ class SqlSource(SingleGroupSource):
     def __init__(self, settings: SqlSettings, context: SourceContext) -> None:
         super().__init__(settings)
         self._settings, self._context = settings, context
-        address, path = usable_address(settings.name, settings.url, context.resolver)
+        address, kind = open_any_address(settings.name, settings.url, context.resolver)
+        path = sqlite_path(address.reveal())
 
         def connect() -> SqlSession:
-            return SqliteSession(path, settings) if path is not None else PostgresSession(address, settings)
+            if path is not None:
+                return SqliteSession(path, settings)
+            if kind == "postgresql":
+                return PostgresSession(address, settings)
+            from afresh.sources.sql.sqlalchemy_session import SqlalchemySession
+
+            return SqlalchemySession(address, settings)
 
         self._timeout_s = settings.timeout + (0.0 if path is not None else GRACE_S)
         self._polls: ConnectionThread[SqlSession] = ConnectionThread(settings.name, connect, context.clock)
@@ -196,7 +203,9 @@ class SqlSource(SingleGroupSource):
         arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
         try:
             small = most_bytes_here(self._recipe, settings.near_duplicate)
-            found = self._context.parsers.parse_here(compare_content, *arguments, small=small)
+            found = self._context.parsers.parse_here(
+                compare_content, *arguments, small=small, party=lease.group
+            )
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))
         shape = _fingerprint(tuple(counted))

@@ -63,6 +63,7 @@ class ViewTracker:
         self._versions: dict[str, int] = {}
         self._refreshed_s: dict[str, float] = {}
         self._stale_since: dict[str, float] = {}
+        self._complete_s: dict[str, float] = {}
         self.costs: dict[str, MeasuredCost] = {}
         self._by_length: dict[str, dict[int, WriteTally]] = {}
 
@@ -75,23 +76,37 @@ class ViewTracker:
             self._detect_foreign_refresh(view, seen)
             if not is_stale(view, seen, self.states.get(view)):
                 self._stale_since.pop(view, None)
+                self._complete_s[view] = seen.time_s
             elif view in self.states:
                 self._stale_since.setdefault(view, seen.time_s)
         by_view: tuple[dict[str, Any], ...] = (self.states, self._versions, self._refreshed_s)
-        for known in (*by_view, self._stale_since, self.costs, self._by_length):
+        for known in (*by_view, self._stale_since, self._complete_s, self.costs, self._by_length):
             for name in known.keys() - seen.relations.keys():
                 del known[name]
         self._seen, self._rates = seen, None
         self._stamps = {name: one.stamp for name, one in seen.relations.items()}
         self._reset, self._time_s = seen.reset, seen.time_s
 
-    def record_refresh(self, view: str, seen: Catalogue, version: int, seconds: float) -> None:
+    def record_refresh(self, view: str, seen: Catalogue, version: int | None, seconds: float) -> None:
         """Record a refresh of ``view`` that started just after the reading ``seen`` and took ``seconds``.
-        ``version`` identifies the file of the view after the refresh."""
+        ``version`` identifies the file of the view after the refresh; None if the next reading shows it."""
         self.states[view] = state_after(view, seen, self.states)
-        self._versions[view], self._refreshed_s[view] = version, seen.time_s
+        self._versions.pop(view, None)
+        if version is not None:
+            self._versions[view] = version
+        self._refreshed_s[view] = seen.time_s
         self._stale_since.pop(view, None)
+        self._complete_s[view] = seen.time_s
         self.costs[view] = self.costs.get(view, MeasuredCost()).add(seconds)
+
+    def confirm_fresh(self, view: str, seen: Catalogue) -> None:
+        """Record that a view is stated to be fresh in the reading ``seen``: it contains all changes."""
+        self.states[view] = {name: seen.relations[name].stamp for name in seen.parts(view)}
+
+    @property
+    def stamps(self) -> Mapping[str, Stamp]:
+        """The stamps of the last reading, by the names of tables and views."""
+        return self._stamps
 
     @property
     def tallies(self) -> dict[str, WriteTally]:
@@ -122,6 +137,7 @@ class ViewTracker:
             "states": {view: _pack_stamps(state) for view, state in self.states.items()},
             "versions": self._versions,
             "stale_since": self._stale_since,
+            "complete_s": self._complete_s,
             "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
             "tallies": {
                 name: {length: astuple(tally) for length, tally in tallies.items()}
@@ -142,6 +158,8 @@ class ViewTracker:
             tracker.states = {view: _read_stamps(state) for view, state in found["states"].items()}
             tracker._versions = {view: int(version) for view, version in found["versions"].items()}
             tracker._stale_since = {view: float(since) for view, since in found["stale_since"].items()}
+            complete = found.get("complete_s", {})  # states that older versions saved have none
+            tracker._complete_s = {view: float(time_s) for view, time_s in complete.items()}
             tracker.costs = {
                 view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
             }
@@ -186,10 +204,13 @@ class ViewTracker:
     def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
         """Detect a refresh by another program since the last reading; it gives the view a new file."""
         version = seen.relations[view].stamp.version
+        if view in self.states:
+            self._versions.setdefault(view, version)
         if self._versions.get(view, version) != version:
             self.states[view] = state_after(view, seen.with_stamps(self._stamps), self.states)
             self._versions[view] = version
             self._stale_since.pop(view, None)
+            self._complete_s[view] = self._time_s
 
     def _report(self, view: str, seen: Catalogue, rate: RateEstimate | None) -> StalenessReport:
         state, cost = self.states.get(view), self.costs.get(view)
@@ -205,6 +226,7 @@ class ViewTracker:
             cost_s=cost.mean if cost else None,
             below=tuple(sorted(seen.upstream(view))),
             dispersion=self._dispersions.get(view),
+            complete_s=self._complete_s.get(view),
         )
 
 

@@ -7,23 +7,6 @@ WHERE item_id = ANY (%(ids)s::bigint[]) AND (%(any_status)s OR status = 0)
 ORDER BY item_id
 FOR NO KEY UPDATE SKIP LOCKED;
 
--- name: take_due
-SELECT state.item_id FROM state
-WHERE state.status = 0 AND state.due_s <= %(now_s)s
-  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
-ORDER BY state.due_s, state.item_id
-LIMIT %(limit)s
-FOR NO KEY UPDATE SKIP LOCKED;
-
--- name: take_due_of_source
-SELECT state.item_id FROM state
-WHERE state.status = 0 AND state.due_s <= %(now_s)s
-  AND state.source_id = (SELECT id FROM name WHERE md5(text) = md5(%(source)s))
-  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > %(now_s)s)
-ORDER BY state.due_s, state.item_id
-LIMIT %(limit)s
-FOR NO KEY UPDATE SKIP LOCKED;
-
 -- name: lease_free
 INSERT INTO lease (item_id, token, leased_s, until_s, worker)
 SELECT item_id, (SELECT nextval('lease_token')), %(now_s)s, %(until_s)s, %(worker)s

@@ -107,9 +107,9 @@ def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:
 
 
 class PostgresLeases(SqlLeases[Connection]):
-    def _lease(self, name: str, given: Parameters) -> list[Lease]:
+    def _take(self, given: Parameters) -> list[Lease]:
         def work(connection: Connection) -> list[Lease]:
-            free = self._ids(connection, name, given)
+            free = self._ids(connection, "take", given)
             if not free:
                 return []
             taken = self._ids(connection, "lease_free", {**given, "ids": free})

@@ -175,16 +175,7 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
         worker: str = "",
     ) -> list[Lease]:
         given = {"ids": self._database.as_list(ids), "any_status": any_status, "worker": worker}
-        return self._lease("take", {**given, "now_s": now_s, "until_s": now_s + duration_s})
-
-    def take_due(
-        self, now_s: float, limit: int, duration_s: float, *, source: str | None = None
-    ) -> list[Lease]:
-        if source is not None and not is_storable(source):
-            return []
-        name = "take_due" if source is None else "take_due_of_source"
-        given = {"limit": limit, "source": source, "worker": ""}
-        return self._lease(name, {**given, "now_s": now_s, "until_s": now_s + duration_s})
+        return self._take({**given, "now_s": now_s, "until_s": now_s + duration_s})
 
     def read(self, ids: Sequence[int]) -> list[Lease]:
         found = self._fetch("read", ids=self._database.as_list(ids))
@@ -220,8 +211,8 @@ class SqlLeases(SqlPart[ConnectionT], contract.Leases):
         return float(found[0][0]) if found else None
 
     @abstractmethod
-    def _lease(self, name: str, given: Parameters) -> list[Lease]:
-        """Lease the items that the statement ``name`` chooses, with a larger token than earlier leases."""
+    def _take(self, given: Parameters) -> list[Lease]:
+        """Lease the items that the statement ``take`` chooses, with a larger token than earlier leases."""
 
 
 class SqlPlan(SqlPart[ConnectionT], contract.Plan):

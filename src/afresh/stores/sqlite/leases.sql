@@ -7,43 +7,8 @@ WHERE (:any_status OR state.status = 0)
   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
 ON CONFLICT (item_id) DO UPDATE SET
     token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
-    worker = excluded.worker;
-
--- name: take_due
-INSERT INTO lease (item_id, token, leased_s, until_s, worker)
-SELECT state.item_id, :token, :now_s, :until_s, ''
-FROM state
-WHERE state.status = 0 AND state.due_s <= :now_s
-  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
-ORDER BY state.due_s, state.item_id
-LIMIT :limit
-ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
-    worker = excluded.worker;
-
--- name: take_due_of_source
-INSERT INTO lease (item_id, token, leased_s, until_s, worker)
-SELECT state.item_id, :token, :now_s, :until_s, ''
-FROM state
-WHERE state.status = 0 AND state.due_s <= :now_s
-  AND state.source_id = (SELECT id FROM name WHERE text = :source)
-  AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.item_id = state.item_id AND lease.until_s > :now_s)
-ORDER BY state.due_s, state.item_id
-LIMIT :limit
-ON CONFLICT (item_id) DO UPDATE SET
-    token = excluded.token, leased_s = excluded.leased_s, until_s = excluded.until_s,
-    worker = excluded.worker;
-
--- name: leased
-SELECT {lease_columns}
-FROM lease
-CROSS JOIN state ON state.item_id = lease.item_id
-JOIN item ON item.id = lease.item_id
-JOIN name AS source ON source.id = state.source_id
-JOIN name AS grouping ON grouping.id = state.group_id
-LEFT JOIN version ON version.item_id = state.item_id AND version.number = state.version
-WHERE lease.token = :token
-ORDER BY state.due_s, item.id;
+    worker = excluded.worker
+RETURNING item_id;
 
 -- name: release
 DELETE FROM lease WHERE item_id = ? AND token = ?;

@@ -24,7 +24,7 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
     >>> from afresh.values.items import NewItem
     >>> with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "store.db") as store:
     ...     new = store.items.add([NewItem("https://example.org/", "web", "example.org")], now_s=0.0)
-    ...     [lease.key for lease in store.leases.take_due(now_s=1.0, limit=10, duration_s=60.0)]
+    ...     [lease.key for lease in store.leases.take([1], now_s=1.0, duration_s=60.0)]
     ['https://example.org/']
     """
 

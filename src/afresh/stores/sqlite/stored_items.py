@@ -98,10 +98,12 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
 
 
 class SqliteLeases(SqlLeases[sqlite3.Connection]):
-    def _lease(self, name: str, given: Parameters) -> list[Lease]:
+    def _take(self, given: Parameters) -> list[Lease]:
         def work(connection: sqlite3.Connection) -> list[Lease]:
             token = self._database.take_numbers(connection, "lease", 1)
-            self._rows(connection, name, {**given, "token": token})
-            return [lease_from_row(row) for row in self._rows(connection, "leased", {"token": token})]
+            taken = self._database.as_list(
+                [item_id for (item_id,) in self._rows(connection, "take", {**given, "token": token})]
+            )
+            return [lease_from_row(row) for row in self._rows(connection, "read", {"ids": taken})]
 
         return self._database.write(work, durable=False)

@@ -34,9 +34,9 @@ def test_a_sitemap_may_be_plain_gzipped_or_have_a_byte_order_mark(packed: bytes)
     assert sitemap.problem == ""
     one, two, three = sitemap.entries
     assert one.key == "http://a.test/1?a=1&b=2"
-    assert (one.modified_s, one.priority) == (1714550400.0, 0.8)
+    assert one.modified_s == 1714550400.0
     assert one.prior_rate_per_s == pytest.approx(1 / 86400)
-    assert (two.mark, two.modified_s, two.prior_rate_per_s, two.priority) == ("soon", None, None, None)
+    assert (two.mark, two.modified_s, two.prior_rate_per_s) == ("soon", None, None)
     assert three == ListingEntry("http://a.test/3")
 
 

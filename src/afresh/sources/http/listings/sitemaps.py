@@ -28,7 +28,7 @@ _MAX_RATIO = 200.0
 _CHUNK = 1 << 16
 _COMPRESSED_CHUNK = 1 << 12  # it may become two hundred times as large
 _LONGEST_FIELD = 8000
-_FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
+_FIELDS = frozenset({"loc", "lastmod", "changefreq"})
 _PER_S = {
     "always": 4 / UNIT_SECONDS["h"],  # "at each access", which means more often than hourly
     "hourly": 1 / UNIT_SECONDS["h"],
@@ -161,18 +161,11 @@ class _Handler(ContentHandler):
 
 def _to_entry(key: str, fields: dict[str, str]) -> ListingEntry:
     lastmod = fields.get("lastmod", "")[:64]
-    try:
-        priority: float | None = float(fields["priority"])
-    except (KeyError, ValueError):
-        priority = None
-    if priority is not None and not 0 <= priority <= 1:
-        priority = None
     return ListingEntry(
         key,
         mark=lastmod,
         modified_s=w3c_date_s(lastmod) if lastmod else None,
         prior_rate_per_s=_PER_S.get(fields.get("changefreq", "").lower()),
-        priority=priority,
     )
 
 

@@ -1,6 +1,6 @@
-"""Runs a hook that is a shell command: the change in its arguments and on standard input.
+"""Runs a command of the user, such as a hook or the refresh of a view, without a shell.
 
-The content is a file, not a pipe, so that nobody waits for a command that does not read it. Of the standard
+The input is a file, not a pipe, so that nobody waits for a command that does not read it. Of the standard
 error only the end is kept. The command has ended when its own process ends: processes that it leaves behind
 may go on, and keep nobody waiting."""
 
@@ -23,14 +23,18 @@ class CommandFailedError(Exception):
     """A command did not end with 0, or could not be started; the message says why."""
 
 
-async def run_command(command: tuple[str, ...], content: bytes) -> None:
+async def run_command(
+    command: tuple[str, ...], content: bytes, *, grace_s: float = 0.0, reads_output: bool = False
+) -> None:
     """Run a command with ``content`` on its standard input; raise ``CommandFailedError`` unless it ends with
-    0. If the caller is cancelled, the command and the processes that it started are killed."""
+    0. If the caller is cancelled, the process group of the command is ended: at once, or ``grace_s`` seconds
+    after a SIGTERM. With ``reads_output``, the error may name the last line of the standard output, because
+    some programs write their errors there."""
     tail = _Tail()
     try:
         with await _input_file(content) as file:
             try:
-                process = await _start(command, file, tail.write_end)
+                process = await _start(command, file, tail.write_end, reads_output=reads_output)
             except OSError as error:
                 raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
         tail.start()
@@ -38,37 +42,51 @@ async def run_command(command: tuple[str, ...], content: bytes) -> None:
             try:
                 await process.wait()
             finally:
-                await _kill(process)
+                await _end(process, grace_s)
     finally:
         tail.close()
     if process.returncode != 0:
         raise CommandFailedError(f"{command[0]} ended with {process.returncode}: {tail.last_line()}")
 
 
-async def _start(command: tuple[str, ...], stdin: IO[bytes], stderr: int) -> asyncio.subprocess.Process:
+async def _start(
+    command: tuple[str, ...], stdin: IO[bytes], stderr: int, *, reads_output: bool
+) -> asyncio.subprocess.Process:
     """Start a command as the leader of a process group. If the caller is cancelled, the group is killed.
 
     The start is a task of its own. If asyncio is cancelled while it starts a process, it kills that process
     alone, and those that this process has started by then would go on."""
+    stdout = stderr if reads_output else asyncio.subprocess.DEVNULL
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
-            *command, stdin=stdin, stdout=asyncio.subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            *command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
         )
     )
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError):  # the command could not be started
-            await _kill(await starting)
+            await _end(await starting, 0.0)
         raise
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill a command that has not ended, and the processes that it started; return when it has ended."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):  # it has just ended
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+async def _end(process: asyncio.subprocess.Process, grace_s: float) -> None:
+    """End a command that has not ended, and the processes that it started; return when it has ended."""
+    if process.returncode is not None:
+        return
+    try:
+        if grace_s > 0:
+            _signal_group(process, signal.SIGTERM)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), grace_s)
+    finally:  # even if the caller is cancelled once more
+        _signal_group(process, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # all of them have just ended
+        os.killpg(process.pid, number)
 
 
 async def _input_file(content: bytes) -> IO[bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.waiting import until, until_async
 
-from afresh.engine.runner.hook_command import CommandFailedError, run_command
+from afresh.sources.user_command import CommandFailedError, run_command
 
 
 def run(script: str, content: bytes = b"") -> None:
