@@ -24,7 +24,7 @@ so E is highest at u = √(−2a/(G·m)), limited to the piece. If m = 0, it is 
 z jumps down, E is highest just before the jump, because a refresh there finds a change less often and pays
 the update cost less often. So the end of a piece is evaluated with z from the left.
 
-Other decays are solved by search: Weibull, gamma and Lomax by the root of H of ``afresh.money.excess_income`` (E
+Other decays are solved by search: Weibull, gamma and Lomax by the root of H of ``money.excess_income`` (E
 rises while H < 0), any other decay by a search for the highest E. How often H changes its sign follows from
 
     H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z, the hazard.

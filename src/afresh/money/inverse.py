@@ -153,8 +153,9 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     if isinstance(decay, Exponential | Lomax):
         return np.asarray(terms.gain > 0)
     earns = excess_income(decay, terms, u) > 1e-14 * terms.gain
-    falls_once = isinstance(decay, Weibull | GammaDecay)
-    return np.asarray(earns | (np.asarray(decay.shape) <= 1) if falls_once else earns)
+    if isinstance(decay, Weibull | GammaDecay):
+        return np.asarray(earns | (np.asarray(decay.shape) <= 1))
+    return np.asarray(earns)
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:

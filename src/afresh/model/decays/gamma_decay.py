@@ -26,8 +26,8 @@ class GammaDecay(RateDecay):
     the decay is exponential, with k > 1 a copy is safe at first and then decays faster, and with k < 1 many
     copies change soon and the others last. Razniewski 2016, §4, names the class after Heinrich et al.
 
-    >>> round(float(GammaDecay(1.0, 1.0).survival(1.0)), 4), round(float(GammaDecay(1.0, 4.0).survival(0.5)), 4)
-    (0.3679, 0.8571)
+    >>> GammaDecay(1.0, [1.0, 4.0]).survival(0.5).round(4)
+    array([0.6065, 0.8571])
     """
 
     shape: Float64s
