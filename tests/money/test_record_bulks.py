@@ -183,7 +183,7 @@ def test_a_bulk_is_refreshed_just_before_the_step_that_costs_most() -> None:
     steps = np.arange(1, 200) * (1 - 1e-12)
     for _ in range(40):
         count = int(rng.integers(2, 6))
-        records = {
+        records: dict[str, Any] = {
             "rate": 10 ** rng.uniform(-2, 1, count),
             "benefit": 10 ** rng.uniform(-2, 1, count),
             "update_cost": 10 ** rng.uniform(-2, 1.5, count),
