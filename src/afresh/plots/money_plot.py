@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from afresh.money.comparison import BEST, BenefitSweep, ComparedItems, compare_ways
+from afresh.money.compared_incomes import BEST, BenefitSweep, ComparedItems, compare_ways
 from afresh.money.excess_income import income_at
 from afresh.plots.panels import Panel, Series
 

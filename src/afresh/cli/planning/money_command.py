@@ -230,7 +230,7 @@ def _compare(
     import numpy as np
 
     from afresh.cli.planning import money_comparison as texts
-    from afresh.money.comparison import ComparedItems, compare_ways
+    from afresh.money.compared_incomes import ComparedItems, compare_ways
     from afresh.money.priced_items import build_items
 
     if "bulk" in table:

@@ -10,7 +10,7 @@ from afresh.tables.columns import NUMBER
 from afresh.values.units import UNIT_NAMES
 
 if TYPE_CHECKING:
-    from afresh.money.comparison import ComparedItems, WayOfRefreshing
+    from afresh.money.compared_incomes import ComparedItems, WayOfRefreshing
 
 WAYS = {
     "today": "today's intervals",
@@ -54,7 +54,7 @@ def write_sweep(compared: ComparedItems, sweep: str | None, plot: str | None, un
         return
     import numpy as np
 
-    from afresh.money.comparison import sweep_benefit
+    from afresh.money.compared_incomes import sweep_benefit
     from afresh.tables.writing import write_table
 
     found = sweep_benefit(compared, np.geomspace(1e-2, 1e2, _FACTORS))
