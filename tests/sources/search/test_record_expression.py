@@ -120,7 +120,7 @@ def test_a_record_of_which_it_cannot_be_computed_is_named(
 
 def test_expected_rates_rank_records_until_their_changes_are_known(world: World) -> None:
     relation = relation_of(world, rate="(cites + 1) / y")
-    tracker = RecordTracker(relation, {"n": unequal})
+    tracker = RecordTracker(relation, {"n": unequal}, relation.rates)
     drift = tracker.drift()
     assert drift[0] / drift[1] == pytest.approx(9 / 5)
     assert drift[2] == 1.0  # nothing is expected of it: as of the mean

@@ -55,7 +55,8 @@ class TrackedRecords(Protocol):
 
 class RecordTracker:
     """Learns from each version of a record that is seen. Records are numbered by their row in the relation.
-    ``measures`` has a measure of dissimilarity for each content field.
+    ``measures`` has a measure of dissimilarity for each content field. ``rates`` are the changes per second
+    that are expected of each record, NaN if unknown.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -67,12 +68,17 @@ class RecordTracker:
     array([0.105, 0.053])
     """
 
-    def __init__(self, relation: TrackedRecords, measures: Mapping[str, Dissimilarity]) -> None:
+    def __init__(
+        self,
+        relation: TrackedRecords,
+        measures: Mapping[str, Dissimilarity],
+        rates: Float64s | None = None,
+    ) -> None:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
         self._is_binary = all(measure is unequal for measure in measures.values())
         self._weights: Float64s = relation.weights
-        self._relative: Float64s = _relative_rates(relation)
+        self._relative: Float64s = np.ones(count) if rates is None else _relative_rates(rates)
         self.seen_s: Float64s = np.full(count, np.nan)
         self.not_before_s: Float64s = np.full(count, -np.inf)
         self._drifted: Float64s = np.zeros(count)
@@ -155,12 +161,11 @@ class RecordTracker:
         return self.seen_s, self._drifted, self._observed_s, self._changes
 
 
-def _relative_rates(relation: LocalRelation) -> Float64s:
+def _relative_rates(rates: Float64s) -> Float64s:
     """Return the stated rates of the records, divided by their mean; 1 where none is stated. They are at
     least a hundredth, so that a record of which no change is expected is seen now and then."""
-    rates = relation.rates
-    if rates is None or not np.nansum(rates) > 0:
-        return np.ones(len(relation.keys))
+    if not np.nansum(rates) > 0:
+        return np.ones(rates.size)
     relative = rates / np.nanmean(rates)
     return np.asarray(np.maximum(np.where(np.isnan(relative), 1.0, relative), 0.01))
 

@@ -70,7 +70,7 @@ class SearchSource(SingleGroupSource):
         self._stamp = file_stamp(settings.relation)
         self._relation = _read_relation(settings, context)
         self._server = server or make_server(settings, context, self._relation)
-        self._tracker = RecordTracker(self._relation, self._measures)
+        self._tracker = RecordTracker(self._relation, self._measures, self._relation.rates)
         self._planner = self._make_planner(self._relation)
         self._lock = asyncio.Lock()
         self._unrequested: dict[str, KeyedRecord] = {}  # records found on a page without a lease
@@ -340,7 +340,7 @@ class SearchSource(SingleGroupSource):
                 return
             planner = await asyncio.to_thread(self._make_planner, relation)
             known, self._relation, self._planner = self._state(), relation, planner
-            self._tracker = RecordTracker(relation, self._measures)
+            self._tracker = RecordTracker(relation, self._measures, relation.rates)
             self._load(known)
             if isinstance(self._server, FileSearchServer):  # it searches for the keywords of one relation
                 self._server = FileSearchServer(settings, context, relation.index)
