@@ -6,19 +6,20 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("fast", "postgres")
+EXTRAS = ("fast", "postgres", "scrapy", "duckdb", "sqlalchemy")
 """The extras that users install. The tools of developers are always new."""
 
 
-def lowest_versions(project: Path = ROOT / "pyproject.toml") -> list[str]:
+def lowest_versions(project: Path = ROOT / "pyproject.toml", extras: Sequence[str] = EXTRAS) -> list[str]:
     """Return ``name==version`` for each dependency, with the version after its ``>=``."""
     table = tomllib.loads(project.read_text())["project"]
     wanted = [
         *table["dependencies"],
-        *(line for name in EXTRAS for line in table["optional-dependencies"][name]),
+        *(line for name in extras for line in table["optional-dependencies"][name]),
     ]
     found = []
     for line in wanted:

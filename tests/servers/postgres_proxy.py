@@ -6,7 +6,7 @@ import socket
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Literal
 from urllib.parse import quote
 
@@ -17,7 +17,7 @@ Cut = Literal["before", "after"]
 class PostgresProxy:
     """Passes everything on, until ``cut`` is set: then the next COMMIT is lost on its way, or its answer is.
 
-    ``away``: nobody is let in, as if the server were down.
+    ``away``: nobody is let in, as if the server were down. ``freeze``: nothing arrives until ``thaw``.
     """
 
     def __init__(self, upstream: Path) -> None:
@@ -31,6 +31,8 @@ class PostgresProxy:
         self._listener.bind(f"{self._folder.name}/{_SOCKET}")
         self._listener.listen()
         self._open: list[socket.socket] = []
+        self._flows = Event()
+        self._flows.set()
         Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -44,8 +46,17 @@ class PostgresProxy:
             _shut(end)
         self._open.clear()
 
+    def freeze(self) -> None:
+        """Hold back whatever is sent from now on, in both directions, as a network that loses packets."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Let everything through again, also what was held back."""
+        self._flows.set()
+
     def close(self) -> None:
         """Stop."""
+        self.thaw()
         _shut(self._listener)
         self.hang_up()
         self._folder.cleanup()
@@ -71,7 +82,7 @@ class PostgresProxy:
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         """From client to server."""
-        while data := _receive(client):
+        while data := self._receive(client):
             if self.cut is not None and b"COMMIT" in data and b"READ COMMITTED" not in data:
                 cut, self.cut = self.cut, None
                 self.away = self.away_after_cut
@@ -86,19 +97,20 @@ class PostgresProxy:
             _send(server, data)
         _shut(server)
 
+    def _receive(self, end: socket.socket) -> bytes:
+        try:
+            data = end.recv(1 << 16)
+        except OSError:
+            data = b""
+        self._flows.wait()
+        return data
+
     def _pass(self, server: socket.socket, client: socket.socket) -> None:
         """From server to client."""
-        while data := _receive(server):
+        while data := self._receive(server):
             _send(client, data)  # though nobody may be there any more: hear the server out
         _shut(server)
         _shut(client)
-
-
-def _receive(end: socket.socket) -> bytes:
-    try:
-        return end.recv(1 << 16)
-    except OSError:
-        return b""
 
 
 def _send(end: socket.socket, data: bytes) -> None:

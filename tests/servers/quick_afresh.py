@@ -110,10 +110,12 @@ class QuickAfresh:
         environment: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
         err: IO[bytes] | None = None,
+        file: str = "",
     ) -> QuickProcess:
-        """``afresh`` with these words; to be closed. What it prints where no file is given is lost."""
+        """``afresh`` with these words, or the Python program ``file``; to be closed. What it prints where no
+        file is given for it is lost."""
         given = {
-            "file": "",
+            "file": file,
             "words": words,
             "folder": str(folder or Path.cwd()),
             "environment": dict(os.environ if environment is None else environment),

@@ -67,6 +67,7 @@ def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, pa
             *copy,
             settings.near_duplicate,
             small=most_bytes_here(recipe, settings.near_duplicate),
+            party=lease.group,
         )
     except ParseBudgetError as error:
         return Fetched("failed", problem=str(error))

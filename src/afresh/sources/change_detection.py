@@ -73,7 +73,7 @@ class Recipe:
         for pattern in self.ignore:
             compile_pattern("ignore", pattern)
         for selector in (*self.selectors, *self.drop):
-            _check_selector(selector)
+            check_selector("selectors", selector)
         if self.json_path:
             compile_json_path("json_path", self.json_path)
 
@@ -270,13 +270,14 @@ def compile_json_path(setting: str, path: str) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=1024)
-def _check_selector(selector: str) -> None:
+def check_selector(setting: str, selector: str) -> None:
+    """Raise ``UsageError``, which names ``setting``, if ``selector`` is not a CSS selector."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     try:
         LexborHTMLParser("<p>").css(selector)
     except SelectolaxError:
-        raise UsageError(f"selectors: {selector!r} is not a CSS selector, such as 'main > article'") from None
+        raise UsageError(f"{setting}: {selector!r} is not a CSS selector, such as 'main > article'") from None
 
 
 def sketch(normal: bytes) -> str:

@@ -50,6 +50,19 @@ class LinearPattern:
     def occurs_in(self, text: str) -> bool:
         return self._compiled.search(text.encode("utf-8", "replace")) is not None
 
+    def first_group(self, text: str) -> str | None:
+        """Return the first group of the first match, or all of it if the pattern has no group; None without a
+        match.
+
+        >>> compile_pattern("key_pattern", "openalex.org/(W[0-9]+)").first_group("https://openalex.org/W12")
+        'W12'
+        """
+        match = self._compiled.search(text.encode("utf-8", "replace"))
+        if match is None:
+            return None
+        found = match[1] if self._compiled.groups else match[0]
+        return None if found is None else str(found.decode("utf-8", "replace"))
+
     def remove_from(self, text: str) -> str:
         """Return the text without everything that matches.
 

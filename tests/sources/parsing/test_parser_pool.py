@@ -136,3 +136,37 @@ input()
         os.kill(worker, 0)  # it runs
         running.kill()
     assert ends(worker)
+
+
+def test_heavy_inputs_of_one_party_do_not_delay_another() -> None:
+    """Twenty inputs of one host take all the time they may; those of another one pass between them."""
+
+    async def run() -> tuple[int, int]:
+        with joined(workers=2) as pool:
+            await pool.parse(describe, LARGE, party="honest")
+            heavy = [asyncio.create_task(pool.parse(spin, LARGE, party="heavy")) for _ in range(20)]
+            await asyncio.sleep(0)
+            for _ in range(10):
+                assert (await pool.parse(describe, LARGE, party="honest"))[0] == len(LARGE)
+            ended = sum(task.done() for task in heavy)
+            heavy[-1].cancel()
+            answers = await asyncio.gather(*heavy, return_exceptions=True)
+            return ended, sum(isinstance(answer, ParseBudgetError) for answer in answers)
+
+    ended, failed = asyncio.run(run())
+    assert ended < 19  # the honest ones did not wait for all of them
+    assert failed == 19
+
+
+def test_cancelled_inputs_keep_no_process_busy() -> None:
+    async def run() -> int:
+        with joined() as pool:
+            for _ in range(50):
+                tasks = [asyncio.create_task(pool.parse(describe, LARGE)) for _ in range(3)]
+                await asyncio.sleep(0)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            return (await pool.parse(describe, LARGE))[0]
+
+    assert asyncio.run(asyncio.wait_for(run(), LIMIT_S)) == len(LARGE)

@@ -21,10 +21,11 @@ from tests.sources.searching import World, make_world, search_table, with_source
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import read_relation
-from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
+from afresh.sources.search.search_server import SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
 from afresh.sources.settings import read_settings
+from afresh.sources.web_api.records_answer import RecordsAnswer
 
 KINDS = ("http", "sqlite", "postgres", "file")
 
@@ -64,15 +65,15 @@ def table_of(kind: str, world: World, request: pytest.FixtureRequest) -> Iterato
         yield search_table(world, None, server=str(folder / "server.csv"))
 
 
-def ask_server(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> SearchResults:
+def ask_server(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> RecordsAnswer:
     """What the server of a source answers."""
     settings = read_settings(SearchSettings, table)
     relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
 
-    async def run() -> SearchResults:
+    async def run() -> RecordsAnswer:
         server = make_server(settings, SourceContext(), relation)
         try:
-            found: SearchResults = await work(server)
+            found: RecordsAnswer = await work(server)
             return found
         finally:
             await server.close()
@@ -100,9 +101,9 @@ def test_pages_totals_and_look_ups(kind: str, world: World, request: pytest.Fixt
         assert set(keys) == expected
         assert not found[-1].records
         key = world.keys[3]
-        alone = ask_server(table, lambda server: server.look_up(key))
+        alone = ask_server(table, lambda server: server.look_up([key]))
         assert [record.key for record in alone.records] == [key]
-        none = ask_server(table, lambda server: server.look_up("p99999"))
+        none = ask_server(table, lambda server: server.look_up(["p99999"]))
         assert not none.records
         assert not none.problem
         if kind != "http":

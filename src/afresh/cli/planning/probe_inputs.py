@@ -25,10 +25,11 @@ from afresh.sources.search.relation import (
     is_postgres,
     table_rows,
 )
-from afresh.sources.search.search_server import SearchResults, SearchServer, make_server
+from afresh.sources.search.search_server import SearchServer, make_server
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import read_settings
 from afresh.sources.sql.connections import KeyedRecord
+from afresh.sources.web_api.records_answer import RecordsAnswer
 from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, check_rows, read_table
 from afresh.values.arrays import Float64s
@@ -172,6 +173,7 @@ class LiveServer:
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
         given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
+        given["bulk"] = options.keys_at_once
         given |= {"name": "--server", "kind": "search", "scoped": not options.any_attribute}
         given["first_rest"] = _FIRST_REST
         self._settings, self._relation = read_settings(SearchSettings, given), world.relation
@@ -201,6 +203,10 @@ class LiveServer:
         """Return one page of the results of a query."""
         words = [self._relation.keywords[word] for word in keywords]
         found = self._runner.run(self._ask_with_retries(lambda: self._server.page(words, number)))
+        return ProbeAnswer(found.total, _distinct_keys(found), is_last=found.has_more is False)
+
+    def look_up_many(self, keys: Sequence[str]) -> ProbeAnswer:
+        found = self._runner.run(self._ask_with_retries(lambda: self._server.look_up(keys)))
         return ProbeAnswer(found.total, _distinct_keys(found))
 
     def look_up(self, key: str) -> ProbeAnswer:
@@ -209,10 +215,10 @@ class LiveServer:
             words = self._relation.by_tuple.row(self._rows[key]).tolist()
             rarest = sorted(words, key=lambda word: self._relation.by_keyword.sizes[word])[:_NARROW]
             return self.page(rarest, 1) if rarest else ProbeAnswer(0, ())
-        found = self._runner.run(self._ask_with_retries(lambda: self._server.look_up(key)))
+        found = self._runner.run(self._ask_with_retries(lambda: self._server.look_up([key])))
         return ProbeAnswer(found.total, _distinct_keys(found))
 
-    async def _ask_with_retries(self, ask: Callable[[], Awaitable[SearchResults]]) -> SearchResults:
+    async def _ask_with_retries(self, ask: Callable[[], Awaitable[RecordsAnswer]]) -> RecordsAnswer:
         for attempt in range(_RETRIES + 1):
             found = await ask()
             self._answered |= found.busy or not found.problem
@@ -228,7 +234,7 @@ class LiveServer:
         raise ServerStoppedError(found.problem)
 
 
-def _distinct_keys(found: SearchResults) -> tuple[str, ...]:
+def _distinct_keys(found: RecordsAnswer) -> tuple[str, ...]:
     """Return the keys of the records of a page. Records that are equal in all fields count once."""
     distinct: list[KeyedRecord] = []
     for record in found.records:

@@ -172,7 +172,8 @@ class FleetMember:
         try:
             await self._store.run_once(self._leave)
         except StoreError as error:
-            log_event(logging.DEBUG, "could not release the claims", problem=str(error))
+            words = "could not release the hosts: other engines on this store ask them when the claims expire"
+            log_event(logging.WARNING, words, problem=str(error))
 
     def _leave(self) -> None:
         self._store.sync.state.set({LAST_LEFT: repr(self.time.now_s()).encode()})

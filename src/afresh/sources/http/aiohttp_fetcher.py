@@ -30,7 +30,7 @@ _LOCAL = frozenset(
 )
 _NO_BODY = frozenset({204, 304})
 # aiohttp would add these headers itself; only the headers of the request are sent.
-_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding")
+_AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class PrivateAddressError(OSError):
@@ -175,8 +175,10 @@ class AiohttpFetcher:
         timeout = aiohttp.ClientTimeout(
             total=limits.total_s, connect=limits.connect_s, sock_read=limits.idle_s, ceil_threshold=3600
         )
-        async with self._open_session().get(
+        async with self._open_session().request(
+            request.method,
             url,
+            data=request.body or None,
             headers=request.headers,
             allow_redirects=False,
             timeout=timeout,

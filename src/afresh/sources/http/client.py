@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
-from afresh.sources.http.fetcher import Fetcher, Reply, Request
+from afresh.sources.http.fetcher import Fetcher, Reply, Request, ResponseLimits
 from afresh.sources.http.ip_addresses import NEVER
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
@@ -21,8 +21,8 @@ from afresh.sources.http.statuses import (
 )
 from afresh.sources.http.throttle import HostThrottle
 from afresh.sources.http.urls import display_url, host_group, origin, resolve_link
-from afresh.sources.secrets import redactor
-from afresh.values.fetched import Fetched
+from afresh.sources.secrets import Secret, redactor
+from afresh.values.fetched import Fetched, FetchedKind
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
 """A function that returns the headers for a request to a URL, besides those that every request has."""
@@ -54,18 +54,61 @@ class FinalResponse:
     withheld: bool = False
 
 
+SendRequest: TypeAlias = Callable[[Request, RequestCost], Awaitable[Reply]]
+"""A function that sends one request, within the limits of its host, and adds what it costs."""
+
+
+class AccessError(Exception):
+    """A request cannot be authorised; the message says why. ``refused`` is True if a repetition would not
+    help. Code in ``sources`` catches this error."""
+
+    def __init__(self, problem: str, *, refused: bool = False) -> None:
+        super().__init__(problem)
+        self.refused = refused
+
+
+class Access(Protocol):
+    """Adds to requests what a server demands besides fixed headers, such as a token or a signature."""
+
+    def secrets(self) -> Iterable[Secret]:
+        """Return all secrets, which messages must not show. There may be others after each request."""
+
+    async def authorise(self, request: Request, cost: RequestCost, send: SendRequest) -> Request:
+        """Return the request with what the server demands. Raise ``AccessError`` if that fails."""
+
+    def renews_after(self, reply: Reply) -> bool:
+        """Return whether the request should be authorised and sent again, once, after this reply."""
+
+    async def close(self) -> None:
+        """End what was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """What a POST request sends."""
+
+    content: bytes = field(repr=False)
+    media_type: str = "application/json"
+
+
 class PoliteClient:
     """Sends the requests of one source. All sources share what is known about hosts and their robots.txt.
     Methods that send requests raise ``HostBackoffError`` if the wait for a host would be longer than a poll
-    may wait, and ``UsageError`` if an address is malformed. ``hide`` removes the secrets of the source from a
-    text."""
+    may wait, and ``UsageError`` if an address is malformed."""
 
-    def __init__(self, settings: HttpSettings, context: SourceContext, fetcher: Fetcher) -> None:
+    def __init__(
+        self,
+        settings: HttpSettings,
+        context: SourceContext,
+        fetcher: Fetcher,
+        access: Access | None = None,
+    ) -> None:
         self._settings, self._context, self._fetcher = settings, context, fetcher
+        self._access = access
         self._limits = settings.limits
         self._secret_headers = secret_headers(settings, context.resolver)
         self._secret_origins = settings.secret_origins
-        self.hide = redactor(all_secrets(settings, context.resolver))
+        self._hide_fixed = redactor(all_secrets(settings, context.resolver))
         self._throttle = HostThrottle(
             settings.name, settings.politeness, context, max_wait_s=settings.queue_time
         )
@@ -74,6 +117,11 @@ class PoliteClient:
         # A host may serve other rules to another user agent, or to a visitor from another address.
         visitor = settings.user_agent, settings.allow_private, settings.proxy
         self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock, context.parsers))
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets of the source."""
+        hidden = self._hide_fixed(text)
+        return hidden if self._access is None or not text else redactor(self._access.secrets())(hidden)
 
     def wait_s(self, group: str) -> float:
         rules = self._robots.unreadable_rules(group) if self._settings.respect_robots else None
@@ -103,11 +151,19 @@ class PoliteClient:
         self._robots.load(robots)
 
     async def fetch(
-        self, url: str, home: str, headers_for: HeadersFor, cost: RequestCost, *, listed: bool = False
+        self,
+        url: str,
+        home: str,
+        headers_for: HeadersFor,
+        cost: RequestCost,
+        *,
+        listed: bool = False,
+        body: RequestBody | None = None,
     ) -> FinalResponse:
         """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
         are sent only to the origin of ``home``, and so not after a redirect to another host; and if
-        ``listed`` (only a listing names ``home``), only if the settings name that origin too."""
+        ``listed`` (only a listing names ``home``), only if the settings name that origin too. With a
+        ``body``, it is a POST request, which is not redirected."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -117,10 +173,17 @@ class PoliteClient:
             if blocked is not None:
                 return FinalResponse(url, Reply(), blocked=blocked)
             headers = default_headers(self._settings) | headers_for(url)
-            withheld = bool(self._secret_headers) and not self._may_have_secrets(url, home, listed=listed)
-            if not withheld:
+            may_have = self._may_have_secrets(url, home, listed=listed)
+            withheld = (bool(self._secret_headers) or self._access is not None) and not may_have
+            if may_have:
                 headers |= {name: secret.reveal() for name, secret in self._secret_headers.items()}
-            reply = await self._send(Request(url, headers, self._limits), cost)
+            try:
+                reply = await self._send_authorised(
+                    _make_request(url, headers, self._limits, body), cost, may_have=may_have
+                )
+            except AccessError as error:
+                kind: FetchedKind = "refused" if error.refused else "failed"
+                return FinalResponse(url, Reply(), blocked=Fetched(kind, problem=str(error)))
             if reply.trouble == "private":
                 reply = replace(reply, problem=_with_remedy(reply.problem, remedy))
             location = reply.headers.get("location", "")
@@ -129,6 +192,8 @@ class PoliteClient:
             seen.add(url)
             target = resolve_link(url, location)
             problem = self._redirect_problem(target, location, seen)
+            if body is not None:
+                problem = f"redirects a POST request to {display_url(location)!r}: ask there"
             if target is None or problem:
                 return FinalResponse(url, replace(reply, trouble="protocol", problem=problem), headers)
             moved = moved and reply.status in PERMANENT
@@ -147,6 +212,8 @@ class PoliteClient:
 
     async def close(self) -> None:
         self._throttle.close()
+        if self._access is not None:
+            await self._access.close()
         if self._is_open:
             self._is_open = False
             self._context.parsers.leave()
@@ -168,6 +235,17 @@ class PoliteClient:
             wait_s = max(0.0, rules.expires_s - self._context.clock.elapsed_s())
             return Fetched("failed", retry_after_s=wait_s, problem=rules.unreadable)
         return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
+
+    async def _send_authorised(self, request: Request, cost: RequestCost, *, may_have: bool) -> Reply:
+        """Send a request with what the server demands, if it may have the secrets of the source. If a token
+        was not accepted, send it once more with a new one."""
+        access = self._access
+        if access is None or not may_have:
+            return await self._send(request, cost)
+        reply = await self._send(await access.authorise(request, cost, self._send), cost)
+        if not access.renews_after(reply):
+            return reply
+        return await self._send(await access.authorise(request, cost, self._send), cost)
 
     async def _send(self, request: Request, cost: RequestCost) -> Reply:
         refused = await self._fetcher.check_url(request.url)
@@ -196,6 +274,15 @@ class PoliteClient:
         if len(seen) > self._settings.max_redirects:
             return f"more than {self._settings.max_redirects} redirects"
         return ""
+
+
+def _make_request(
+    url: str, headers: Mapping[str, str], limits: ResponseLimits, body: RequestBody | None
+) -> Request:
+    if body is None:
+        return Request(url, headers, limits)
+    headers = {**headers, "Content-Type": body.media_type}
+    return Request(url, headers, limits, method="POST", body=body.content)
 
 
 def _with_remedy(problem: str, remedy: str) -> str:

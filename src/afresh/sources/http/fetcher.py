@@ -40,13 +40,15 @@ class ResponseLimits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET request. Headers may be secret and are not shown. If ``cut`` is True, a body that is too long is
-    truncated; otherwise it is an error."""
+    """A request; ``body`` is what a POST request sends. Address, headers and body may contain secrets and are
+    not shown. If ``cut`` is True, an answer that is too long is truncated; otherwise it is an error."""
 
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     limits: ResponseLimits = field(default_factory=ResponseLimits)
     cut: bool = False
+    method: str = "GET"
+    body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,21 +176,23 @@ class RobotsCache:
                 known = self._valid(place)
                 if known is None:
                     reply = await _follow_redirects(place, fetch)
-                    known = await self._read(reply, self._rules.get(place))
+                    known = await self._read(place, reply)
                     self._add(place, known)
                 return known
         finally:
             if not lock.locked():
                 self.fetching.pop(place, None)
 
-    async def _read(self, reply: Reply, before: RobotsRules | None) -> RobotsRules:
-        """Return the rules in a reply. A long file does not stop the event loop."""
-        now_s = self._clock.elapsed_s()
+    async def _read(self, place: str, reply: Reply) -> RobotsRules:
+        """Return the rules in the reply of a place. A long file does not stop the event loop."""
+        before, now_s = self._rules.get(place), self._clock.elapsed_s()
         known = rules_without_file(reply, now_s, before)
         if known is not None:
             return known
         try:
-            return await self._parsers.parse(read_file, reply.body[:MAX_BYTES], dict(reply.headers), now_s)
+            return await self._parsers.parse(
+                read_file, reply.body[:MAX_BYTES], dict(reply.headers), now_s, party=host_group(place)
+            )
         except ParseBudgetError as error:
             return _unreadable(replace(reply, problem=str(error)), now_s, before)
 

@@ -247,7 +247,7 @@ class HttpSource:
         copy = lease.content_hash, lease.validators
         arguments = reply.body, media_type, recipe, *copy, near_duplicate
         small = most_bytes_here(recipe, near_duplicate)
-        return await self.parsers.parse(compare_content, *arguments, small=small)
+        return await self.parsers.parse(compare_content, *arguments, small=small, party=lease.group)
 
     def _recipe_of(self, lease: Lease) -> Recipe:
         return self._recipe.for_item(lease.selector)

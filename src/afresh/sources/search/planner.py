@@ -1,5 +1,7 @@
 """Choose the next request: the page or look-up with the highest sum of the poll values of its records.
 
+If the server can look up several records by their keys at once, a look-up is for those of the highest values.
+
 A page that was read before is expected to contain a share σ of its records again; σ is learned. The other
 records of a query are expected on its unread pages, with equal probability. If j pages of a query with total
 T (its number of results) were read, the next page of size p contains each of them with probability p/(T −
@@ -10,7 +12,7 @@ other pages, is the end of its query, whatever total the server reports."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,11 +33,11 @@ Words = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
     """A request for one page of the query ``words`` (numbers of keywords). Without words, it is a look-up by
-    key of the record in ``row`` of the relation."""
+    key of the records in ``rows`` of the relation."""
 
     words: Words = ()
     page: int = 1
-    row: int = -1
+    rows: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -83,16 +85,17 @@ class _ReadPages:
 class Planner:
     """Chooses requests that refresh the records of ``relation``. ``sample`` is an index of records like those
     of the server; the totals of queries are estimated from it. ``limit`` is the most results that the server
-    returns for a query. If ``look_ups`` is True, records can be requested by key.
+    returns for a query. One request can look up ``keys_at_once`` records by key, none if it is 0.
+    ``can_ask(words, page)`` returns whether a page of a query can be requested now.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
     >>> index = index_relation({"t": ["web crawl", "web", "rare"]}, [parse_keywords("t")])
     >>> planner = Planner(index, index, page_size=10)
     >>> ask = planner.best(np.array([1.0, 1.0, 1.5])); ask, planner.expected_rows(ask, np.ones(3))
-    (PlannedRequest(words=(0,), page=1, row=-1), array([0, 1]))
+    (PlannedRequest(words=(0,), page=1, rows=()), array([0, 1]))
     >>> planner.learn(ask, ["a", "b"], np.array([0, 1]), total=2); planner.best(np.array([0.0, 0.0, 1.5]))
-    PlannedRequest(words=(), page=1, row=2)
+    PlannedRequest(words=(), page=1, rows=(2,))
     """
 
     def __init__(
@@ -102,9 +105,12 @@ class Planner:
         page_size: int,
         *,
         limit: int | None = None,
-        look_ups: bool = True,
+        keys_at_once: int = 1,
+        can_ask: Callable[[Words, int], bool] = lambda words, page: True,  # noqa: ARG005
     ) -> None:
-        self._relation, self._page_size, self._look_ups = relation, page_size, look_ups
+        self._relation, self._page_size, self._can_ask = relation, page_size, can_ask
+        self.keys_at_once = keys_at_once
+        self._alone: set[int] = set()  # rows that an answer for several keys lacked, without saying why
         self._most = math.inf if limit is None else float(limit)
         self._totals = LearnedTotals(relation, sample)
         self._queries: dict[Words, _Query] = {}
@@ -130,7 +136,7 @@ class Planner:
         for gain, ask in (
             self._best_read(values, must),
             self._best_unread(values, must),
-            self._best_single(values, must),
+            self._best_look_up(values, must),
         ):
             if ask is not None and gain > 0 and (chosen is None or gain > chosen[0]):
                 chosen = gain, ask
@@ -139,7 +145,7 @@ class Planner:
     def expected_rows(self, ask: PlannedRequest, values: Float64s) -> Ints:
         """Return the rows that a request may find: at most 500, those with the highest poll ``values``."""
         if not ask.words:
-            return np.array([ask.row], dtype=np.int64)
+            return np.array(ask.rows, dtype=np.int64)
         query = self._queries.get(ask.words)
         if query is not None and ask.page in query.pages:
             return query.pages[ask.page]
@@ -151,11 +157,20 @@ class Planner:
         return np.sort(members)
 
     def learn(
-        self, ask: PlannedRequest, keys: list[str], rows: Ints, total: float | None, now_s: float = 0.0
+        self,
+        ask: PlannedRequest,
+        keys: list[str],
+        rows: Ints,
+        total: float | None,
+        now_s: float = 0.0,
+        *,
+        has_more: bool | None = None,
     ) -> None:
         """Record the answer to a request: the ``keys`` on the page, and the reported total. ``rows`` are the
-        rows of those keys that are in the relation."""
+        rows of those keys that are in the relation. ``has_more`` says whether a next page exists, None if
+        the answer does not tell."""
         if not ask.words:
+            self._alone.difference_update(rows.tolist() if len(ask.rows) > 1 else ask.rows)
             return
         query = self._queries.setdefault(ask.words, _Query())
         query.asked, query.asked_s = query.asked + 1, now_s
@@ -172,7 +187,10 @@ class Planner:
             self._end(query, ask.page - 1)
             return
         query.pages[ask.page], query.keys[ask.page] = rows, frozenset(keys)
-        if self._is_last(ask.page, len(keys), query.total):
+        is_last = self._is_last(ask.page, len(keys), query.total)
+        if has_more is not None:  # some servers name a next page for ever
+            is_last = not has_more or (is_last and query.total is not None)
+        if is_last:
             self._end(query, ask.page)
         elif query.last <= ask.page:
             query.last = math.inf  # the query has more results now
@@ -242,7 +260,8 @@ class Planner:
         seen = self._read_pages()
         if not seen.asks:
             return 0.0, None
-        gains = seen.sums(values) * (self._stayed / self._expected)
+        can_ask = np.array([self._can_ask(ask.words, ask.page) for ask in seen.asks])
+        gains = np.where(can_ask, seen.sums(values) * (self._stayed / self._expected), 0.0)
         if must is not None:
             gains = np.where(seen.sums((np.arange(values.size) == must).astype(np.float64)) > 0, gains, 0.0)
         best = int(gains.argmax())
@@ -280,7 +299,9 @@ class Planner:
                 number = self._numbers.get(words, -1)
                 if number >= 0:
                     totals[number] = math.nan if query.total is None else query.total
-                    read[number], ended[number] = len(query.pages), query.next_page > query.last
+                    read[number] = len(query.pages)
+                    is_over = query.next_page > query.last
+                    ended[number] = is_over or not self._can_ask(words, query.next_page)
                 for page, rows in query.pages.items():
                     if rows.size:
                         asks.append(PlannedRequest(words, page))
@@ -291,14 +312,29 @@ class Planner:
             self._flat = _ReadPages(asks, members, starts, np.array(numbers, np.int64), totals, read, ended)
         return self._flat
 
-    def _best_single(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
-        """Return a tuple (value, request) for the best single record, which is looked up by key. Without
-        look-ups, the request is the narrowest query for that record."""
+    def ask_alone(self, row: int) -> None:
+        """Look this record up in a request of its own, because an answer for several keys did not show
+        whether it exists."""
+        self._alone.add(row)
+
+    def _best_look_up(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
+        """Return a tuple (value, request) for the look-up by key of the best records, as many as one request
+        may name. Without look-ups, the request is the narrowest query for the best record."""
         row = int(values.argmax()) if must is None else must
-        if self._look_ups:
-            return float(values[row]), PlannedRequest(row=row)
-        words = self.narrowest_query(row)
-        return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
+        if self.keys_at_once == 0:
+            words = self.narrowest_query(row)
+            return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
+        single = float(values[row]), PlannedRequest(rows=(row,))
+        if self.keys_at_once == 1 or (must is not None and row in self._alone):
+            return single
+        together = values.copy()
+        together[list(self._alone)] = 0.0
+        best = np.argsort(-together, kind="stable")[: self.keys_at_once]
+        best = best[together[best] > 0]
+        if must is not None and must not in best:
+            best = np.append(best[: self.keys_at_once - 1], must)
+        gain = float(together[best].sum())
+        return single if single[0] > gain else (gain, PlannedRequest(rows=tuple(best.tolist())))
 
     def _forget(self) -> None:
         """Delete the oldest queries while more than 20,000 pages are stored."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from afresh.probes.keyword_index import Keyword, KeywordIndex, index_corpus
@@ -17,31 +16,12 @@ from afresh.sources.context import SourceContext
 from afresh.sources.search.relation import LocalRelation, TextColumns, read_columns
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.connections import KeyedRecord
+from afresh.sources.web_api.records_answer import RecordsAnswer
 from afresh.values.errors import InputError
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResults:
-    """One answer of a search server. If it has a ``problem``, it contains no records.
-
-    ``total`` is the number of matching records on all pages, None if the server does not report it.
-    ``refused`` is True if the server must not be asked. ``retry_after_s`` are the seconds to wait before the
-    next request; ``busy`` is True if the server itself asked for this wait. The other fields are the cost of
-    the answer."""
-
-    records: tuple[KeyedRecord, ...] = ()
-    total: int | None = None
-    requests: int = 1
-    bytes: int = 0
-    seconds: float = 0.0
-    problem: str = ""
-    refused: bool = False
-    retry_after_s: float | None = None
-    busy: bool = False
-
-
 class SearchServer(ABC):
-    """Answers one request at a time. Problems are returned in ``SearchResults.problem`` and not raised. Every
+    """Answers one request at a time. Problems are returned in ``RecordsAnswer.problem`` and not raised. Every
     request awaits ``admit`` once. ``page_size`` is the number of results on a full page."""
 
     page_size: int
@@ -51,12 +31,19 @@ class SearchServer(ABC):
         del size
 
     @abstractmethod
-    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+    async def page(self, keywords: Sequence[Keyword], number: int) -> RecordsAnswer:
         """Return page ``number``, counted from 1, of the records that match all ``keywords``."""
 
     @abstractmethod
-    async def look_up(self, key: str) -> SearchResults:
-        """Return the record with this key, or no record if the server has none."""
+    async def look_up(self, keys: Sequence[str]) -> RecordsAnswer:
+        """Return the records with these keys, as far as the server has them. There are at most as many keys
+        as the settings allow in one request (``keys_at_once``)."""
+
+    def can_ask(self, keywords: Sequence[Keyword], number: int) -> bool:
+        """Return whether page ``number`` of a query can be requested now. Servers that name the next page by
+        a token can only be asked for a page after the page before it."""
+        del keywords, number
+        return True
 
     def wait_s(self) -> float:
         """Return the seconds until the next request may start."""
@@ -77,10 +64,9 @@ class SearchServer(ABC):
 def make_server(settings: SearchSettings, context: SourceContext, relation: LocalRelation) -> SearchServer:
     """Return the search server that the settings name. In a file, keywords of ``relation`` are searched."""
     if settings.over_http:
-        from afresh.sources.http.settings import make_fetcher
         from afresh.sources.search.http_server import HttpSearchServer
 
-        return HttpSearchServer(settings, context, make_fetcher(settings.http, context))
+        return HttpSearchServer(settings, context)
     if settings.in_database:
         from afresh.sources.search.sql_server import SqlSearchServer
 
@@ -98,31 +84,32 @@ class FileSearchServer(SearchServer):
         self._numbers = {keyword: number for number, keyword in enumerate(relation.keywords)}
         self._stamp: tuple[int, int] | None = None
 
-    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+    async def page(self, keywords: Sequence[Keyword], number: int) -> RecordsAnswer:
         await self._context.admit(self._settings.name)
         try:
             self._read()
         except InputError as error:
-            return SearchResults(problem=str(error))
+            return RecordsAnswer(problem=str(error))
         found = self._server.page([self._numbers[keyword] for keyword in keywords], number)
-        return SearchResults(tuple(self._record(key) for key in found.keys), found.total)
+        return RecordsAnswer(tuple(self._record(key) for key in found.keys), found.total)
 
-    async def look_up(self, key: str) -> SearchResults:
+    async def look_up(self, keys: Sequence[str]) -> RecordsAnswer:
         await self._context.admit(self._settings.name)
         try:
             self._read()
         except InputError as error:
-            return SearchResults(problem=str(error))
-        return SearchResults((self._record(key),), 1) if key in self._rows else SearchResults(total=0)
+            return RecordsAnswer(problem=str(error))
+        found = tuple(self._record(key) for key in keys if key in self._rows)
+        return RecordsAnswer(found, len(found))
 
     def _read(self) -> None:
         settings = self._settings
-        stamp = file_stamp(settings.server)
+        stamp = file_stamp(settings.place)
         if stamp is not None and stamp == self._stamp:
             return
         attributes = settings.attributes
         names = [settings.key, *(attribute.name for attribute in attributes), *settings.fields]
-        self._columns: TextColumns = read_columns(settings.server, list(dict.fromkeys(names)))
+        self._columns: TextColumns = read_columns(settings.place, list(dict.fromkeys(names)))
         keys = self._columns.texts[settings.key]
         index = index_corpus(self._relation, self._columns.texts, attributes, scoped=settings.scoped)
         self._server = IndexServer(index, keys, settings.page_size, settings.limit)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from string import Formatter
-from typing import Literal
+from collections.abc import Collection, Mapping
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
-from afresh.sources.change_detection import compile_json_path
-from afresh.sources.http.settings import HttpSettings, WebSettings
-from afresh.sources.settings import PositiveSeconds, Size, SourceSettings, Texts
+from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import POSTGRES
+from afresh.sources.web_api.paging import PagedRequest
+from afresh.sources.web_api.request_template import WEB, Endpoint, template_parts
+from afresh.sources.web_api.settings import WebApiSettings
 from afresh.values.errors import UsageError
 
-_WEB = ("http://", "https://")
-_PAGE_PARTS = ("query", "page", "offset", "size")
+_PHRASE = '"{text}"'
 
 
-class SearchSettings(WebSettings):
+class SearchSettings(WebApiSettings):
     """Settings of a source of kind ``search``. Items are the records of ``relation``, found on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE (SQLite), postgresql://…#TABLE or
@@ -27,34 +26,25 @@ class SearchSettings(WebSettings):
     ``weight``. Each of the content ``fields`` has a measure of dissimilarity: ``absolute``, ``relative``,
     ``unequal`` or ``module:function``.
 
-    ``server`` is a URL with ``{query}`` and ``{page}`` (or ``{offset}``), a database (``sqlite:PATH``,
-    ``postgresql://…`` or ``env:NAME``) with a ``table``, or a file of records. For a web server, ``total``,
-    ``rows``, ``key_path`` and ``paths`` are JSON paths that locate the number of all results, the list of
-    records, and in each record its key and fields."""
+    ``server`` is a URL, or a table with a URL and a body, with ``{query}`` and ``{page}``, ``{offset}`` or
+    ``{next}``; a database (``sqlite:PATH``, ``postgresql://…`` or ``env:NAME``) with a ``table``; or a file
+    of records. ``{column}`` stands for the keywords of one column, which ``{query}`` then does not contain.
+    A keyword of several words is written as ``phrase`` says, each keyword of ``{query}`` as ``term``."""
 
     kind: Literal["search"] = "search"
     relation: str = Field(min_length=1, repr=False)
-    key: str = Field(min_length=1)
     keywords: Texts = Field(min_length=1)
     fields: Mapping[str, str] = Field(default_factory=dict)
     weight: str = ""
-    server: str = Field(min_length=1, repr=False)
+    server: Annotated[str, Field(min_length=1)] | Endpoint = Field(repr=False)
     table: str = ""
     records_like: str = ""
-    page_size: int = Field(default=10, ge=1)
     limit: int | None = Field(default=None, ge=1)
     scoped: bool = False
-    look_up: str = Field(default="", repr=False)
-    first_page: int = Field(default=1, ge=0)
-    total: str = "total"
-    rows: str = "results"
-    key_path: str = ""
-    paths: Mapping[str, str] = Field(default_factory=dict)
     term: str = ""
+    phrase: str = _PHRASE
     joined_by: str = " "
     listings_every: PositiveSeconds = 60.0
-    longest_rest: PositiveSeconds = 3600.0
-    max_size: Size = 10_000_000
 
     @property
     def lists_items(self) -> bool:
@@ -70,77 +60,72 @@ class SearchSettings(WebSettings):
         return tuple(parse_keywords(text) for text in self.keywords)
 
     @property
+    def place(self) -> str:
+        """The address of the server, or the path of its file."""
+        return self.server.url if isinstance(self.server, Endpoint) else self.server
+
+    @property
     def over_http(self) -> bool:
-        return self.server.startswith(_WEB)
+        return self.place.startswith(WEB)
 
     @property
     def in_database(self) -> bool:
-        return self.server.startswith(("sqlite:", "env:", *POSTGRES))
+        return self.place.startswith(("sqlite:", "env:", *POSTGRES))
 
     @property
     def finds_keys(self) -> bool:
         """Whether the server can return a record by its key."""
-        return bool(self.look_up) or not self.over_http
+        return self.look_up is not None or self.bulk_look_up is not None or not self.over_http
 
     @property
-    def http(self) -> HttpSettings:
-        """The settings of the HTTP client that sends requests to a web server."""
-        own = WebSettings.model_fields.keys() - SourceSettings.model_fields.keys()
-        return HttpSettings(
-            **{name: getattr(self, name) for name in ("name", "timeout", *own)}, concurrency=1
-        )
+    def keys_at_once(self) -> int:
+        """How many records one request can look up by their keys."""
+        return self.bulk if self.bulk_look_up is not None and self.over_http else 1
 
-    def path_of(self, name: str) -> str:
-        """Return the JSON path of the key or of a field in a record; by default the name itself."""
-        given = self.key_path if name == self.key else self.paths.get(name, "")
-        return given or f'"{name}"'
+    @property
+    def field_names(self) -> Collection[str]:
+        return self.fields
+
+    @property
+    def own_columns(self) -> list[str]:
+        """The columns of keywords that have a placeholder of their own in requests."""
+        names = [attribute.name for attribute in self.attributes]
+        return [name for name in names if name in self.query_request.template.parts]
+
+    @property
+    def query_request(self) -> PagedRequest:
+        """The requests for the pages of results of a query, without knowledge of tokens."""
+        endpoint = self.server if isinstance(self.server, Endpoint) else Endpoint(url=self.server)
+        known = ["query", *(attribute.name for attribute in self.attributes)]
+        return self.list_request("server", endpoint, known)
 
     def model_post_init(self, context: object, /) -> None:
         super().model_post_init(context)
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
             raise UsageError("keywords: name each column once")
-        for name in self.paths:
-            if name not in self.fields:
-                raise UsageError(f"paths: {name!r} is none of the fields")
         if self.over_http:
             self._check_web()
         elif self.in_database and not self.table:
             raise UsageError("table: name the server's table, as in table = 'papers'")
 
     def _check_web(self) -> None:
-        parts = _template_parts("server", self.server, _PAGE_PARTS)
-        if "query" not in parts:
+        self.check_api()
+        pages = self.query_request
+        parts = pages.template.parts
+        own = self.own_columns
+        if "query" not in parts and not own:
             raise UsageError("server: needs {query}, as in https://example.org/search?q={query}&page={page}")
-        if not parts & {"page", "offset"} and (self.limit is None or self.limit > self.page_size):
-            words = "server: needs {page} or {offset}; if there is only one page, set limit"
+        if own and not self.scoped:
+            raise UsageError(f"server: {{{own[0]}}} asks for keywords of one column, so set scoped = true")
+        if "query" not in parts and len(own) < len(self.attributes):
+            missing = [one.name for one in self.attributes if one.name not in own]
+            raise UsageError(
+                f"server: keywords of {missing[0]!r} have no place: add {{query}} or {{{missing[0]}}}"
+            )
+        if pages.way == "single" and (self.limit is None or self.limit > self.page_size):
+            words = "server: needs {page} or {offset}, or next; if there is only one page, set limit"
             raise UsageError(f"{words} = {self.page_size}")
-        if self.look_up and "key" not in _template_parts("look_up", self.look_up, ("key",)):
-            raise UsageError("look_up: needs {key}, as in https://example.org/records/{key}")
-        if self.look_up and not self.look_up.startswith(_WEB):
-            raise UsageError("look_up: must be a web address, as in https://example.org/records/{key}")
-        _template_parts("term", self.term, ("attribute", "text"))
-        for setting in ("total", "rows", "key_path"):
-            _check_path(setting, getattr(self, setting))
-        for name, path in self.paths.items():
-            _check_path(f"paths.{name}", path)
-
-
-def _template_parts(setting: str, template: str, known: tuple[str, ...]) -> set[str]:
-    try:
-        found = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-    except ValueError:
-        raise UsageError(f"{setting}: a single brace: write {{{{ for a brace itself") from None
-    for name in found:
-        if name not in known:
-            wanted = ", ".join(f"{{{one}}}" for one in known)
-            raise UsageError(f"{setting}: {{{name}}} is not known, only {wanted}")
-    return found
-
-
-def _check_path(setting: str, path: str) -> None:
-    try:
-        if path:
-            compile_json_path(setting, path)
-    except UsageError:
-        raise UsageError(f"{setting}: {path!r} is not a JSON path such as data.results (JMESPath)") from None
+        template_parts("term", self.term, ("attribute", "text"))
+        if "text" not in template_parts("phrase", self.phrase, ("text",)):
+            raise UsageError("phrase: needs {text}, as in ({text})")

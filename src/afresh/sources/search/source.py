@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share_cost
+from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import RequestCost
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker, make_measures
@@ -25,7 +24,6 @@ from afresh.sources.search.relation import LocalRelation, display_place, is_post
 from afresh.sources.search.saved_records import SearchState, read_state
 from afresh.sources.search.search_server import (
     FileSearchServer,
-    SearchResults,
     SearchServer,
     file_stamp,
     make_server,
@@ -35,10 +33,12 @@ from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connections import KeyedRecord
+from afresh.sources.web_api.cost_sharing import CostSharing
+from afresh.sources.web_api.records_answer import RecordsAnswer
+from afresh.sources.web_api.server_backoff import ServerBackoff
 from afresh.values.arrays import Float64s
-from afresh.values.backoff import Backoff
 from afresh.values.errors import AfreshError, InputError, UsageError
-from afresh.values.fetched import Fetched, FetchedKind
+from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
@@ -58,28 +58,6 @@ class _BatchRequest:
     relation: LocalRelation
 
 
-class _CostSharing:
-    """Shares the cost of each request among its results. Without results, the next request takes it over."""
-
-    def __init__(self) -> None:
-        self._unpaid = RequestCost()
-
-    def share(self, found: Sequence[Fetched | None], results: SearchResults) -> list[Fetched | None]:
-        before = self._unpaid
-        requests, received = before.requests + results.requests, before.bytes + results.bytes
-        seconds = before.seconds + results.seconds
-        answers = [one for one in found if one is not None]
-        if not answers:
-            self._unpaid = RequestCost(requests, received, seconds)
-            return list(found)
-        self._unpaid = RequestCost()
-        paid = share_cost(answers, requests=requests, seconds=seconds)
-        if received:
-            paid = [replace(one, bytes=0 if at else received) for at, one in enumerate(paid)]
-        left = iter(paid)
-        return [None if one is None else next(left) for one in found]
-
-
 class SearchSource(SingleGroupSource):
     """A ``BatchSource`` and ``StatefulSource`` for the records of a relation, which form one group."""
 
@@ -93,14 +71,14 @@ class SearchSource(SingleGroupSource):
         self._relation = _read_relation(settings, context)
         self._server = server or make_server(settings, context, self._relation)
         self._tracker = RecordTracker(self._relation, self._measures)
-        self._planner = _make_planner(settings, self._relation)
+        self._planner = self._make_planner(self._relation)
         self._lock = asyncio.Lock()
         self._unrequested: dict[str, KeyedRecord] = {}  # records found on a page without a lease
         self._removed: set[str] = set()  # keys no longer in the relation, not reported yet
         self._passes: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
-        self._backoff = GroupBackoff(settings.name, -math.inf)
-        self._costs = _CostSharing()
+        self._backoff = ServerBackoff(settings, context.clock)
+        self._costs = CostSharing()
         self._look_ups = 0
         self.capabilities = Capabilities(batches=self, state=self)
 
@@ -114,8 +92,7 @@ class SearchSource(SingleGroupSource):
     # State that is saved.
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
-        return (*own, *self._server.backoffs())
+        return (*self._backoff.save(), *self._server.backoffs())
 
     def save_state(self) -> bytes:
         """Return when each record was seen, how fast it changes, and the results of each query, as bytes."""
@@ -133,11 +110,7 @@ class SearchSource(SingleGroupSource):
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        longest_s = self._context.clock.now_s() + self._settings.longest_rest
-        for backoff in backoffs:
-            if backoff.group == self.name:
-                self._backoff = replace(backoff, until_s=min(backoff.until_s, longest_s))
-        self._server.load_backoffs([backoff for backoff in backoffs if backoff.group != self.name])
+        self._server.load_backoffs(self._backoff.load(backoffs))
         self._load(read_state(state))
 
     def _load(self, known: SearchState) -> None:
@@ -220,7 +193,7 @@ class SearchSource(SingleGroupSource):
         row = self._relation.rows.get(lease.key)
         if row is None:
             return Fetched("gone", problem="the relation has no record with this key")
-        planned = PlannedRequest(row=row)
+        planned = PlannedRequest(rows=(row,))
         if not self._settings.finds_keys:
             planned = PlannedRequest(self._planner.narrowest_query(row))
             if not planned.words:
@@ -254,16 +227,16 @@ class SearchSource(SingleGroupSource):
                 results = await self._server.page(words, planned.page)
             else:
                 self._look_ups += 1
-                results = await self._server.look_up(self._relation.keys[planned.row])
+                results = await self._server.look_up([self._relation.keys[row] for row in planned.rows])
         if results.problem:
-            found: list[Fetched | None] = [*self._back_off(results, len(leases))]
+            found: list[Fetched | None] = [*self._backoff.start(results, len(leases))]
         else:
-            self._backoff = GroupBackoff(self.name, -math.inf)
+            self._backoff.clear()
             found = self._sort_results(planned, results, leases, alone=alone)
         return self._costs.share(found, results)
 
     def _sort_results(
-        self, planned: PlannedRequest, results: SearchResults, leases: Sequence[Lease], *, alone: bool
+        self, planned: PlannedRequest, results: RecordsAnswer, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
         """Return the result of each lease. Keep the other records of the relation for later batches.
         ``alone`` is True if the request was meant for one record only, so that it counts as missing if not
@@ -274,21 +247,38 @@ class SearchSource(SingleGroupSource):
         known = [self._relation.rows[key] for key in by_key if key in self._relation.rows]
         rows, now_s = np.array(sorted(known), dtype=np.int64), self._context.clock.now_s()
         self._planner.set_page_size(self._server.page_size)
-        self._planner.learn(planned, list(by_key), rows, results.total, now_s)
+        self._planner.learn(planned, list(by_key), rows, results.total, now_s, has_more=results.has_more)
         leased = {lease.key for lease in leases}
         for key, records in by_key.items():
             if key in self._relation.rows and key not in leased and len(records) == 1:
                 self._unrequested[key] = records[0]
-        is_complete = not planned.words or len(by_key) == results.total
+        alone = alone or len(planned.rows) == 1
+        is_complete = len(planned.rows) == 1 or len(by_key) == results.total
+        if len(planned.rows) > 1:
+            alone = is_complete
+            self._learn_from_bulk(planned, by_key, results.total)
         found: list[Fetched | None] = []
         for lease in leases:
             if lease.key in by_key:
                 found.append(self._compare(lease, by_key[lease.key]))
-            elif not planned.words or alone:
+            elif alone:
                 found.append(self._absent_result(lease.key, is_complete=is_complete))
             else:
                 found.append(None)
         return found
+
+    def _learn_from_bulk(
+        self, planned: PlannedRequest, by_key: Mapping[str, object], total: int | None
+    ) -> None:
+        """Learn from the answer to a look-up of several keys that may lack some. If the reported total says
+        that the server has more records than it gave, ask for fewer keys at once. If there is no total, the
+        missing records are looked up one by one."""
+        if total is not None and total > len(by_key) > 0:
+            self._planner.keys_at_once = min(self._planner.keys_at_once, len(by_key))
+        elif total is None:
+            for row in planned.rows:
+                if self._relation.keys[row] not in by_key:
+                    self._planner.ask_alone(row)
 
     def _compare(self, lease: Lease, records: Sequence[KeyedRecord]) -> Fetched:
         settings, fields = self._settings, records[0].fields
@@ -322,15 +312,20 @@ class SearchSource(SingleGroupSource):
             return Fetched("gone", problem="the server no longer has a record with this key")
         return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
 
-    def _back_off(self, results: SearchResults, count: int) -> list[Fetched]:
-        """Start a back-off of the server, and return ``count`` results that report the failure."""
-        settings, now_s = self._settings, self._context.clock.now_s()
-        failures = self._backoff.failures + 1
-        rest_s = Backoff(settings.first_rest, settings.longest_rest).wait_s(failures)
-        rest_s = max(rest_s, results.retry_after_s or 0.0)
-        self._backoff = GroupBackoff(self.name, now_s + rest_s, failures, results.problem)
-        kind: FetchedKind = "refused" if results.refused else "failed"
-        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
+    def _make_planner(self, relation: LocalRelation) -> Planner:
+        settings, keywords = self._settings, relation.index.keywords
+
+        def can_ask(words: tuple[int, ...], page: int) -> bool:
+            return page == 1 or self._server.can_ask([keywords[word] for word in words], page)
+
+        return Planner(
+            relation.index,
+            sample_index(settings, relation.index),
+            settings.page_size,
+            limit=settings.limit,
+            keys_at_once=settings.keys_at_once if settings.finds_keys else 0,
+            can_ask=can_ask,
+        )
 
     async def _reload_relation(self) -> None:
         """Read the relation again. What was learned about its records and queries is kept."""
@@ -342,7 +337,7 @@ class SearchSource(SingleGroupSource):
             self._stamp = stamp
             if relation.digest == self._relation.digest:
                 return
-            planner = await asyncio.to_thread(_make_planner, settings, relation)
+            planner = await asyncio.to_thread(self._make_planner, relation)
             known, self._relation, self._planner = self._state(), relation, planner
             self._tracker = RecordTracker(relation, self._measures)
             self._load(known)
@@ -359,14 +354,4 @@ def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRel
         settings.weight,
         scoped=settings.scoped,
         resolver=context.resolver,
-    )
-
-
-def _make_planner(settings: SearchSettings, relation: LocalRelation) -> Planner:
-    return Planner(
-        relation.index,
-        sample_index(settings, relation.index),
-        settings.page_size,
-        limit=settings.limit,
-        look_ups=settings.finds_keys,
     )

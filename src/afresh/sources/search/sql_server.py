@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.context import SourceContext
-from afresh.sources.search.search_server import SearchResults, SearchServer
+from afresh.sources.search.search_server import SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.secrets import Secret
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
@@ -21,6 +21,7 @@ from afresh.sources.sql.connections import (
 from afresh.sources.sql.database_url import usable_address
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import quote_identifier
+from afresh.sources.web_api.records_answer import RecordsAnswer
 
 _LOCK_S = 5.0
 _TWO = 2  # two rows show that a key is not unique
@@ -99,7 +100,7 @@ class SqlSearchServer(SearchServer):
     def __init__(self, settings: SearchSettings, context: SourceContext) -> None:
         self._settings, self._context = settings, context
         self.page_size = settings.page_size
-        address, path = usable_address(settings.name, settings.server, context.resolver)
+        address, path = usable_address(settings.name, settings.place, context.resolver)
 
         def connect() -> SearchSession:
             return SqliteSearchSession(path, settings) if path else PostgresSearchSession(address, settings)
@@ -112,16 +113,16 @@ class SqlSearchServer(SearchServer):
         now_s = self._context.clock.now_s()
         return self._thread.ready_s(now_s) - now_s
 
-    async def page(self, keywords: Sequence[Keyword], number: int) -> SearchResults:
+    async def page(self, keywords: Sequence[Keyword], number: int) -> RecordsAnswer:
         return await self._ask(lambda session: session.page(keywords, number))
 
-    async def look_up(self, key: str) -> SearchResults:
-        return await self._ask(lambda session: session.record(key))
+    async def look_up(self, keys: Sequence[str]) -> RecordsAnswer:
+        return await self._ask(lambda session: session.record(keys[0]))
 
     async def close(self) -> None:
         await self._thread.close()
 
-    async def _ask(self, work: Callable[[SearchSession], Found]) -> SearchResults:
+    async def _ask(self, work: Callable[[SearchSession], Found]) -> RecordsAnswer:
         clock = self._context.clock
         async with self._thread.lock:
             await self._context.admit(self._settings.name)
@@ -129,8 +130,8 @@ class SqlSearchServer(SearchServer):
             try:
                 records, total = await self._thread.run(work, self._settings.timeout + GRACE_S, retry=True)
             except SqlError as error:
-                return SearchResults(problem=str(error), seconds=clock.elapsed_s() - start_s)
-        return SearchResults(tuple(records), total, seconds=clock.elapsed_s() - start_s)
+                return RecordsAnswer(problem=str(error), seconds=clock.elapsed_s() - start_s)
+        return RecordsAnswer(tuple(records), total, seconds=clock.elapsed_s() - start_s)
 
 
 def page_rows(settings: SearchSettings, number: int) -> tuple[int, int]:

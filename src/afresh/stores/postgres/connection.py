@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from afresh.stores.postgres.binary_arrays import register_arrays
 from afresh.stores.rows import Row
@@ -73,6 +74,16 @@ def fetch_pipelined(
     return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
 
+# A network that loses every packet tells neither side. Over TCP, a connection whose other end is silent for
+# half a minute counts as lost, instead of after the quarter of an hour of most systems.
+_NOTICE_LOSS = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+
+
 class LazyConnection:
     """A connection in the store's schema, opened at its first use.
 
@@ -106,6 +117,7 @@ class LazyConnection:
     def _connect(self) -> Connection:
         connection = psycopg.connect(
             self._address.url,
+            **self._notice_loss(),
             autocommit=True,
             connect_timeout=max(2, math.ceil(self._timeout_s)),
             application_name="afresh",
@@ -123,3 +135,8 @@ class LazyConnection:
             connection.close()
             raise
         return connection
+
+    def _notice_loss(self) -> dict[str, Any]:
+        """Return the options that notice a silent network, but for those that the address has itself."""
+        own = conninfo_to_dict(self._address.url)
+        return {name: value for name, value in _NOTICE_LOSS.items() if name not in own}

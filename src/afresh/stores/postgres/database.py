@@ -29,6 +29,7 @@ _SQL = load_statements(__package__, "database")
 _TRIES = 12  # PostgreSQL ends only one transaction of a deadlock, so every worker succeeds after some tries
 # Statements that write find a few rows by key, so a hash or merge join, which reads a table, is never good.
 _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
+_IDLE_SHARE = 0.8  # of the time that others wait for a lock
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
@@ -60,7 +61,11 @@ class PostgresDatabase(SqlDatabase[Connection]):
         """Connect, create or upgrade the store; wait at most ``timeout_s`` seconds for other writers."""
         self._address, self.read_only, self.name = address, read_only, address.name
         self._write_lock, self._read_lock = RLock(), RLock()
-        self._writer = LazyConnection(address, timeout_s, _WRITER)
+        # If a process stops in the middle of a transaction, the server ends the transaction before the others
+        # give up waiting for its locks. Otherwise one suspended machine would stop all workers.
+        idle_ms = max(1, round(_IDLE_SHARE * timeout_s * 1000))
+        prelude = f"{_WRITER}; SET idle_in_transaction_session_timeout = {idle_ms}"
+        self._writer = LazyConnection(address, timeout_s, prelude)
         self._reader = LazyConnection(address, timeout_s, "SET default_transaction_read_only = on")
         self._closed = False
         scripts = load_migrations(__package__) if migrations is None else migrations

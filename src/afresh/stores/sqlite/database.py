@@ -71,12 +71,12 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         self._ensure_in_place()
         with self._read_lock, translate_errors(self.path):
             connection = self._require_open(self._reader)
+            _roll_back(connection)
             connection.execute("BEGIN")
             try:
                 return work(connection)
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
 
     def snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return self.read(work)
@@ -116,6 +116,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Yield the writing connection in a transaction. If the ``with`` block raises, it is rolled back."""
         with self.outside_transaction() as connection:
+            _roll_back(connection)
             # A commit with NORMAL is not synced to disk at once. The next commit with FULL syncs it too.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
@@ -123,9 +124,7 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                # After some errors, such as a full disk, SQLite has rolled back already.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
                 raise
 
     @contextmanager
@@ -217,6 +216,13 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         if connection is None or self._closed:
             raise StoreError(f"{self.path} is closed")
         return connection
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """End the transaction, if there is one: after some errors, such as a full disk, SQLite has done so. It is
+    also called before a transaction, because ending the one before may have failed."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _switch_to_log(connection: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ _LOCKED = "is locked by another process: try again when that one is done"
 READ_ONLY = "may be read but not written: check the rights of the file and of its folder"
 _FULL = "has no space left to grow: free some on its disk (or raise the quota) and go on"
 _DAMAGED = "is damaged: restore a backup, or see what `check` finds"
+_NO_MEMORY = "cannot be used for lack of memory: end other programs, or give this one more"
 _OTHER_FILE = "is not a store of afresh, nor any SQLite database"
 _CANNOT_OPEN = "cannot be opened: check that its folder exists and may be written"
 
@@ -56,3 +57,5 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise translate_error(error, path) from error
+    except MemoryError as error:  # this is how Python reports SQLITE_NOMEM
+        raise StoreError(f"{path} {_NO_MEMORY}") from error

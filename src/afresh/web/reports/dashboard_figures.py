@@ -75,7 +75,7 @@ class Card:
 CARDS = (
     Card("Fresh, by the model", "freshness", "{freshness-range}{uniform-needs}"),
     Card("Fresh, audited", "audited", "{audited-range}"),
-    Card("Age of the copies", "age", "expected, since the first change that was missed"),
+    Card("Age of the copies", "age", "expected, since the first missed change; content lag {content-lag}"),
     Card("Polls per minute", "polls", "{changes} found a change"),
     Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
     Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
@@ -113,6 +113,10 @@ def budget_share(snapshot: StatusSnapshot) -> float:
     return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
 
 
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else 0.0
+
+
 FIGURES = (
     Figure(
         "status.freshness.value",
@@ -139,10 +143,24 @@ FIGURES = (
     ),
     Figure("status.audited.n", metric="audits_used", meaning="How many random polls that rests on."),
     Figure("status.age_s", "age", format_seconds, "age_seconds", "Expected weighted mean age of the copies."),
+    Figure(
+        "status.content_lag_s",
+        "content-lag",
+        format_seconds,
+        "content_lag_seconds",
+        "Expected content lag F(L;t): mean over the copies of weight · Σ time since each missed change.",
+    ),
     Figure(partial(per_minute, name="polls"), "polls"),
     Figure(partial(per_minute, name="changes"), "changes"),
     Figure("status.budget_per_s", "budget", format_rate, "budget_requests_per_second", "The budget."),
     Figure(budget_share, "budget-share", format_share),
+    Figure(
+        lambda snapshot: (
+            snapshot.status.limits.seconds if math.isfinite(snapshot.status.limits.seconds) else 0.0
+        ),
+        metric="budget_seconds_per_second",
+        meaning="Seconds of requests and refreshes that the budget allows per second; 0 if it limits none.",
+    ),
     Figure(
         "status.spent_last_hour.requests", metric="requests_last_hour", meaning="Requests in the last hour."
     ),

@@ -91,14 +91,17 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
 async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tuple[Listing, list[_Task]]:
     if document.problem:
         return _listing(task, document, (), document.problem), []
+    host = _host(document.url)
     if task.kind == "page":
         return await _start_page(task, document, reader)
     if task.kind == "feed":
         feed = await reader.parsers.parse(
-            read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES
+            read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES, party=host
         )
         return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
-    sitemap = await reader.parsers.parse(read_sitemap, document.body, document.url, document.bytes)
+    sitemap = await reader.parsers.parse(
+        read_sitemap, document.body, document.url, document.bytes, party=host
+    )
     return _sitemap(task, document, sitemap)
 
 
@@ -121,7 +124,9 @@ async def _start_page(
     task: _Task, document: Document, reader: DocumentFetcher
 ) -> tuple[Listing, list[_Task]]:
     named = await reader.sitemaps(document.url)
-    feeds, linked = await reader.parsers.parse(page_links, document.body, document.media_type, document.url)
+    feeds, linked = await reader.parsers.parse(
+        page_links, document.body, document.media_type, document.url, party=_host(document.url)
+    )
     hosts = task.hosts | _hosts(document.url)
     # A sitemap named in robots.txt may be on another host and list pages of this site.
     sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]
