@@ -29,6 +29,7 @@ _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
 _UNSPENT = {
+    "lent": "lent to other programs",
     "hosts": "hosts at their limit",
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
@@ -84,6 +85,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("freshness, audited", _describe_audits(found)),
         ("uniform needs", _describe_savings(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
+        ("content lag", f"{format_duration(found.content_lag_s)}; 0 is best" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
         ("dropped", f"{format_count(found.dropped, 'item')}, polled only for reviews at this budget"),
         ("budget", _describe_budget(found, set_per_s)),
@@ -119,6 +121,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits measure less than {found.target}"))
+    if found.above_content_lag_target and found.content_lag_target_s is not None:
+        rows.append(
+            ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
+        )
     return rows
 
 
@@ -272,6 +278,8 @@ def _describe_shortage(view: WatchedItem) -> str:
 
 
 def _describe_audits(found: Status) -> str:
+    if found.audited.n == 0 and 0 < found.by_status.get("active", 0) <= len(found.views):
+        return "not needed: staleness is observed, so that no random polls are made"
     if found.audited.n == 0:
         return "no audits yet"
     return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"

@@ -12,7 +12,8 @@ from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
 from afresh.values.errors import UsageError
-from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
+from afresh.values.targets import parse_target
+from afresh.values.units import UNIT_NAMES, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.allocation.budget_curve import BudgetCurve
@@ -29,7 +30,8 @@ def budget(
     items: ItemsFile,
     options: PlanningOptions,
     target: Annotated[
-        str | None, Option(metavar="0.8|6h", help="A number is a freshness, a duration an age.")
+        str | None,
+        Option(metavar="0.8|6h|lag=6h", help="A freshness, an age (a duration), or a content lag."),
     ] = None,
     curve: Annotated[bool, Option("--curve", help="Print what each of a range of budgets gives.")] = False,
     objective: Annotated[
@@ -45,7 +47,7 @@ def budget(
     unit, policy, as_json = options.unit, options.policy, options.as_json
     unit_s, order = unit_seconds(unit), read_order(options.order)
     if (target is None) == (not curve):
-        raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
+        raise UsageError("give either --target 0.8 (6h for an age, lag=6h for a content lag), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
     from afresh.cli.planning.open_hours import with_windows
     from afresh.cli.planning.planned_items import read_items
@@ -72,18 +74,15 @@ def budget(
             summary = {"target": target, "items": given.count, **found[0]}
         print_json({**summary, "unit": unit})
     elif target is not None:
-        _print_point(points, f"{measure} {target}", given.count, unit)
+        words = target.replace("lag=", "content lag ") if measure == "lag" else f"{measure} {target}"
+        _print_point(points, words, given.count, unit)
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
-    """Return a tuple (measure, value) of a target: "freshness" and a share, or "age" and a number of units of
-    ``unit_s`` seconds."""
-    try:
-        if target.endswith("%"):
-            return "freshness", float(target[:-1]) / 100
-        return "freshness", float(target)
-    except ValueError:
-        return "age", parse_duration(target) / unit_s
+    """Return a tuple (measure, value) of a target: "freshness" and a share, or "age" or "lag" and a number of
+    units of ``unit_s`` seconds."""
+    found = parse_target(target)
+    return found.measure, found.value if found.measure == "freshness" else found.value / unit_s
 
 
 def _solve(
