@@ -112,9 +112,9 @@ def read_items(
     items = PlannedItems(
         rates=rates,
         rows=len(rates),
-        options={
-            argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given
-        },
+        options=_without_zero_update_costs(
+            {argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given}
+        ),
         names=lambda: (batch.text("item") for batch in scan_table(source, [ITEM])),
     )
     if "decay" in given:
@@ -123,6 +123,14 @@ def read_items(
         told = (np.concatenate(parts[column.name]) for column in UNCERTAIN)
         items = replace(items, shape=_shape(rates, *told), polls=np.concatenate(parts["polls"]))
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
+
+
+def _without_zero_update_costs(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options without update costs that are all 0: they cost nothing, and most objectives and
+    decays refuse update costs."""
+    if "update_costs" in options and not np.any(options["update_costs"]):
+        options = {name: value for name, value in options.items() if name != "update_costs"}
+    return options
 
 
 def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) -> None:
