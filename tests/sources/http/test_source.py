@@ -457,6 +457,9 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
             await stranger.close()
             await sources[1].close()
             clock.time_s += 120.0
+            (busy,) = sources[0].backoffs()
+            assert busy.pace == Pace(0.85 / 4, 1 / 4)
+            context.hosts.states[busy.group] = replace(context.hosts.states[busy.group], pace=None)
             for _ in range(2):
                 await sources[0].poll(lease_of(site.url + "/p"))
             assert times[-1] - times[-2] == 2.0  # the most careful one is gone

@@ -138,8 +138,8 @@ class PoliteClient:
                 until_s = round(rules.expires_s - clock.elapsed_s() + clock.now_s(), 3)
                 before = found.get(group)
                 if before is None or before.until_s < until_s:
-                    failures = before.failures if before else 0
-                    found[group] = GroupBackoff(group, until_s, failures, rules.unreadable)
+                    kept = before or GroupBackoff(group, until_s)
+                    found[group] = replace(kept, until_s=until_s, why=rules.unreadable)
         return tuple(replace(one, why=self.hide(one.why)) for one in found.values())
 
     def save_robots(self) -> list[RobotsNote]:

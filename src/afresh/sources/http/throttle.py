@@ -36,6 +36,7 @@ class RequestSlot:
     """The permission for one request. The code that sends the request records its result here. The fields are
     the arguments of ``politeness.record_end``."""
 
+    started_s: float
     condition: HostCondition = "fine"
     retry_after_s: float | None = None
     why: str = ""
@@ -67,41 +68,48 @@ class HostThrottle:
         return self._hosts.is_asked_by(group, self._source)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts of this source that back off after a failure or a Retry-After; at most 10,000."""
+        """Return the hosts of this source that back off after a failure or a Retry-After, or whose pace was
+        learned; at most 10,000, those that rest longest first."""
         clock = self._context.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
-            GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why)
+            GroupBackoff(
+                group, round(max(host.next_s, now_s) + offset_s, 3), host.failures, host.why, host.pace
+            )
+            if host.next_s > now_s
+            else GroupBackoff(group, 0.0, pace=host.pace)
             for group, host in self._hosts.states.items()
-            if host.next_s > now_s and (host.failures or host.why) and self.has_asked(group)
+            if (host.pace is not None or (host.next_s > now_s and (host.failures or host.why)))
+            and self.has_asked(group)
         ]
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Load the back-offs of an earlier process, of limited length in case the clock was set back."""
+        """Load the back-offs of an earlier process, of limited length in case the clock was set back, and the
+        learned paces."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
+            if wait_s <= 0 and backoff.pace is None:
+                continue
+            if backoff.failures or backoff.why or backoff.pace:  # otherwise another program sends a request
+                self._hosts.register(backoff.group, self._source, self._rules)
+            host = self._hosts.states.get(backoff.group, HostState())
+            host = replace(host, pace=backoff.pace or host.pace)
             if wait_s > 0:
-                if (
-                    backoff.failures or backoff.why
-                ):  # otherwise another program sends a request, and no source
-                    self._hosts.register(backoff.group, self._source, self._rules)
-                host = self._hosts.states.get(backoff.group, HostState())
-                next_s = max(host.next_s, clock.elapsed_s() + wait_s)
-                self._hosts.states[backoff.group] = replace(
+                host = replace(
                     host,
-                    next_s=next_s,
+                    next_s=max(host.next_s, clock.elapsed_s() + wait_s),
                     failures=max(host.failures, backoff.failures),
                     why=backoff.why or host.why,
                 )
+            self._hosts.states[backoff.group] = host
 
     @asynccontextmanager
     async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
         """Wait until a request may start, and hold its slot until the block ends. Raise ``HostBackoffError``
         if the wait would be too long."""
-        await self._acquire(group)
-        slot = RequestSlot()
+        slot = RequestSlot(await self._acquire(group))
         try:
             yield slot
         finally:
@@ -111,7 +119,8 @@ class HostThrottle:
         """Remove the rules of this source from the registry of hosts."""
         self._hosts.unregister(self._source, self._rules)
 
-    async def _acquire(self, group: str) -> None:
+    async def _acquire(self, group: str) -> float:
+        """Wait until a request may start; return the time at which it starts."""
         hosts = self._hosts
         queue = hosts.queues.setdefault(group, HostQueue())
         queue.waiters += 1
@@ -127,6 +136,7 @@ class HostThrottle:
                     await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
                 hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
+                return now_s
         finally:
             queue.waiters -= 1
             if not queue.waiters:
@@ -136,7 +146,13 @@ class HostThrottle:
         now_s, hosts = self._context.clock.elapsed_s(), self._hosts
         rules = hosts.politeness(group, self._rules)
         hosts.states[group] = record_end(
-            hosts.states[group], rules, now_s, slot.condition, slot.retry_after_s, slot.why
+            hosts.states[group],
+            rules,
+            now_s,
+            slot.condition,
+            slot.retry_after_s,
+            slot.why,
+            started_s=slot.started_s,
         )
         if group in hosts.queues:
             hosts.queues[group].freed.set()
