@@ -25,6 +25,7 @@ from afresh.sources.http.pace import (
     refused_pace,
     spacing_s,
 )
+from afresh.sources.http.quota_headers import RemainingQuota
 from afresh.values.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class HostState:
     ``next_s`` is the end of the back-off, ``why`` its reason. ``in_flight`` is the number of running
     requests, ``failures`` the number of consecutive failures. ``asked_s`` is the time at which the last
     request started, ``gap_s`` the time between the last two starts. ``pace`` is the learned pace, None if the
-    host has not asked for fewer requests; it fell last at ``fell_s``. ``answered`` counts good answers."""
+    host has not asked for fewer requests; it fell last at ``fell_s``. ``answered`` counts good answers.
+    Until ``quota_until_s``, requests are ``quota_gap_s`` apart, because the host allows no more of them."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
@@ -69,6 +71,8 @@ class HostState:
     pace: Pace | None = None
     fell_s: float = float("-inf")
     answered: AnswerCount = NO_ANSWERS
+    quota_gap_s: float = 0.0
+    quota_until_s: float = float("-inf")
 
 
 def ready_s(host: HostState, rules: Politeness) -> float:
@@ -83,7 +87,8 @@ def ready_s(host: HostState, rules: Politeness) -> float:
         return float("inf")
     learned_s = max(host.crawl_delay_s, spacing_s(host.pace))
     delay_s = max(rules.delay_s, min(learned_s, rules.longest_rest_s))
-    return max(host.next_s, host.asked_s + delay_s)
+    quota_s = min(host.asked_s + host.quota_gap_s, host.quota_until_s)
+    return max(host.next_s, host.asked_s + delay_s, quota_s)
 
 
 def strictest_rules(first: Politeness, *others: Politeness) -> Politeness:
@@ -140,6 +145,24 @@ def record_end(
     failures = host.failures + 1
     wait_s = max(retry_after_s or 0.0, Backoff(rules.first_rest_s, math.inf).wait_s(failures))
     return replace(host, next_s=_end_of_rest_s(host, rules, now_s, wait_s), failures=failures, why=why)
+
+
+def record_quota(host: HostState, rules: Politeness, now_s: float, quota: RemainingQuota) -> HostState:
+    """Return the state of the host after a reply that says how many requests it still allows. They are spread
+    over the time until the quota is reset; if none remains, the host rests until then.
+
+    >>> quota, rules = RemainingQuota(99, 3600.0), Politeness()
+    >>> ready_s(record_quota(HostState(asked_s=0.0), rules, 0.0, quota), rules)
+    36.0
+    >>> record_quota(HostState(), rules, 0.0, RemainingQuota(0, 60.0)).why
+    'its quota of requests is used up'
+    """
+    reset_s = min(quota.reset_s, rules.longest_rest_s)
+    host = replace(host, quota_gap_s=quota.spacing_s, quota_until_s=now_s + reset_s)
+    if quota.requests >= 1 or reset_s <= 0:
+        return host
+    why = host.why or "its quota of requests is used up"
+    return replace(host, next_s=_end_of_rest_s(host, rules, now_s, reset_s), why=why)
 
 
 def _record_answer(

@@ -15,8 +15,10 @@ from afresh.sources.http.politeness import (
     Politeness,
     ready_s,
     record_end,
+    record_quota,
     record_start,
 )
+from afresh.sources.http.quota_headers import RemainingQuota
 from afresh.values.units import format_duration
 
 _MOST_BACKOFFS = 10_000
@@ -34,12 +36,13 @@ class HostBackoffError(Exception):
 @dataclass(slots=True)
 class RequestSlot:
     """The permission for one request. The code that sends the request records its result here. The fields are
-    the arguments of ``politeness.record_end``."""
+    the arguments of ``politeness.record_end`` and ``record_quota``."""
 
     started_s: float
     condition: HostCondition = "fine"
     retry_after_s: float | None = None
     why: str = ""
+    quota: RemainingQuota | None = None
 
 
 class HostThrottle:
@@ -154,6 +157,8 @@ class HostThrottle:
             slot.why,
             started_s=slot.started_s,
         )
+        if slot.quota is not None:
+            hosts.states[group] = record_quota(hosts.states[group], rules, now_s, slot.quota)
         if group in hosts.queues:
             hosts.queues[group].freed.set()
         else:
