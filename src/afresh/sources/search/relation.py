@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -161,14 +161,21 @@ def read_relation(
     *,
     scoped: bool,
     resolver: Resolver = no_secrets,
+    adopted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LocalRelation:
     """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` and
     ``weight`` are column names, ``attributes`` the columns of keywords. With ``scoped``, the server can
-    search for a keyword in one column; otherwise it searches in all."""
+    search for a keyword in one column; otherwise it searches in all. Records that were ``adopted`` (texts of
+    columns by key) follow those of the relation, with the weight 1."""
     words = [attribute.name for attribute in attributes]
     names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
     columns = read_columns(path, names, resolver)
     rows = check_keys(columns, key)
+    for own, texts in (adopted or {}).items():
+        if own not in rows:
+            rows[own] = len(rows)
+            for name, column in columns.texts.items():
+                column.append(own if name == key else "1" if name == weight else texts.get(name, ""))
     for name in words:
         for row, text in enumerate(columns.texts[name], 1):
             if len(text) > _LONGEST:
