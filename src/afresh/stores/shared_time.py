@@ -90,9 +90,9 @@ class SharedClock:
     """A clock that shows the store's time: the machine's ``clock`` plus ``ahead_s`` seconds.
 
     Call ``measure`` from time to time to update ``ahead_s``, because clocks drift. If the machine's clock is
-    set, by a second or more, a store with a clock of its own is asked at once, in another thread. Until it has
-    answered, the time goes on as if the clock had not been set: leases and deferred events that one worker
-    wrote hours ahead of the others would stop them for hours.
+    set, by a second or more, a store with a clock of its own is asked at once, in another thread. Until it
+    has answered, the time goes on as if the clock had not been set: leases and deferred events that one
+    worker wrote hours ahead of the others would stop them for hours.
 
     >>> from afresh.stores.sqlite.memory_store import MemoryStore
     >>> from afresh.values.clock import SystemClock

@@ -344,7 +344,7 @@ class Fleet(Protocol):
 
     @property
     def has_own_clock(self) -> bool:
-        """Whether the store has a clock of its own, so that its time does not depend on the workers' clocks."""
+        """Whether the store has a clock of its own, so that clocks of workers do not move its time."""
 
     def ahead_s(self, clock: Clock) -> float:
         """Return by how many seconds the store's clock is ahead of ``clock``; 0 if too few to be measured."""
