@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check bench slow lowest lock locked format schema clean chromium
+.PHONY: help demo test check bench slow interop lowest lock locked format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -21,6 +21,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
+	@echo "make interop the same together with other tools: dbt, Dagster, MariaDB; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
@@ -73,6 +74,10 @@ bench: $(READY)
 slow: $(READY)
 	$(BIN)/python -m pytest --durations=10 -m slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not slow"
+
+# Each tool has a folder in tests/interop and an environment of its own; TOOLS="dbt mariadb" chooses some.
+interop: $(READY)
+	$(BIN)/python -m tests.interop $(TOOLS)
 
 # In an environment of its own, with the versions after each ">=" of pyproject.toml and new tools.
 lowest:

@@ -30,6 +30,7 @@ BENCHES = (
     "polling",
     "crawl",
     "parsing",
+    "attacks",
     "engine_scale",
     "replay",
     "notice_hosts",

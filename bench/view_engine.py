@@ -19,6 +19,7 @@ from afresh.sources.views.source import ViewSource
 from bench.view_world import Load, Refresh, Writer
 
 Clock = Callable[[], float]
+COUNTER_LAG_S = 0.1  # the writer lets its counters be reported at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Ran:
     refreshes: list[Refresh]
     committed: dict[str, list[float]]
     status: Status
+
+    @property
+    def spent_s(self) -> float:
+        """The seconds that refreshes took, with their readings of the catalogue."""
+        return 0.0 if self.status.run is None else self.status.run.seconds
 
 
 class NotedViews(ViewSource):
@@ -45,8 +51,11 @@ class NotedViews(ViewSource):
         self._notes.append(Refresh(view, begun_s, self._now_s()))
 
 
-def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh], now_s: Clock) -> Settings:
-    """Write the settings of a project of all views, which may refresh for a share of the time."""
+def settings_of(
+    url: str, share: float, look_every_s: float, notes: list[Refresh], now_s: Clock, targets: str = ""
+) -> Settings:
+    """Write the settings of a project of all views, which may refresh for a share of the time. ``targets``
+    are lines of settings for the source."""
     kind = SourceKind(ViewSettings, lambda own, around: NotedViews(own, around, notes, now_s))
     text = f"""
         [budget]
@@ -57,15 +66,17 @@ def settings_of(url: str, share: float, look_every_s: float, notes: list[Refresh
         kind = "view"
         url = "{url}"
         look_every = {look_every_s}
+        counter_lag = {COUNTER_LAG_S}
+        {targets}
     """
     return parse_settings(text, kinds={**BUILT_IN, "view": kind})
 
 
-def run_engine(url: str, load: Load, share: float, *, look_every_s: float) -> Ran:
+def run_engine(url: str, load: Load, share: float, *, look_every_s: float, targets: str = "") -> Ran:
     """Refresh all views once; then start the load, and run the engine beside it."""
     writer = Writer(url, load.writes(), prompt=True)
     notes: list[Refresh] = []
-    settings = settings_of(url, share, look_every_s, notes, writer.now_s)
+    settings = settings_of(url, share, look_every_s, notes, writer.now_s, targets)
     with tempfile.TemporaryDirectory() as folder:
         with make_engine(
             settings_of(url, 1.0, look_every_s, [], writer.now_s), Path(folder), seed=1

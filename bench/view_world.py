@@ -1,4 +1,4 @@
-"""Five tables, written to at random, and four views: one over another, one with an expensive join.
+"""Five tables, written to at random, and eight views: two over others, one with an expensive join.
 
 What is true of the views is worked out afterwards from when transactions committed and when refreshes
 began, not from anything that the policies see.
@@ -23,8 +23,12 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "public.over": ("calm", "slow"),
     "public.busy": ("hectic",),
     "public.dear": ("usual", "quick"),
+    "public.light": ("slow",),
+    "public.pair": ("quick",),
+    "public.wide": ("slow", "usual", "hectic"),
+    "public.top": ("calm", "slow", "usual"),
 }
-UPSTREAM = {"public.over": ("public.one",)}
+UPSTREAM = {"public.over": ("public.one",), "public.top": ("public.over",)}
 _MAKE = """
     CREATE MATERIALIZED VIEW one AS SELECT bucket, count(*) AS n FROM calm GROUP BY bucket;
     CREATE UNIQUE INDEX ON one (bucket);
@@ -33,6 +37,14 @@ _MAKE = """
     CREATE MATERIALIZED VIEW busy AS SELECT bucket, count(*) AS n FROM hectic GROUP BY bucket;
     CREATE MATERIALIZED VIEW dear AS
         SELECT a.bucket, count(*) AS n FROM usual a JOIN quick b ON a.bucket = b.bucket GROUP BY a.bucket;
+    CREATE MATERIALIZED VIEW light AS SELECT max(id) AS last FROM slow;
+    CREATE MATERIALIZED VIEW pair AS SELECT bucket, min(id) AS first FROM quick GROUP BY bucket;
+    CREATE UNIQUE INDEX ON pair (bucket);
+    CREATE MATERIALIZED VIEW wide AS
+        SELECT bucket, count(*) AS n FROM
+            (TABLE slow UNION ALL TABLE usual UNION ALL TABLE hectic) AS x GROUP BY bucket;
+    CREATE MATERIALIZED VIEW top AS
+        SELECT over.bucket, over.m, count(*) AS n FROM over JOIN usual USING (bucket) GROUP BY 1, 2;
 """
 
 
@@ -83,6 +95,7 @@ class Load:
 LOADS: Mapping[str, Load] = {
     "as named": Load((0.03, 0.08, 0.2, 0.5, 2.0), seed=1),  # the expensive view changes often
     "other": Load((0.4, 1.0, 0.05, 0.1, 0.3), seed=2),  # the expensive view changes least, all others often
+    "busy": Load((1.0, 0.5, 1.0, 2.0, 4.0), seed=3),  # far more changes than the budget can follow
 }
 
 
@@ -129,24 +142,28 @@ class Refresh:
     end_s: float
 
 
-def staleness(
+SAMPLED_S = 0.02
+
+
+def lags(
     refreshes: Sequence[Refresh], committed: Mapping[str, Sequence[float]], seconds: float
-) -> dict[str, float]:
-    """Return the share of time for which each view lacked a committed transaction; all start fresh.
+) -> dict[str, Array]:
+    """Return the lag of each view at moments ``SAMPLED_S`` apart: the time since the oldest committed
+    transaction that it lacks, 0 while it lacks none. All views start fresh.
 
     What a view shows is as old as the beginning of its last refresh or, of tables that it reads through
     another view, of that one's last refresh before.
     """
-    moments = np.arange(0.0, seconds, 0.005)
-    found: dict[str, float] = {}
+    moments = np.arange(0.0, seconds, SAMPLED_S)
+    found: dict[str, Array] = {}
     for view, tables in VIEWS.items():
-        stale = np.zeros(moments.size, dtype=np.bool_)
+        lag = np.zeros(moments.size)
         for table in tables:
-            times = np.asarray(committed[table])
-            shown = _shown(view, table, refreshes, moments)
-            # whether there is a commit after what the view shows, up to now
-            stale |= np.searchsorted(times, moments, "right") > np.searchsorted(times, shown, "right")
-        found[view] = float(stale.mean())
+            times = np.append(np.asarray(committed[table], dtype=np.float64), np.inf)
+            # the first commit after what the view shows; it is missing if it came before the moment
+            missing = times[np.searchsorted(times, _shown(view, table, refreshes, moments), "right")]
+            lag = np.maximum(lag, np.where(missing <= moments, moments - missing, 0.0))
+        found[view] = lag
     return found
 
 

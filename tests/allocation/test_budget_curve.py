@@ -39,6 +39,21 @@ def test_the_plan_of_that_budget_has_the_age(rates: list[float], target: float) 
 
 
 @pytest.mark.parametrize("order", ORDERS)
+def test_the_plan_of_that_budget_has_the_content_lag(order: str) -> None:
+    rates, weights = [0.5, 3.0, 0.0, 9.0], [1.0, 4.0, 2.0, 0.5]
+    budget = budget_for(rates, 0.2, target_is="lag", weights=weights, order=order)
+    plan = allocate(rates, budget, objective="lag", weights=weights, order=order)
+    share = {"fixed": 1 / 6, "shuffled": 1 / 4, "memoryless": 1.0}[order]
+    lags = [
+        weight * share * rate / frequency**2
+        for rate, weight, frequency in zip(rates, weights, plan.frequency, strict=True)
+        if rate
+    ]
+    assert sum(lags) / 4 == pytest.approx(0.2, rel=1e-9)
+    assert budget < budget_for(rates, 0.2, target_is="lag", objective="age", weights=weights, order=order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_an_age_is_reached_with_the_least_budget_unless_another_objective_is_named(order: str) -> None:
     rates = [1.0, 2.0, 3.0, 4.0, 5.0]
     least = budget_for(rates, 0.5, target_is="age", order=order)
@@ -102,6 +117,8 @@ def test_wrong_targets() -> None:
         budget_for([1.0], 1.2)
     with pytest.raises(UsageError, match="an age of -1 is no target"):
         budget_for([1.0], -1.0, target_is="age")
+    with pytest.raises(UsageError, match="a content lag of -1 is no target"):
+        budget_for([1.0], -1.0, target_is="lag")
     with pytest.raises(UsageError, match="unknown target 'agee': did you mean 'age'"):
         budget_for([1.0], 0.5, target_is="agee")
 

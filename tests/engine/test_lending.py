@@ -17,6 +17,7 @@ from tests.waiting import until
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.lending import LeaseKey
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError
@@ -168,15 +169,17 @@ def test_a_late_report_counts_unless_the_item_was_lent_again(engine: Engine, clo
 
 def test_leases_are_extended_and_released(engine: Engine, clock: FixedClock) -> None:
     kept, given_back = engine.lending.lend(2, 10.0).leases
-    assert engine.lending.extend([(kept.key, kept.token), ("https://h/z", 9)], 100.0) == ("https://h/z",)
-    assert engine.lending.release([(given_back.key, given_back.token)]) == ()
-    assert engine.lending.release([(given_back.key, given_back.token)]) == (given_back.key,)
+    assert engine.lending.extend([LeaseKey(kept.key, kept.token), LeaseKey("https://h/z", 9)], 100.0) == (
+        "https://h/z",
+    )
+    assert engine.lending.release([LeaseKey(given_back.key, given_back.token)]) == ()
+    assert engine.lending.release([LeaseKey(given_back.key, given_back.token)]) == (given_back.key,)
     clock.time_s += 50.0
     keys = [lease.key for lease in engine.lending.lend(9, 10.0).leases]
     assert given_back.key in keys
     assert kept.key not in keys
     with pytest.raises(UsageError, match="at most 7 days"):
-        engine.lending.extend([(kept.key, kept.token)], 1e9)
+        engine.lending.extend([LeaseKey(kept.key, kept.token)], 1e9)
 
 
 def test_what_a_crawler_reports_means_what_it_means_in_a_run(engine: Engine, clock: FixedClock) -> None:

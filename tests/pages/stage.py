@@ -25,6 +25,7 @@ import numpy as np
 import psycopg
 from tests.pages.blocks import ROOT
 from tests.servers.search_site import Papers, SearchSite
+from tests.sources.recorded_dbt import copy_recorded
 
 _SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 _NAMES = ("", "news", "about")
@@ -48,6 +49,7 @@ useradd() {{ :; }}
 systemctl() {{ [ "$1" = enable ]; }}                 # the unit has a test of its own
 sudo() {{ shift 2; mkdir -p var; "${{@//\\/var\\//var/}}"; }}
 /opt/afresh/bin/afresh() {{ afresh "$@"; }}
+dbt() {{ :; }}                                       # make interop runs it; its files are there
 git() {{ [ "$1" = clone ]; }}                        # a small repository is there already
 """
 
@@ -169,6 +171,7 @@ def write_files(folder: Path, found: Papers) -> None:
     (folder / "views.csv").write_text("view,base\ndaily,a\ndaily,b\nweekly,b\n")
     (folder / "polls.csv").write_text("item,time,changed\na,2026-01-01,0\na,2026-01-02,1\na,2026-01-04,1\n")
     (folder / "your_fetcher.py").write_text(_FETCHER)
+    copy_recorded("1-built", folder / "target")
     stock = sqlite3.connect(folder / "stock.db")
     stock.execute("CREATE TABLE stock (sku TEXT PRIMARY KEY, price REAL, updated_at TEXT, viewed_at TEXT)")
     stock.executemany("INSERT INTO stock VALUES (?, 1.5, '2026-01-01', '')", [("x1",), ("x2",), ("x3",)])

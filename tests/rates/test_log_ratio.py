@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from afresh.rates.log_ratio import cohort_rates
-from afresh.values.errors import InputError
 
 COHORTS = st.lists(
     st.tuples(st.integers(0, 3), st.floats(0.05, 20.0), st.integers(1, 40), st.floats(0, 1)),
@@ -100,24 +99,6 @@ def test_all_changed_within_different_times_is_finite() -> None:
 
 def test_no_cohorts_at_all() -> None:
     assert cohort_rates([], [], [], []).rate.size == 0
-
-
-@pytest.mark.parametrize(
-    ("elapsed", "n", "changed", "says"),
-    [
-        ([0.0], [5], [1], r"elapsed\[0\] is 0: must be above 0"),
-        ([1.0], [0], [0], r"n\[0\] is 0"),
-        ([1.0], [5], [6], r"changed\[0\] is 6: must be a whole number, at most n"),
-        ([1.0], [5], [1.5], r"changed\[0\] is 1.5"),
-        ([1.0], [5, 6], [1], "1 groups and 2 values of n"),
-        ([-1.0], [5], [1], r"elapsed\[0\] is -1"),
-    ],
-)
-def test_wrong_cohorts_are_refused(
-    elapsed: list[float], n: list[int], changed: list[float], says: str
-) -> None:
-    with pytest.raises(InputError, match=says):
-        cohort_rates(["g"], elapsed, n, changed)
 
 
 def test_an_adapted_a_is_less_biased_than_one_for_all() -> None:

@@ -147,7 +147,7 @@ def github(shelf: Shelf) -> dict[str, ApiHandler]:
 
     def item(number: int) -> Row:
         row = shelf.rows[number]
-        kind: Row = {"pull_request": {}} if number % 10 == 0 else {}
+        kind: Row = {"pull_request": {"url": "…"}} if number % 10 == 0 else {}
         updated = stamp(row["updated"])
         return {
             "number": number,

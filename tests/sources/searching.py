@@ -13,6 +13,7 @@ import numpy as np
 from tests.servers.search_site import Papers, SearchSite, draw_papers
 from tests.sources.polling import SetClock, lease_of, lease_with_copy
 
+from afresh.sources.capabilities import BatchSource
 from afresh.sources.context import SourceContext
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
@@ -129,7 +130,7 @@ class Desk:
         return min(self.leases, key=lambda key: self.leases[key].polled_s or 0.0)
 
     async def ask(
-        self, source: SearchSource, lead: str = "", weights: Float64s | None = None
+        self, source: BatchSource, lead: str = "", weights: Float64s | None = None
     ) -> dict[str, Fetched]:
         """One request of the source's choosing; what came."""
         batch = await source.choose(lead or self.lead(), weights)

@@ -16,7 +16,7 @@ from afresh.sources.user_command import CommandFailedError, run_command
 
 
 def run(script: str, content: bytes = b"") -> None:
-    asyncio.run(run_command(("sh", "-c", script), content))
+    asyncio.run(run_command(("sh", "-c", script), content, {"AFRESH_SOURCE": "web"}))
 
 
 def test_a_command_that_leaves_a_child_behind_has_succeeded(tmp_path: Path) -> None:
@@ -35,6 +35,11 @@ def test_of_the_standard_error_only_the_end_is_kept() -> None:
         tracemalloc.stop()
 
 
+def test_a_command_gets_variables_beside_its_environment(tmp_path: Path) -> None:
+    run(f'echo "$AFRESH_SOURCE $HOME" > {tmp_path}/seen')
+    assert (tmp_path / "seen").read_text() == f"web {os.environ['HOME']}\n"
+
+
 def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:
     run("exit 0", b"x" * 5_000_000)
     run(f"wc -c > {tmp_path}/size", b"x" * 5_000_000)
@@ -43,7 +48,7 @@ def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:
 
 def test_a_program_that_does_not_exist_is_named() -> None:
     with pytest.raises(CommandFailedError, match="/no/such: No such file"):
-        asyncio.run(run_command(("/no/such",), b""))
+        asyncio.run(run_command(("/no/such",), b"", {}))
 
 
 @pytest.mark.parametrize("while_it_starts", [False, True])
@@ -64,7 +69,7 @@ def test_a_command_that_is_cancelled_is_killed_with_what_it_started(
 
     async def work() -> None:
         script = f"sleep 600 & echo $! > {child}.part; mv {child}.part {child}; wait"
-        running = asyncio.create_task(run_command(("sh", "-c", script), b""))
+        running = asyncio.create_task(run_command(("sh", "-c", script), b"", {}))
         await until_async(child.exists, "the command has started its child")
         running.cancel()
         await asyncio.sleep(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -63,6 +63,11 @@ BACKENDS = (
 def new_items(number: int, **given: Any) -> list[NewItem]:
     """Items k0, k1, …"""
     return [NewItem(f"k{i}", **{"source": "web", "group": f"host{i % 3}"} | given) for i in range(number)]
+
+
+def ids_of(store: Store, keys: Sequence[str]) -> list[int]:
+    """The ids of the items with these keys, of all sources."""
+    return [item.id for item in store.items.find(keys)]
 
 
 def copy_of(content: bytes) -> NewCopy:

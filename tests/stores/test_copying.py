@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.stores.backends import copy_of, new_items, poll, schema_url, seen
+from tests.stores.backends import copy_of, ids_of, new_items, poll, schema_url, seen
 
 from afresh.stores.copying import PROGRESS, copy_store
 from afresh.stores.opening import open_for_copying, open_store
@@ -43,8 +43,8 @@ def fill(store: Store) -> None:
     poll(store, "k2", 81.0, observation=None, failures=2, problem="timed out", due_s=float("inf"))
     observation = Observation(4, 90.0, 20.0, changed=True, modified_s=85.5, count=3, audit=True)
     poll(store, "k3", 90.0, observation=observation, spent=Spent(2))
-    store.items.change(["k4", "k5"], ItemChange(status="paused", weight=7.0))
-    store.items.remove(["k6"], 95.0, announce=True)
+    store.items.change(ids_of(store, ["k4", "k5"]), ItemChange(status="paused", weight=7.0))
+    store.items.remove(ids_of(store, ["k6"]), 95.0, announce=True)
     store.events.defer([event.id for event in store.events.take(96.0, 2, 5.0)], 200.0)
     store.leases.take([8, 9], 97.0, 50.0)
     store.notices.add([8, 9, 8], 98.0)
@@ -97,7 +97,7 @@ def next_numbers(store: Store) -> list[Any]:
     (listed,) = store.leases.take(list(store.items.ids(["é"]).values()), 500.0, 5.0)
     assert listed.listed
     store.commit([seen(lease, 501.0, new_copy=copy_of(b"fresh"), event="new", audit=True)])
-    store.items.change(["new"], ItemChange(weight=2.0))
+    store.items.change(ids_of(store, ["new"]), ItemChange(weight=2.0))
     store.notices.add([lease.item_id], 502.0)
     return [
         lease,

@@ -118,6 +118,17 @@ def engine_of(folder: Path, more: str = "", clock: Clock | None = None) -> Engin
     return make_engine(parse_settings(SETTINGS + more), folder, clock=clock or SetClock(), seed=1)
 
 
+def two_shops(folder: Path) -> Engine:
+    """An engine whose two further sources both have an item with the key 17, and whose ``web`` has none."""
+    shops = "".join(
+        f'[[source]]\nname = "{name}"\nkind = "python"\ncall = "builtins:ascii"\n' for name in "ab"
+    )
+    engine = engine_of(folder, shops)
+    for name in "ab":
+        engine.add(["17"], source=name)
+    return engine
+
+
 @contextmanager
 def dashboard(engine: Engine, token: str | None = TOKEN, *, read_token: bool = False) -> Iterator[Client]:
     """The dashboard of an engine, on any free port."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.serving import HOSTILE, NOW_S, PLAIN, TOKEN, Client, dashboard, engine_of
+from tests.web.serving import HOSTILE, NOW_S, PLAIN, TOKEN, Client, dashboard, engine_of, two_shops
 
 from afresh.engine.external_polls import Reported
 from afresh.engine.reporting.pulse import Pulse
@@ -151,3 +151,41 @@ def test_a_clock_on_a_page_is_named_with_the_line_that_leaves_it_out(tmp_path: P
 def test_without_views_their_table_is_hidden(web: Client) -> None:
     assert web.get("/api/v1/status").json()["item_views"] == []
     assert re.search(r'id="item-views" data-mark="[0-9a-f]+" hidden', web.get("/").text)
+
+
+def test_a_key_of_two_sources_is_a_conflict_until_the_source_is_named(tmp_path: Path) -> None:
+    with two_shops(tmp_path) as engine, dashboard(engine) as web:
+        engine.observe([Reported("17", NOW_S, content=b"of b", source="b")])
+        for method, path, body in (
+            ("GET", "item", None),
+            ("GET", "copy", None),
+            ("PATCH", "item", {"weight": 3.0}),
+            ("POST", "item/poll", None),
+        ):
+            refused = web.ask(method, f"/api/v1/{path}?key=17", body, token=TOKEN)
+            assert refused.status == 409
+            assert refused.json()["error"]["code"] == "conflict"
+            assert "item '17' is in several sources: a, b" in refused.problem()
+            missing = web.ask(method, f"/api/v1/{path}?key=17&source=c", body, token=TOKEN)
+            assert (missing.status, missing.problem()) == (404, "there is no item '17' of the source 'c'")
+        assert web.get("/api/v1/item?key=17&source=b").json()["item"]["source"] == "b"
+        assert web.get("/api/v1/copy?key=17&source=b").body == b"of b"
+        changed = web.ask("PATCH", "/api/v1/item?key=17&source=b", {"weight": 3.0}, token=TOKEN).json()
+        assert (changed["source"], changed["weight"]) == ("b", 3.0)
+        polled = web.ask("POST", "/api/v1/item/poll?key=17&source=b", token=TOKEN).json()
+        assert polled["source"] == "b"
+        assert [item.weight for item in engine.store.items.by_id([1, 2])] == [1.0, 3.0]
+        for more, counts in (({"source": "b"}, {2: 1}), ({}, {1: 1, 2: 2})):
+            told = web.ask("POST", "/api/v1/notices", {"keys": ["17"], **more}, token=TOKEN).json()
+            assert told == {"noticed": 1, "unknown": []}
+            assert {notice.item_id: notice.count for notice in engine.store.notices.open()} == counts
+
+
+def test_pages_lead_to_the_item_of_each_source(tmp_path: Path) -> None:
+    with two_shops(tmp_path) as engine, dashboard(engine) as web:
+        listed = web.get("/items").text
+        assert "/item?key=17&amp;source=a" in listed
+        assert "/item?key=17&amp;source=b" in listed
+        assert 'data-key="17" data-source="b"' in web.get("/item?key=17&source=b").text
+        refused = web.get("/item?key=17")
+        assert (refused.status, "several sources: a, b" in refused.text) == (409, True)

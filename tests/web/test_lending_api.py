@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from tests.web.serving import NOW_S, TOKEN, Client, dashboard, engine_of
+from tests.web.serving import NOW_S, TOKEN, Client, dashboard, engine_of, two_shops
 
 PAGES = [f"https://h{number}.example/page" for number in range(3)]
 
@@ -96,3 +96,23 @@ def test_reports_may_be_larger_than_other_requests(tmp_path: Path) -> None:
         assert post(web, "observations", {"observations": [row]})["recorded"] == 1
         assert web.ask("POST", "/api/v1/observations", {"observations": [row]}).status == 413
         assert web.ask("POST", "/api/v1/items", {"keys": ["x" * (2 << 20)]}, token=TOKEN).status == 413
+
+
+def test_leases_of_two_sources_with_one_key_are_told_apart(tmp_path: Path) -> None:
+    with two_shops(tmp_path) as engine, dashboard(engine) as web:
+        leases = post(web, "leases", {"count": 2})["leases"]
+        assert [(lease["item"], lease["source"]) for lease in leases] == [("17", "a"), ("17", "b")]
+        rows = [{"item": "17", "lease": lease["lease"], "source": lease["source"]} for lease in leases]
+        bare = {"leases": [{"item": "17", "lease": leases[0]["lease"]}]}
+        for path in ("leases/extend", "leases/release"):
+            refused = post(web, path, bare, 409)
+            assert "item '17' is in several sources: a, b" in refused["error"]["message"]
+        assert post(web, "leases/release", {"leases": rows[:1]}) == {"held": 1, "ended": []}
+        polls = [rows[1] | {"content": "of b"}, bare["leases"][0] | {"content": "of whom"}]
+        found = post(web, "observations", {"observations": polls})
+        assert [answer["result"] for answer in found["answers"]] == ["recorded", "invalid"]
+        assert "item '17' is in several sources: a, b" in found["answers"][1]["problem"]
+        copies = [engine.get("17", source=source) for source in ("a", "b")]
+        assert copies[0] is None
+        assert copies[1] is not None
+        assert copies[1].content == b"of b"

@@ -1,8 +1,8 @@
 """Find the least budget that reaches a target, and the optimal plan at each of many budgets.
 
 A plan belongs to a multiplier μ, the price of a unit of budget. As μ rises, all frequencies and the freshness
-fall, and the age rises. So one search finds the μ whose plan just meets the target freshness or age. What
-that plan spends is the least budget. (If all rates are equal, freshness 0.8 takes 2.15 refreshes per change.)
+fall, and age and content lag rise. So one search finds the μ whose plan just meets the target. What that plan
+spends is the least budget. (If all rates are equal, freshness 0.8 takes 2.15 refreshes per change.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 from afresh.values.errors import InfeasibleError, UsageError, one_of
 
-_TARGETS = ("freshness", "age")
+_TARGETS = ("freshness", "age", "lag")
 
 
 def budget_for(
@@ -32,11 +32,12 @@ def budget_for(
     policy: str = "optimal",
     **options: Unpack[ProblemOptions],
 ) -> float:
-    """Return the least budget whose plan has a weighted mean freshness, or a mean age, of ``target``.
+    """Return the least budget whose plan has a weighted mean freshness, a mean age, or a content lag, of
+    ``target``.
 
-    ``target_is`` is "freshness" or "age"; by default age if the objective is age, else freshness. The options
-    are those of ``allocate``. The plan maximises the option ``objective``, by default ``target_is``, because
-    that plan reaches the target with the least budget. Under another objective the budget is larger.
+    ``target_is`` is "freshness", "age" or "lag"; by default age if the objective is age, else freshness. The
+    options are those of ``allocate``. The plan maximises the option ``objective``, by default ``target_is``,
+    because that plan reaches the target with the least budget. Under another objective the budget is larger.
 
     >>> round(budget_for([1.0], 0.8), 4)
     2.1542
@@ -44,6 +45,8 @@ def budget_for(
     1.88
     >>> round(budget_for([1, 5], 0.25, target_is="age", objective="freshness"), 2)
     2.1
+    >>> round(budget_for([6.0], 0.25, target_is="lag"), 12)  # λ/(6f²) = 1/4
+    2.0
     >>> from afresh.allocation.allocate import allocate
     >>> round(allocate([1.0], budget_for([1.0], 0.8)).freshness, 12)
     0.8
@@ -52,8 +55,9 @@ def budget_for(
     aim = one_of("target", target_is or default, _TARGETS)
     if aim == "freshness" and not 0 <= target <= 1:
         raise UsageError(f"a freshness of {target:g} is no target: give a number from 0 to 1")
-    if aim == "age" and not 0 <= target < np.inf:
-        raise UsageError(f"an age of {target:g} is no target: give a number of 0 or more")
+    if aim != "freshness" and not 0 <= target < np.inf:
+        named = "an age" if aim == "age" else "a content lag"
+        raise UsageError(f"{named} of {target:g} is no target: give a number of 0 or more")
     one_of("policy", policy, POLICIES)
     options.setdefault("objective", aim)
     problem = build_problem(rates, **options)
@@ -67,13 +71,13 @@ def budget_for(
 
 def budget_for_problem(problem: AllocationProblem, target: float, aim: str) -> float:
     """Return the least budget for a problem whose caps ``apply_caps`` has turned into upper bounds.
-    ``aim`` says what ``target`` is: "freshness" or "age"."""
+    ``aim`` says what ``target`` is: "freshness", "age" or "lag"."""
     return _search(problem, _Goal(aim, target), problem.plan, problem.max_plan())
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """A target for ``aim`` ("freshness" or "age"), and a score of plans that is 1 at the target."""
+    """A target for ``aim`` ("freshness", "age" or "lag"), and a score of plans that is 1 at the target."""
 
     aim: str
     target: float
@@ -81,6 +85,8 @@ class _Goal:
     def reached(self, problem: AllocationProblem, frequency: Float64s) -> float:
         if self.aim == "freshness":
             return problem.mean_freshness(frequency)
+        if self.aim == "lag":
+            return problem.mean_lag(frequency)
         age = problem.mean_age(frequency)
         # Where changes come in steps, an age of 0 can be reached, but rounding leaves some 1e−32 intervals.
         return 0.0 if age * float(frequency.max(initial=0.0)) < 1e-24 else age
@@ -89,7 +95,7 @@ class _Goal:
         return reached >= self.target if self.aim == "freshness" else reached <= self.target
 
     def score(self, reached: float) -> float:
-        """Return 1 if the freshness or age ``reached`` is the target, and more if it is better."""
+        """Return 1 if the freshness, age or lag ``reached`` is the target, and more if it is better."""
         if self.aim == "freshness":
             # The odds F/(1−F) have the same precision near F = 0 and near F = 1.
             return _ratio(_ratio(reached, 1 - reached), _ratio(self.target, 1 - self.target))

@@ -59,6 +59,7 @@ class AllocationProblem:
     gains: Gains
     freshness: Gains
     age: Gains
+    lag: Gains | None = None
     update_cost: Float64s | None = None
     lower: Float64s | None = None
     upper: Float64s | None = None
@@ -136,6 +137,17 @@ class AllocationProblem:
             return float("inf")
         age = np.where(active, -self.age.value(frequency), 0.0)
         return max(0.0, float((self.weight * age).sum() / total))
+
+    def mean_lag(self, frequency: Float64s) -> float:
+        """Return the content lag F(L), which Yang et al. (2010) call content freshness: the mean over all N
+        items of weight·lag, Σwλ/(6f²)/N at even intervals. It is ∞ if an active item is never refreshed."""
+        if self.lag is None:
+            raise UsageError("the content lag needs exponential decay")
+        active = self.active()
+        if (active & (frequency == 0)).any():
+            return float("inf")
+        lag = np.where(active, -self.lag.value(frequency), 0.0)
+        return max(0.0, float((self.weight * lag).sum() / max(len(self.rate), 1)))
 
     def check_bounds(self) -> None:
         """Raise ``InfeasibleError`` if lower bounds exceed upper bounds or the cap of their group."""
@@ -262,6 +274,7 @@ def build_problem(
         gains=_gains(objective, order, decay, safe),
         freshness=_gains("freshness", order, decay, safe),
         age=_gains("age", order, decay, safe),
+        lag=None if decay is not None else _gains("lag", order, None, safe),
         update_cost=None if update_costs is None else _column("update_cost", update_costs, rate, 0.0),
         lower=None if lower is None else _column("lower", lower, rate, 0.0),
         upper=None if upper is None else _column("upper", upper, rate, np.inf, infinite=True),

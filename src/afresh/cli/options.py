@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
@@ -61,6 +61,20 @@ JsonSummary: TypeAlias = Annotated[
 ]
 PrintJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
 SettingReaders: TypeAlias = Mapping[str, tuple[Callable[[str], float], float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningOptions:
+    """The options that ``plan`` and ``budget`` share."""
+
+    unit: Unit = "d"
+    order: Order = "fixed"
+    policy: Policy = "optimal"
+    caps: CapsFile = None
+    views: ViewsFile = None
+    windows: WindowsOption = None
+    output: Output = None
+    as_json: AsJson = False
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from afresh.engine.dbt_models import DbtModels, DueModels
 from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
@@ -80,7 +81,7 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
-    ``lending`` lends items to programs that fetch them themselves.
+    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
@@ -88,6 +89,7 @@ class Engine(ItemOperations, ClosedOnExit):
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
+        self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
 
@@ -239,11 +241,19 @@ class Engine(ItemOperations, ClosedOnExit):
 
     # Copies.
 
-    def get(self, key: str, *, max_age_s: float = math.inf, version: int | None = None) -> Copy | None:
+    def get(
+        self,
+        key: str,
+        *,
+        source: str | None = None,
+        max_age_s: float = math.inf,
+        version: int | None = None,
+    ) -> Copy | None:
         """Return the copy of an item, or None if there is none. If its last poll is older than ``max_age_s``
         seconds, poll the item first, unless its source may not be polled at this hour. ``version`` is the
-        number of an older version; then nothing is polled."""
-        item, now_s = _get_item(self.store, key), self.clock.now_s()
+        number of an older version; then nothing is polled. ``source`` is needed if several sources have an
+        item with this key; otherwise ``AmbiguousKeyError`` is raised."""
+        item, now_s = _get_item(self.store, key, source), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
         if is_old and item.source not in self.settings.closed_sources(now_s):
@@ -255,9 +265,9 @@ class Engine(ItemOperations, ClosedOnExit):
             run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
         return self.store.copies.get(item.id, version)
 
-    def versions(self, key: str) -> list[Version]:
+    def versions(self, key: str, *, source: str | None = None) -> list[Version]:
         """Return the versions of an item's copy that are in the store, the newest first."""
-        return self.store.copies.versions(_get_item(self.store, key).id)
+        return self.store.copies.versions(_get_item(self.store, key, source).id)
 
     # Reports.
 
@@ -278,9 +288,9 @@ class Engine(ItemOperations, ClosedOnExit):
         """Return the status of this project: freshness, budget, items and problems."""
         return read_status(self.store, self.running_settings(), self.clock.now_s())
 
-    def why(self, key: str) -> Why:
+    def why(self, key: str, *, source: str | None = None) -> Why:
         """Explain why an item is polled as often as it is."""
-        return explain_key(self.store, self.running_settings(), key, self.clock.now_s())
+        return explain_key(self.store, self.running_settings(), key, source, self.clock.now_s())
 
     def why_view(self, name: str) -> ViewWhy:
         """Explain how fresh an item view of the settings is, and by which of its items it is stale."""
@@ -314,16 +324,23 @@ class Engine(ItemOperations, ClosedOnExit):
             return list(self.lending.find_due(k, source, within_budget=within_budget))
         return list(self.lending.lend(k, lease_s, source).leases)
 
+    def find_due_models(self, period_s: float, source: str | None = None) -> DueModels:
+        """Return the models of a dbt project that are worth building now, within the budget of ``period_s``
+        seconds; ``source`` is needed if there are several sources of models."""
+        work = self.dbt.find_due(period_s, source)
+        return run_coroutine(cancel_on_stop(work, self.on_stop), self._given.new_loop)
+
     def observe(self, reported: Iterable[Reported]) -> ExternalPollsResult:
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,
         were known already, or were refused."""
         return self.lending.record(reported)
 
 
-def _get_item(store: Store, key: str) -> Item:
-    item = store.items.get(key)
+def _get_item(store: Store, key: str, source: str | None) -> Item:
+    item = store.items.get(key, source)
     if item is None:
-        raise UsageError(f"there is no item {key!r}: add it first")
+        of_source = "" if source is None else f" of the source {source!r}"
+        raise UsageError(f"there is no item {key!r}{of_source}: add it first")
     return item
 
 

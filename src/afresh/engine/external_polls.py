@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
@@ -35,7 +35,7 @@ from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.sources.http.validators import validators_of
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import ANSWERS_KEPT_S, Store
-from afresh.values.errors import InputError
+from afresh.values.errors import AmbiguousKeyError, InputError
 from afresh.values.fetched import Fetched
 from afresh.values.items import display_key
 from afresh.values.lease import Lease
@@ -70,7 +70,7 @@ def record_external(
     skip_invalid: bool = False,
 ) -> ExternalPollsResult:
     """Record polls that other programs made, and set when their items are due. If one poll is invalid, raise
-    ``InputError`` and record none; with ``skip_invalid``, record the others."""
+    ``InputError`` (or ``AmbiguousKeyError``) and record none; with ``skip_invalid``, record the others."""
     with external.lock:
         return _Report(store, settings, external, now_s).record(list(reported), skip_invalid=skip_invalid)
 
@@ -80,45 +80,41 @@ class _Report:
 
     def __init__(self, store: Store, settings: Settings, external: ExternalScheduler, now_s: float) -> None:
         self._store, self._settings, self._external, self._now_s = store, settings, external, now_s
-        self._ids: dict[str, int] = {}
         self._answers: dict[int, ReportAnswer] = {}
         self._taken = self._known = 0
 
     def record(self, reported: list[Reported], *, skip_invalid: bool) -> ExternalPollsResult:
-        self._ids = self._store.items.ids(list({row.item for row in reported}))
+        known = _ids_by_source(self._store, reported)
         valid = []
         for place, row in enumerate(reported):
-            problem = _problem(row, self._ids, self._now_s)
-            if problem and not skip_invalid:
-                raise InputError(problem, row=row.row or None, line=0)
-            if problem:
+            try:
+                valid.append(_Place(place, row, _check(row, known.get(row.item, {}), self._now_s)))
+            except (InputError, AmbiguousKeyError) as error:
+                if not skip_invalid:
+                    raise
+                problem = error.problem if isinstance(error, InputError) else str(error)
                 self._answers[place] = ReportAnswer(row.item, row.lease, "invalid", problem)
-            else:
-                valid.append(_Place(place, row))
-        valid.sort(key=lambda each: (each.row.item, each.row.time_s))
+        valid.sort(key=lambda each: (each.row.item, each.item_id, each.row.time_s))
         self._record(valid)
         answers = tuple(self._answers[place] for place in range(len(reported)))
         refused = tuple(answer.problem for answer in answers if answer.problem)
         return ExternalPollsResult(self._taken, refused, self._known, answers)
 
     def _record(self, polls: list[_Place]) -> None:
-        without = sorted({self._ids[each.row.item] for each in polls if each.row.lease is None})
+        without = sorted({each.item_id for each in polls if each.row.lease is None})
         seen = _known_polls(self._store, without)
         new = []
         for each in polls:
-            mark = _poll_mark(each.row, self._ids)
-            if each.row.lease is None and mark in seen:
+            if each.row.lease is None and each.mark in seen:
                 self._answer(each, "known")
             else:
                 new.append(each)
             if each.row.lease is None:
-                seen.add(mark)
-        past, live = _split(self._store, new, self._ids)
+                seen.add(each.mark)
+        past, live = _split(self._store, new)
         for batch in _batches(live):
             past += self._record_batch(batch)
-        _import_log(
-            self._store, self._settings, self._external, [each.row for each in past], self._ids, self._now_s
-        )
+        _import_log(self._store, self._settings, self._external, past, self._now_s)
         for each in past:
             self._answer(each, "recorded", changed=each.row.changed)
 
@@ -131,10 +127,10 @@ class _Report:
         """Record polls of distinct items. Return those that belong to the past: another program polls the
         item now, but what was seen of its rate counts."""
         batch = self._answer_repeated(batch)
-        leases = _take_leases(self._store, batch, self._ids, self._now_s, self._settings.run.lease)
+        leases = _take_leases(self._store, batch, self._now_s, self._settings.run.lease)
         past, polls = [], []
         for each in batch:
-            row, lease = each.row, leases.get(each.row.item)
+            row, lease = each.row, leases.get(each.item_id)
             if lease is not None:
                 polls.append((each, lease))
             elif row.lease is not None:
@@ -149,9 +145,7 @@ class _Report:
 
     def _answer_repeated(self, batch: list[_Place]) -> list[_Place]:
         """Answer the polls that were reported before with the same lease as then; return the others."""
-        leases = {
-            (self._ids[each.row.item], each.row.lease): each for each in batch if each.row.lease is not None
-        }
+        leases = {(each.item_id, each.row.lease): each for each in batch if each.row.lease is not None}
         found = self._store.leases.answers(list(leases), self._now_s - ANSWERS_KEPT_S) if leases else {}
         for pair, text in found.items():
             row = leases[pair].row
@@ -161,7 +155,7 @@ class _Report:
 
     def _answer_conflict(self, each: _Place) -> None:
         row = each.row
-        if _poll_mark(row, self._ids) in _known_polls(self._store, [self._ids[row.item]]):
+        if each.mark in _known_polls(self._store, [each.item_id]):
             self._answer(each, "known")  # the lease ended with the same report, more than a day ago
             return
         reason = "was never issued, has ended, or expired and went to another worker"
@@ -227,10 +221,16 @@ class _Report:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A reported poll and its place in the report."""
+    """A reported poll, its place in the report, and its item."""
 
     place: int
     row: Reported
+    item_id: int
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """A tuple that identifies the poll: item id and time in microseconds, the precision of stores."""
+        return self.item_id, round(self.row.time_s * 1e6)
 
 
 def _outcome(
@@ -251,10 +251,31 @@ def _outcome(
     return Outcome(lease, row.time_s, due_s=-math.inf, observation=found, spent=spent, validators=validators)
 
 
-def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
-    """Return what is wrong with a reported poll, or an empty string if it is valid."""
-    if row.item not in ids:
-        return f"there is no item {display_key(row.item)}: add it first"
+def _ids_by_source(store: Store, reported: list[Reported]) -> dict[str, dict[str, int]]:
+    """Return the ids of the items that were reported, by key and source."""
+    ids: dict[str, dict[str, int]] = {}
+    for item in store.items.find(list({row.item for row in reported})):
+        ids.setdefault(item.key, {})[item.source] = item.id
+    return ids
+
+
+def _check(row: Reported, ids: Mapping[str, int], now_s: float) -> int:
+    """Return the id of the item of a reported poll. Raise ``AmbiguousKeyError`` if the item may be one of
+    several, and ``InputError`` if the report is wrong. ``ids`` are the items with its key, by source."""
+    if row.source is None and len(ids) > 1:
+        raise AmbiguousKeyError(display_key(row.item), ids, f"row {row.row}" if row.row else "")
+    item_id = next(iter(ids.values()), None) if row.source is None else ids.get(row.source)
+    problem = _problem(row, now_s)
+    if item_id is None:
+        of_source = "" if row.source is None else f" of the source {row.source!r}"
+        problem = f"there is no item {display_key(row.item)}{of_source}: add it first"
+    if item_id is None or problem:
+        raise InputError(problem, row=row.row or None, line=0)
+    return item_id
+
+
+def _problem(row: Reported, now_s: float) -> str:
+    """Return what is wrong with the fields of a reported poll, or an empty string if they are valid."""
     if row.changed is None and not is_fetch(row):
         return "has neither changed nor content"
     if row.count is not None and not 0 <= row.count <= MOST_CHANGES:
@@ -270,7 +291,7 @@ def _problem(row: Reported, ids: dict[str, int], now_s: float) -> str:
 
 
 def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
-    """Return the marks (see ``_poll_mark``) of the stored polls of the items ``ids``."""
+    """Return the marks (see ``_Place.mark``) of the stored polls of the items ``ids``."""
     return {
         mark
         for batch in store.observations.read(ids)
@@ -278,16 +299,10 @@ def _known_polls(store: Store, ids: list[int]) -> set[tuple[int, int]]:
     }
 
 
-def _poll_mark(row: Reported, ids: dict[str, int]) -> tuple[int, int]:
-    """Return a tuple that identifies a poll: item id and time in microseconds, the precision of stores."""
-    return ids[row.item], round(row.time_s * 1e6)
-
-
-def _add_observations(store: Store, rows: list[Reported], ids: dict[str, int]) -> None:
-    if not rows:
-        return
-    order = sorted(rows, key=lambda row: (ids[row.item], row.time_s))
-    item_id = np.array([ids[row.item] for row in order], dtype=np.int64)
+def _add_observations(store: Store, polls: list[_Place]) -> None:
+    polls = sorted(polls, key=lambda each: (each.item_id, each.row.time_s))
+    order = [each.row for each in polls]
+    item_id = np.array([each.item_id for each in polls], dtype=np.int64)
     time_s = np.array([row.time_s for row in order])
     first = np.r_[True, item_id[1:] != item_id[:-1]]
     last = {item.id: item.polled_s for item in store.items.by_id(sorted(set(item_id.tolist())))}
@@ -335,22 +350,22 @@ def _learn_in_order(ranking: Ranking, seen: ObservationColumns, now_s: float) ->
         ranking.adaptive.observe(rows[compared], times_s, seen.changed[compared], stated)
 
 
-def _split(store: Store, new: list[_Place], ids: dict[str, int]) -> tuple[list[_Place], list[_Place]]:
+def _split(store: Store, new: list[_Place]) -> tuple[list[_Place], list[_Place]]:
     """Return a tuple (past, live). Live polls are learned one by one, like those of a run: polls that say
     what was fetched, polls with a lease, and single polls that are later than the last known poll of their
     item. All others are logs of the past: the beliefs of their items are learned again from all
     observations."""
-    counts = Counter(each.row.item for each in new)
-    alone = [item for item, count in counts.items() if count == 1]
-    polled_s = {item.key: item.polled_s for item in store.items.by_id([ids[key] for key in alone])}
+    counts = Counter(each.item_id for each in new)
+    alone = [item_id for item_id, count in counts.items() if count == 1]
+    polled_s = {item.id: item.polled_s for item in store.items.by_id(alone)}
 
-    def is_live(row: Reported) -> bool:
-        if is_fetch(row) or row.lease is not None:
+    def is_live(each: _Place) -> bool:
+        if is_fetch(each.row) or each.row.lease is not None:
             return True
-        last_s = polled_s.get(row.item, math.inf)
-        return counts[row.item] == 1 and (last_s is None or row.time_s > last_s)
+        last_s = polled_s.get(each.item_id, math.inf)
+        return counts[each.item_id] == 1 and (last_s is None or each.row.time_s > last_s)
 
-    live = [is_live(each.row) for each in new]
+    live = [is_live(each) for each in new]
     return list(compress(new, [not one for one in live])), list(compress(new, live))
 
 
@@ -358,30 +373,25 @@ def _batches(live: list[_Place]) -> Iterator[list[_Place]]:
     """Yield batches of polls of distinct items; the polls of each item keep their order."""
     waiting = live
     while waiting:
-        batch: dict[str, _Place] = {}
+        batch: dict[int, _Place] = {}
         later = []
         for each in waiting:
-            if each.row.item in batch or len(batch) == _BATCH:
+            if each.item_id in batch or len(batch) == _BATCH:
                 later.append(each)
             else:
-                batch[each.row.item] = each
+                batch[each.item_id] = each
         yield list(batch.values())
         waiting = later
 
 
 def _import_log(
-    store: Store,
-    settings: Settings,
-    external: ExternalScheduler,
-    past: list[Reported],
-    ids: dict[str, int],
-    now_s: float,
+    store: Store, settings: Settings, external: ExternalScheduler, past: list[_Place], now_s: float
 ) -> None:
     """Add polls of the past, learn the beliefs of their items again, and set when these are due."""
     if not past:
         return
-    changed = sorted({ids[row.item] for row in past})
-    _add_observations(store, past, ids)
+    changed = sorted({each.item_id for each in past})
+    _add_observations(store, past)
     relearn(store, settings, changed, now_s)
     external.forget()
     scheduler = external.refresh(settings, now_s)
@@ -396,15 +406,15 @@ def _import_log(
     external.forget()
 
 
-def _take_leases(
-    store: Store, batch: list[_Place], ids: dict[str, int], now_s: float, lease_s: float
-) -> dict[str, Lease]:
-    """Return the leases of the items of ``batch``, by key: the one whose token the report contains, if it is
-    the newest one of the item, or a new one if the report contains none and no worker has leased the item."""
-    without = [ids[each.row.item] for each in batch if each.row.lease is None]
-    given = {ids[each.row.item]: each.row.lease for each in batch if each.row.lease is not None}
+def _take_leases(store: Store, batch: list[_Place], now_s: float, lease_s: float) -> dict[int, Lease]:
+    """Return the leases of the items of ``batch``, by item id: the one whose token the report contains, if it
+    is the newest one of the item, or a new one if the report contains none and no worker has leased it."""
+    without = [each.item_id for each in batch if each.row.lease is None]
+    given = {each.item_id: each.row.lease for each in batch if each.row.lease is not None}
     taken = store.leases.take(without, now_s, lease_s, any_status=True) if without else []
     held = store.leases.read(list(given)) if given else []
     return {
-        lease.key: lease for lease in (*taken, *held) if given.get(lease.item_id, lease.token) == lease.token
+        lease.item_id: lease
+        for lease in (*taken, *held)
+        if given.get(lease.item_id, lease.token) == lease.token
     }

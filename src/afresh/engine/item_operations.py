@@ -122,31 +122,38 @@ class ItemOperations(ABC):
             if not known:
                 self.store.state.set({LISTED_AT + name: repr(found.again_s).encode()})
 
-    def remove(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Remove items and their copies, and queue events for the hooks. Return the keys without an item."""
-        settings = self.settings
-        hooked = any(source.on_change for source in settings.sources) or settings.views.has_hooks()
-        return self.store.items.remove(keys, self.clock.now_s(), announce=hooked)
+    # Of the methods below, each raises ``AmbiguousKeyError`` before it changes anything, if ``source`` is not
+    # given and several sources have an item with one of the keys.
 
-    def set(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
+    def remove(self, keys: Sequence[str], *, source: str | None = None) -> tuple[str, ...]:
+        """Remove items and their copies, and queue events for the hooks. Return the keys without an item."""
+        settings, ids = self.settings, self.store.items.ids(keys, source)
+        hooked = any(table.on_change for table in settings.sources) or settings.views.has_hooks()
+        self.store.items.remove(list(ids.values()), self.clock.now_s(), announce=hooked)
+        return tuple(key for key in keys if key not in ids)
+
+    def set(self, keys: Sequence[str], change: ItemChange, *, source: str | None = None) -> tuple[str, ...]:
         """Apply ``change`` to items; running engines follow soon. Return the keys without an item."""
-        ids = sorted(self.store.items.ids(list(keys)).values())
+        known = self.store.items.ids(keys, source)
+        ids = sorted(known.values())
         if change.selector is not None:
             others = [item.id for item in self.store.items.by_id(ids) if item.selector != change.selector]
             forget_items(self.store, others, self.clock.now_s())
-        unknown = self.store.items.change(keys, change)
+        self.store.items.change(ids, change)
         reschedule_changed(self.store, self.current(), ids, change, self.clock.now_s())
-        return unknown
+        return tuple(key for key in keys if key not in known)
 
-    def poll_now(self, keys: Sequence[str]) -> tuple[str, ...]:
+    def poll_now(self, keys: Sequence[str], *, source: str | None = None) -> tuple[str, ...]:
         """Make items due now, so that they are polled soon. Return the keys without an item."""
-        return self.set(keys, ItemChange(due_s=self.clock.now_s(), status="active"))
+        return self.set(keys, ItemChange(due_s=self.clock.now_s(), status="active"), source=source)
 
-    def notice(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Record notices that items changed, for example from a webhook. Return the keys without an item."""
-        ids = self.store.items.ids(keys)
-        self.store.notices.add(list(ids.values()), self.clock.now_s(), "webhook")
-        return tuple(key for key in keys if key not in ids)
+    def notice(self, keys: Sequence[str], *, source: str | None = None) -> tuple[str, ...]:
+        """Record notices that items changed, for example from a webhook. Without ``source``, they reach the
+        items of all sources that have these keys. Return the keys without an item."""
+        found = self.store.items.find(keys, source)
+        self.store.notices.add([item.id for item in found], self.clock.now_s(), "webhook")
+        known = {item.key for item in found}
+        return tuple(key for key in keys if key not in known)
 
     def _source_name(self, source: str | None) -> str:
         """Return ``source``, by default the first source of the settings; raise if it is unknown."""

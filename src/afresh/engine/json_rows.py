@@ -117,6 +117,7 @@ def parse_report(given: object, now_s: float, row: int = 0) -> Reported:
         seconds=read.number("seconds") or 0.0,
         validators={name: value for name, value in validators.items() if value},
         url=read.text("url"),
+        source=read.text("source") or None,
     )
 
 

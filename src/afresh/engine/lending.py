@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from afresh.engine.external_polls import ExternalPollsResult, record_external
 from afresh.engine.external_scheduler import ExternalScheduler
@@ -33,8 +34,13 @@ class Lent:
     retry_after_s: float
 
 
-LeaseKey = tuple[str, int]
-"""The key of an item, and the token of its lease."""
+class LeaseKey(NamedTuple):
+    """A lease that was given: the key of its item, and its token. ``source`` is needed if several sources
+    have an item with this key."""
+
+    item: str
+    token: int
+    source: str | None = None
 
 
 class Lending:
@@ -119,28 +125,38 @@ class Lending:
 
     def extend(self, leases: Sequence[LeaseKey], duration_s: float) -> tuple[str, ...]:
         """Let these leases end ``duration_s`` seconds from now, unless they end later. Return the keys of the
-        items whose lease is not the newest one, so that it could not be extended."""
+        items whose lease is not the newest one, so that it could not be extended. Raise ``AmbiguousKeyError``
+        if several sources have an item with a key that is given without a source."""
         _check_duration(duration_s)
         with self._external.lock:
             until_s, held = self._clock.now_s() + duration_s, self._held(leases)
-            kept = set(self._store.leases.extend(held, until_s))
+            kept = set(self._store.leases.extend([each for each in held if each is not None], until_s))
             self._external.put_back(sorted(kept), until_s)
-            return _others(leases, [lease for lease in held if lease.item_id in kept])
+            ended = (each is None or each.item_id not in kept for each in held)
+            return tuple(lease.item for lease, has_ended in zip(leases, ended, strict=True) if has_ended)
 
     def release(self, leases: Sequence[LeaseKey]) -> tuple[str, ...]:
         """End these leases without a poll, so that others can poll their items. The requests that they
         reserved stay spent. Return the keys of the items whose lease had ended before."""
         with self._external.lock:
             held = self._held(leases)
-            self._store.leases.release(held)
-            self._external.put_back([lease.item_id for lease in held])
-            return _others(leases, held)
+            newest = [lease for lease in held if lease is not None]
+            self._store.leases.release(newest)
+            self._external.put_back([lease.item_id for lease in newest])
+            return tuple(lease.item for lease, found in zip(leases, held, strict=True) if found is None)
 
-    def _held(self, leases: Sequence[LeaseKey]) -> list[Lease]:
-        """Return those of ``leases`` that are the newest ones of their items."""
-        ids, wanted = self._store.items.ids([key for key, _ in leases]), set(leases)
-        found = self._store.leases.read(sorted(set(ids.values())))
-        return [lease for lease in found if (lease.key, lease.token) in wanted]
+    def _held(self, leases: Sequence[LeaseKey]) -> list[Lease | None]:
+        """Return each of ``leases`` as the store has it, or None if it is not the newest one of its item."""
+        ids: dict[tuple[str, str | None], int] = {}
+        for source in {lease.source for lease in leases}:
+            keys = [lease.item for lease in leases if lease.source == source]
+            ids |= {(key, source): item for key, item in self._store.items.ids(keys, source).items()}
+        newest = {lease.item_id: lease for lease in self._store.leases.read(sorted(set(ids.values())))}
+        found = [newest.get(ids.get((lease.item, lease.source), 0)) for lease in leases]
+        return [
+            each if each is not None and each.token == lease.token else None
+            for lease, each in zip(leases, found, strict=True)
+        ]
 
     def record(self, reported: Iterable[Reported], *, skip_invalid: bool = False) -> ExternalPollsResult:
         """Record polls that other programs made; see ``record_external``."""
@@ -161,8 +177,3 @@ class Lending:
 def _check_duration(duration_s: float) -> None:
     if not 0 < duration_s <= LONGEST_LEASE_S:
         raise UsageError(f"a lease of {duration_s:g} s: give more than 0 s, and at most 7 days")
-
-
-def _others(leases: Sequence[LeaseKey], held: Iterable[Lease]) -> tuple[str, ...]:
-    known = {(lease.key, lease.token) for lease in held}
-    return tuple(key for key, token in leases if (key, token) not in known)

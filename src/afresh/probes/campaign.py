@@ -12,6 +12,8 @@ A total is the number of results that a query has on the server. If totals are e
 improves them, and after a large change the candidate queries are searched again. A wrong estimate costs
 requests, so the loss of queries compared with look-ups is limited: if N pages returned M new records, N − M
 never exceeds 5 % of the records plus three. So a round takes at most 1.05·n + 3 requests for n local records.
+If one request can look up B records by their keys, look-ups name B records each, and M and n are divided by
+B.
 
 No server is contacted here: ``next_request`` returns the request, and ``learn`` receives the answer.
 """
@@ -27,7 +29,7 @@ import numpy as np
 
 from afresh.probes.candidates import Candidates, LearningTotals, find_candidates, request_counts
 from afresh.probes.cover import Cover, best_cover
-from afresh.probes.page_plan import LookUp, PagePlan, ProbeRequest, ReadPage, plan_pages
+from afresh.probes.page_plan import BulkLookUp, LookUp, PagePlan, ProbeRequest, ReadPage, plan_pages
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
@@ -72,7 +74,9 @@ class Campaign:
         self._quota, self._learned = quota, learned
         self._found_at = np.zeros(0) if learned is None else learned.scales()
         self.wanted: Bools = self._values > 0
-        most = min(int(self.wanted.sum()), math.inf if quota is None else quota)
+        look_ups = math.ceil(int(self.wanted.sum()) / candidates.bulk)
+        most = min(look_ups, math.inf if quota is None else quota)
+        self._named: Ints = np.empty(0, np.int64)  # planned for look-ups of several records, best first
         self._to_lose = math.inf if learned is None else _LOST_SHARE * most + _LOST_FEW
         self._asked: dict[tuple[int, ...], tuple[int, bool]] = {}  # pages read, and whether none is left
         self.missing: Bools = np.zeros(candidates.tuples.width, dtype=np.bool_)
@@ -96,7 +100,7 @@ class Campaign:
         while self.wanted.any() and (self._quota is None or self.requests < self._quota):
             while self._heap:
                 _, kind, number = heapq.heappop(self._heap)
-                request = LookUp(number) if kind else ReadPage(number, int(self._read[number]) + 1)
+                request = self._request(kind, number)
                 gain = self.expected(request)
                 if gain <= 0 or (kind == 0 and not self._is_cheaper_than_look_ups(number)):
                     continue
@@ -111,6 +115,9 @@ class Campaign:
         """Return the expected value of the wanted records that the request would return."""
         if isinstance(request, LookUp):
             return float(self._values[request.tuple]) if self.wanted[request.tuple] else 0.0
+        if isinstance(request, BulkLookUp):
+            named = np.array(request.tuples, dtype=np.int64)
+            return float(self._values[named[self.wanted[named]]].sum())
         if self._closed[request.query] or self._to_lose < 1:
             return 0.0
         unread = self._totals[request.query] - self._read[request.query] * self._page_size
@@ -137,8 +144,11 @@ class Campaign:
             self.missing[request.tuple] |= self.wanted[request.tuple]
             self.wanted[request.tuple] = False
             return new
+        if isinstance(request, BulkLookUp):
+            self._learn_from_bulk(request, len(places), total)
+            return new
         query, words = request.query, self.words(request)
-        self._to_lose += new - 1
+        self._to_lose += new / self.candidates.bulk - 1
         if total is not None:
             self._totals[query] = total
             if self._learned is not None:
@@ -149,6 +159,36 @@ class Campaign:
         if not self._closed[query]:
             heapq.heappush(self._heap, (-self.expected(request), 0, query))
         return new
+
+    def _learn_from_bulk(self, request: BulkLookUp, found: int, total: float | None) -> None:
+        """Learn which of the named records are missing. If the server reports more results than it gave, it
+        gives fewer at once, and the rest is asked for again. Without a total, they are looked up singly."""
+        left = [place for place in request.tuples if self.wanted[place]]
+        if total is not None and total > found > 0:
+            self.candidates = replace(self.candidates, bulk=found)
+            self._plan()
+        elif total is None:
+            for place in left:
+                heapq.heappush(self._heap, _heap_entry(LookUp(place), float(self._values[place])))
+            self._named = np.setdiff1d(self._named, left, assume_unique=True)
+            self._push_bulk()
+        else:
+            self.missing[left], self.wanted[left] = True, False
+            self._push_bulk()
+
+    def _request(self, kind: int, number: int) -> ProbeRequest:
+        if kind == 0:
+            return ReadPage(number, int(self._read[number]) + 1)
+        if kind == 1:
+            return LookUp(number)
+        self._named = self._named[self.wanted[self._named]]
+        return BulkLookUp(tuple(self._named[: self.candidates.bulk].tolist()))
+
+    def _push_bulk(self) -> None:
+        """Plan the next look-up of several records, if there are any left to name."""
+        gain = self.expected(self._request(2, 0))
+        if gain > 0:
+            heapq.heappush(self._heap, (-gain, 2, 0))
 
     def words(self, request: ReadPage) -> tuple[int, ...]:
         """Return the numbers of the keywords in the query of a request that was just made."""
@@ -164,8 +204,10 @@ class Campaign:
 
     def _is_cheaper_than_look_ups(self, query: int) -> bool:
         """Return whether the query's unread pages cost less than look-ups, or a quota is set."""
-        # The last page is read even if it returns only one wanted record.
-        return self._pages_left(query) < max(len(self._wanted_tuples(query)), 2) or self._quota is not None
+        wanted, bulk = len(self._wanted_tuples(query)), self.candidates.bulk
+        # The last page is read even if it returns only one wanted record, unless one look-up names several.
+        look_ups = max(wanted, 2) if bulk == 1 else wanted / bulk
+        return self._pages_left(query) < look_ups or self._quota is not None
 
     def _plan(self) -> tuple[float, float]:
         """Fill the heap of planned requests; return a tuple (planned requests, bound).
@@ -175,30 +217,43 @@ class Campaign:
         pages = request_counts(np.minimum(self._totals, self._most), self._page_size) - self._read
         closed = self._closed | (self._to_lose < 1)
         costs = np.where(closed, np.inf, np.maximum(pages, 1.0))
-        cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=self._learned is None)
+        bulk = self.candidates.bulk
+        branch = self._learned is None
+        cover = best_cover(self.candidates.tuples, costs, self.wanted, branch=branch, bulk=bulk)
         self._threshold = int(_REPLAN * self.wanted.sum())
         left = math.inf if self._quota is None else self._quota - self.requests
         planned = min(cover.requests, left)
         pages_of = (ReadPage(query, int(self._read[query]) + 1) for query in cover.queries.tolist())
-        requests: tuple[ProbeRequest, ...] = (*pages_of, *map(LookUp, cover.look_ups.tolist()))
+        named = self._by_value(cover.look_ups)
+        requests: tuple[ReadPage | LookUp, ...] = tuple(pages_of)
+        if bulk == 1:
+            requests += tuple(map(LookUp, cover.look_ups.tolist()))
         bound = cover.bound if self._quota is None else float(self._values[self.wanted].sum())
         if left < cover.requests:
             pages_plan = self._best_pages(np.flatnonzero(~closed), int(left))
             bound = pages_plan.bound
             if float(pages_plan.gains.sum()) >= self._gain_of_beginning(cover, costs, left):
-                requests = pages_plan.steps
+                requests = tuple(step for step in pages_plan.steps if not isinstance(step, BulkLookUp))
+                steps = [step.tuples for step in pages_plan.steps if isinstance(step, BulkLookUp)]
+                named = np.array([place for step in steps for place in step], dtype=np.int64)
         self._heap = [_heap_entry(request, self.expected(request)) for request in dict.fromkeys(requests)]
         heapq.heapify(self._heap)
+        if bulk > 1:
+            self._named = named
+            self._push_bulk()
         return planned, bound
+
+    def _by_value(self, places: Ints) -> Ints:
+        return places[np.argsort(-self._values[places], kind="stable")]
 
     def _best_pages(self, among: Ints, count: int) -> PagePlan:
         """Return the plan of ``count`` requests with only the queries ``among``, which have pages left."""
         unread = self._totals[among] - self._read[among] * self._page_size
         some = self.candidates.take(among)
-        now = Candidates(some.sets, some.tuples, unread)
+        now = replace(some, totals=unread)
         plan = plan_pages(now, self._page_size, self._values * self.wanted, count, limit=self._limit)
         steps = (
-            step if isinstance(step, LookUp) else ReadPage(int(among[step.query]), step.number)
+            ReadPage(int(among[step.query]), step.number) if isinstance(step, ReadPage) else step
             for step in plan.steps
         )
         return replace(plan, steps=tuple(steps))
@@ -213,7 +268,9 @@ class Campaign:
             taken[new] = True
             value = float(self._values[new].sum())
             shares.append((value / costs[query], costs[query]))
-        shares += [(float(self._values[place]), 1.0) for place in cover.look_ups.tolist()]
+        look_ups, bulk = self._by_value(cover.look_ups), self.candidates.bulk
+        parts = (look_ups[start : start + bulk] for start in range(0, look_ups.size, bulk))
+        shares += [(float(self._values[part].sum()), 1.0) for part in parts]
         total = 0.0
         for gain, count in sorted(shares, reverse=True):
             total += gain * min(count, left)
@@ -229,7 +286,8 @@ class Campaign:
         """Search the candidate queries again with the present estimates; pages already read stay read."""
         assert self._learned is not None
         self._found_at, self._found_size = self._learned.scales(), self._page_size
-        self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size)
+        bulk = self.candidates.bulk
+        self.candidates = find_candidates(self._learned.relation, self._learned, self._page_size, bulk=bulk)
         self._totals = self.candidates.totals.copy()
         self._closed = self._totals > self._most
         self._read = np.zeros(len(self.candidates), dtype=np.int64)
@@ -242,7 +300,7 @@ def _words(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(word for word in row if word >= 0)
 
 
-def _heap_entry(request: ProbeRequest, gain: float) -> tuple[float, int, int]:
+def _heap_entry(request: ReadPage | LookUp, gain: float) -> tuple[float, int, int]:
     return (-gain, 1, request.tuple) if isinstance(request, LookUp) else (-gain, 0, request.query)
 
 

@@ -33,18 +33,20 @@ class ResultTotals(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Queries, one per row: the ``sets`` of their keywords, their local results (positions of records, in
-    ``tuples``), and the expected number of their results on the server (``totals``)."""
+    ``tuples``), and the expected number of their results on the server (``totals``). ``bulk`` is the number
+    of records that one look-up by key can name: the queries can be better than such look-ups."""
 
     sets: Ints
     tuples: Postings
     totals: Float64s
+    bulk: int = 1
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def take(self, wanted: Ints) -> Candidates:
         """Return the queries at the positions ``wanted``, in this order."""
-        return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted])
+        return Candidates(self.sets[wanted], self.tuples.take(wanted), self.totals[wanted], self.bulk)
 
 
 def request_counts(totals: Float64s, page_size: int) -> Float64s:
@@ -57,9 +59,10 @@ def request_counts(totals: Float64s, page_size: int) -> Float64s:
 
 
 def find_candidates(
-    relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3
+    relation: KeywordIndex, totals: ResultTotals, page_size: int, *, most_keywords: int = 3, bulk: int = 1
 ) -> Candidates:
-    """Return all queries of up to ``most_keywords`` keywords that can be better than looking up records."""
+    """Return all queries of up to ``most_keywords`` keywords that can be better than looking up records, of
+    which one request names up to ``bulk``."""
     singles = np.arange(len(relation.keywords))[:, None]
     expected = totals(singles)
     support = relation.by_keyword.sizes
@@ -80,7 +83,7 @@ def find_candidates(
         parts.append(_padded(sets, most_keywords))
         estimates.append(expected)
         broader = set_codes(sets[expected > page_size], len(relation.keywords))
-    return _without_dominated(relation, np.concatenate(parts), np.concatenate(estimates), page_size)
+    return _without_dominated(relation, np.concatenate(parts), np.concatenate(estimates), (page_size, bulk))
 
 
 def _combined(rows: Postings, size: int, relation: KeywordIndex, broader: Ints) -> Ints:
@@ -119,12 +122,16 @@ def _padded(sets: Ints, width: int) -> Ints:
     return np.pad(sets, ((0, 0), (0, width - sets.shape[1])), constant_values=-1)
 
 
-def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, page_size: int) -> Candidates:
-    """Return the queries without those that look-ups or a cheaper query with equal results can replace."""
+def _without_dominated(
+    relation: KeywordIndex, sets: Ints, totals: Float64s, sizes: tuple[int, int]
+) -> Candidates:
+    """Return the queries without those that look-ups or a cheaper query with equal results can replace.
+    ``sizes`` is a tuple (results on a page, records of a look-up)."""
+    page_size, bulk = sizes
     owner, tuples = relation.matches(sets)
     local = Postings.of_pairs(owner, tuples, len(sets), relation.tuples)
     cost = request_counts(totals, page_size)
-    good = np.flatnonzero(cost < local.sizes)
+    good = np.flatnonzero(cost * bulk < local.sizes)
     local, cost = local.take(good), cost[good]
     marks = np.random.default_rng(_SEED).integers(1 << 63, size=relation.tuples, dtype=np.int64)
     running = np.concatenate(([0], np.cumsum(marks[local.members])))  # overflow does no harm
@@ -134,7 +141,7 @@ def _without_dominated(relation: KeywordIndex, sets: Ints, totals: Float64s, pag
     first: Bools = np.ones(len(order), dtype=np.bool_)
     first[1:] = np.diff(fingerprint[order]) != 0
     kept = np.sort(order[first])
-    return Candidates(sets[good][kept], local.take(kept), totals[good][kept])
+    return Candidates(sets[good][kept], local.take(kept), totals[good][kept], bulk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

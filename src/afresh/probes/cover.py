@@ -3,8 +3,9 @@
     min Σ_q c_q x_q + Σ_r y_r   subject to   Σ_{q ∋ r} x_q + y_r ≥ 1 for every record r,   x, y ∈ {0, 1}
 
 Query q takes c_q requests and is used if x_q = 1. If y_r = 1, record r is looked up by its key for one
-request, so a cover always exists. If c_q is the number of results of q on the server and there are no
-look-ups, this is the covering program of Yang et al. 2010, §3.3.
+request, so a cover always exists. If one request can look up B records (a bulk), the second sum is
+⌈Σ_r y_r / B⌉, and the bound holds with prices of at most 1/B. If c_q is the number of results of q on the
+server and there are no look-ups, this is the covering program of Yang et al. 2010, §3.3.
 
 A greedy choice needs a few per cent more requests, and more if there are more candidate queries. Here
 multipliers u_r, the prices of covering the records, are found by subgradient steps (Held & Karp 1971;
@@ -50,27 +51,32 @@ class Cover:
     bound: float
 
 
-def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool = True) -> Cover:
+def best_cover(
+    tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool = True, bulk: int = 1
+) -> Cover:
     """Return the cheapest cover of the ``wanted`` records that was found, by queries and look-ups.
 
     Row q of ``tuples`` holds the records that query q returns; ``costs`` are the requests that each query
     takes. With ``branch`` an integer program is solved too, which takes longer; use it if the costs are
-    exact.
+    exact. ``bulk`` is the number of records that one look-up can name.
 
     >>> queries = Postings.of_rows([[0, 1, 2, 3], [0, 1, 4], [2, 3, 5]], width=6)
     >>> cover = best_cover(queries, np.ones(3), np.ones(6, dtype=bool))  # greedy needs 3
     >>> cover.queries, cover.requests, cover.bound
     (array([1, 2]), 2.0, 2.0)
+    >>> best_cover(queries, np.ones(3), np.ones(6, dtype=bool), bulk=5).requests  # no query is better
+    2.0
     """
     price: Float64s = np.array(costs, dtype=np.float64)
     left = tuples if wanted.all() else tuples.keep(wanted)
     rows = np.flatnonzero(wanted)
-    useful = np.flatnonzero(left.sizes > price)  # other queries are no better than look-ups
+    useful = np.flatnonzero(left.sizes > price * bulk)  # other queries are no better than look-ups
     if not useful.size:
-        return Cover(np.empty(0, np.int64), rows, float(rows.size), float(rows.size))
+        fewest = math.ceil(rows.size / bulk)
+        return Cover(np.empty(0, np.int64), rows, float(fewest), float(fewest))
     place = np.cumsum(wanted) - 1
     kept = left.take(useful)
-    problem = _CoveringProblem(Postings(kept.starts, place[kept.members], rows.size), price[useful])
+    problem = _CoveringProblem(Postings(kept.starts, place[kept.members], rows.size), price[useful], bulk)
     solution, bound = problem.solve(branch=branch)
     covered = np.zeros(rows.size, dtype=np.bool_)
     covered[problem.tuples.take(solution).members] = True
@@ -81,12 +87,13 @@ def best_cover(tuples: Postings, costs: Floats, wanted: Bools, *, branch: bool =
 
 
 class _CoveringProblem:
-    """A covering problem in which every record is wanted and every query is cheaper than look-ups."""
+    """A covering problem in which every record is wanted and every query is cheaper than look-ups, of which
+    one names up to ``bulk`` records."""
 
-    def __init__(self, tuples: Postings, costs: Float64s) -> None:
+    def __init__(self, tuples: Postings, costs: Float64s, bulk: int = 1) -> None:
         from scipy.sparse import csr_array
 
-        self.tuples, self.costs = tuples, costs
+        self.tuples, self.costs, self._bulk = tuples, costs, bulk
         shape = (tuples.height, tuples.width)
         self._matrix = csr_array((np.ones(tuples.members.size), tuples.members, tuples.starts), shape=shape)
         self._turned = self._matrix.T.tocsr()
@@ -108,10 +115,10 @@ class _CoveringProblem:
     def requests(self, solution: Ints) -> float:
         """Return the requests of these queries and of look-ups for the records that they do not cover."""
         covered = np.unique(self.tuples.take(solution).members).size
-        return float(self.costs[solution].sum()) + self.tuples.width - covered
+        return float(self.costs[solution].sum()) + math.ceil((self.tuples.width - covered) / self._bulk)
 
     def _greedy(self, among: Ints) -> Ints:
-        return among[greedy_cover(self.tuples.take(among), self.costs[among])]
+        return among[greedy_cover(self.tuples.take(among), self.costs[among], self._bulk)]
 
     def _cheapest(self) -> Ints:
         """Return the queries that have the least cost per record among all queries for some record."""
@@ -122,8 +129,9 @@ class _CoveringProblem:
 
     def _prices(self, requests: float) -> tuple[Float64s, float]:
         """Return a tuple (multipliers, bound): the price of each record, and the best bound that they prove.
-        Prices are from 0 to 1, the cost of a look-up. ``requests`` is the cost of the best cover so far."""
-        prices = np.ones(self.tuples.width)
+        Prices are from 0 to the cost of a look-up. ``requests`` is the cost of the best cover so far."""
+        highest = 1.0 / self._bulk
+        prices = np.full(self.tuples.width, highest)
         share = np.repeat(self.costs / self.tuples.sizes, self.tuples.sizes)
         np.minimum.at(prices, self.tuples.members, share)
         best, bound, length, idle = prices, -math.inf, 1.0, 0
@@ -141,32 +149,42 @@ class _CoveringProblem:
                 prices, length, idle = best, length * _SHORTER, 0
                 continue
             slope = 1.0 - self._turned @ taken.astype(np.float64)
-            slope[(prices <= 0) & (slope < 0) | (prices >= 1) & (slope > 0)] = 0.0
+            slope[(prices <= 0) & (slope < 0) | (prices >= highest) & (slope > 0)] = 0.0
             steepness = float(slope @ slope)
             if steepness == 0:
                 break
-            prices = np.clip(prices + length * (requests - value) / steepness * slope, 0.0, 1.0)
+            prices = np.clip(prices + length * (requests - value) / steepness * slope, 0.0, highest)
         return best, bound
 
     def _integer_program(self, among: Ints) -> Ints:
         from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import eye_array, hstack
+        from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-        columns: Any = hstack((self._turned[:, among], eye_array(self.tuples.width)), format="csr")
-        costs = np.concatenate((self.costs[among], np.ones(self.tuples.width)))
+        width, bulk = self.tuples.width, self._bulk
+        columns: Any = hstack((self._turned[:, among], eye_array(width)), format="csr")
+        costs = np.concatenate((self.costs[among], np.ones(width)))
+        most, lowest = np.ones(len(costs)), np.ones(width)
+        if bulk > 1:  # one more variable, the number of look-ups z, with bulk·z ≥ Σ y
+            used = np.concatenate((np.zeros(among.size), -np.ones(width), [float(bulk)]))
+            columns = vstack(
+                (hstack((columns, csr_array((width, 1)))), csr_array(used[None, :])), format="csr"
+            )
+            costs = np.concatenate((self.costs[among], np.zeros(width), [1.0]))
+            most, lowest = np.append(most, float(width)), np.append(lowest, 0.0)
         found = milp(
             costs,
-            constraints=LinearConstraint(columns, 1, np.inf),
+            constraints=LinearConstraint(columns, lowest, np.inf),
             integrality=np.ones(len(costs), dtype=np.int64),
-            bounds=Bounds(0, 1),
+            bounds=Bounds(0, most),
             options={"node_limit": _MOST_NODES},
         )
         return among[:0] if found.x is None else among[found.x[: len(among)] > 0.5]
 
 
-def greedy_cover(tuples: Postings, costs: Floats) -> Ints:
+def greedy_cover(tuples: Postings, costs: Floats, bulk: int = 1) -> Ints:
     """Return queries chosen greedily, in the order of choice, while one covers more than as many look-ups.
-    Row q of ``tuples`` holds the records that query q returns. A look-up covers one record for one request.
+    Row q of ``tuples`` holds the records that query q returns. A look-up covers ``bulk`` records for one
+    request.
 
     >>> greedy_cover(Postings.of_rows([[0, 1], [1, 2, 3], [3]], width=4), np.ones(3))
     array([1])
@@ -179,7 +197,7 @@ def greedy_cover(tuples: Postings, costs: Floats) -> Ints:
     while heap:
         _, query = heapq.heappop(heap)
         new = int(np.count_nonzero(is_left[members[query]]))
-        if new <= costs[query]:
+        if new <= costs[query] * bulk:
             continue
         score = -new / costs[query]
         if heap and (score, query) > heap[0]:

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from afresh.probes.candidates import Candidates, request_counts
-from afresh.values.arrays import Float64s, Floats
+from afresh.values.arrays import Float64s, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,14 @@ class LookUp:
     tuple: int
 
 
-ProbeRequest: TypeAlias = ReadPage | LookUp
+@dataclass(frozen=True, slots=True)
+class BulkLookUp:
+    """A request for several local records by their keys; ``tuples`` are their positions."""
+
+    tuples: tuple[int, ...]
+
+
+ProbeRequest: TypeAlias = ReadPage | LookUp | BulkLookUp
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +74,10 @@ def plan_pages(
     state = _State(candidates, page_size, np.asarray(values, dtype=np.float64), limit)
     first = state.bound(quota)
     heap = [(-gain, 0, query) for query, gain in enumerate(state.page_gains().tolist())]
-    heap += [(-value, 1, place) for place, value in enumerate(state.values.tolist())]
+    if candidates.bulk > 1:
+        heap.append((-state.gain(2, 0), 2, 0))
+    else:
+        heap += [(-value, 1, place) for place, value in enumerate(state.values.tolist())]
     heapq.heapify(heap)
     steps: list[ProbeRequest] = []
     gains: list[float] = []
@@ -81,14 +91,16 @@ def plan_pages(
             continue
         steps.append(state.add_request(kind, number))
         gains.append(gain)
-        if kind == 0:
+        if kind != 1:
             heapq.heappush(heap, (-state.gain(kind, number), kind, number))
     last = math.fsum(gains) + state.bound(quota)
     return PagePlan(tuple(steps), np.array(gains), min(first, last, float(state.values.sum())))
 
 
 class _State:
-    """The pages read so far. Kind 0 is the next page of query ``number``, kind 1 the look-up of a record."""
+    """The pages read so far. Kind 0 is the next page of query ``number``, kind 1 the look-up of a record,
+    and kind 2 the look-up of as many records as one request can name, those of the highest values left. Its
+    gain falls with every request, too, so that it is evaluated as lazily as the others."""
 
     def __init__(self, candidates: Candidates, page_size: int, values: Float64s, limit: int | None) -> None:
         self.values, self._tuples, self._page_size = values, candidates.tuples, page_size
@@ -96,6 +108,7 @@ class _State:
         self._totals = np.maximum(candidates.totals, 1.0)
         self._pages = request_counts(np.minimum(candidates.totals, most), page_size)
         self._read = np.zeros(len(candidates))
+        self._bulk = candidates.bulk
         self._left = values.copy()  # value times the probability that the record was not returned yet
 
     def page_gains(self) -> Float64s:
@@ -106,6 +119,8 @@ class _State:
     def gain(self, kind: int, number: int) -> float:
         if kind == 1:
             return float(self._left[number])
+        if kind == 2:
+            return float(self._left[self._best_bulk()].sum())
         if self._read[number] >= self._pages[number]:
             return 0.0
         return float(self._left[self._tuples.row(number)].sum()) * self._share(number)
@@ -114,6 +129,11 @@ class _State:
         if kind == 1:
             self._left[number] = 0.0
             return LookUp(number)
+        if kind == 2:
+            named = self._best_bulk()
+            named = named[self._left[named] > 0]
+            self._left[named] = 0.0
+            return BulkLookUp(tuple(named.tolist()))
         self._left[self._tuples.row(number)] *= 1.0 - self._share(number)
         self._read[number] += 1
         return ReadPage(number, int(self._read[number]))
@@ -121,11 +141,17 @@ class _State:
     def bound(self, quota: int) -> float:
         """Return an upper bound on the gain of ``quota`` further requests: the sum of the largest gains now.
         Every unread page of a query counts like the next page, because later pages gain no more."""
-        gains = np.concatenate((self.page_gains(), self._left))
-        times = np.concatenate((self._pages - self._read, np.ones(len(self._left))))
+        # k look-ups of B records each gain no more than the k·B largest values that are left.
+        ordered = -np.sort(-self._left)
+        alone = np.add.reduceat(ordered, np.arange(0, ordered.size, self._bulk)) if ordered.size else ordered
+        gains = np.concatenate((self.page_gains(), alone))
+        times = np.concatenate((self._pages - self._read, np.ones(len(alone))))
         order = np.argsort(-gains, kind="stable")
         before = np.cumsum(times[order]) - times[order]
         return float((gains[order] * np.clip(quota - before, 0.0, times[order])).sum())
+
+    def _best_bulk(self) -> Ints:
+        return np.argsort(-self._left, kind="stable")[: self._bulk]
 
     def _share(self, query: int) -> float:
         unread = self._totals[query] - self._read[query] * self._page_size

@@ -18,17 +18,19 @@ import numpy as np
 from afresh.probes.campaign import Campaign, local_tuples
 from afresh.probes.greedy_probes import Probe
 from afresh.probes.keyword_index import KeywordIndex
-from afresh.probes.page_plan import LookUp
+from afresh.probes.page_plan import BulkLookUp, LookUp
 from afresh.values.arrays import Ints
 from afresh.values.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """One page of results: the keys of its records, and the total of all results (None if not reported)."""
+    """One page of results: the keys of its records, and the total of all results (None if not reported).
+    ``is_last`` is True if the server says that no page follows."""
 
     total: int | None
     keys: tuple[str, ...]
+    is_last: bool = False
 
 
 class ServerStoppedError(Exception):
@@ -49,6 +51,10 @@ class ProbeServer(Protocol):
     def look_up(self, key: str) -> ProbeAnswer:
         """Return a page with the record of this key, or an empty page."""
 
+    def look_up_many(self, keys: Sequence[str]) -> ProbeAnswer:
+        """Return the records with these keys, as far as the server has them. It is called only if the
+        candidates of the campaign have a ``bulk`` of more than 1."""
+
 
 class IndexServer:
     """A simulated server with records in memory; results have the same sequence as the records.
@@ -57,7 +63,7 @@ class IndexServer:
     >>> index = index_relation({"title": ["web crawl", "web", "web"]}, [parse_keywords("title")])
     >>> server = IndexServer(index, ["a", "b", "c"], page_size=2, limit=2)
     >>> server.page([0], 1), server.page([0], 2).keys, server.look_up("c").keys
-    (ProbeAnswer(total=3, keys=('a', 'b')), (), ('c',))
+    (ProbeAnswer(total=3, keys=('a', 'b'), is_last=False), (), ('c',))
     """
 
     def __init__(
@@ -80,7 +86,11 @@ class IndexServer:
         return ProbeAnswer(len(results), tuple(self._keys[place] for place in shown.tolist()))
 
     def look_up(self, key: str) -> ProbeAnswer:
-        return ProbeAnswer(int(key in self._known), (key,) if key in self._known else ())
+        return self.look_up_many([key])
+
+    def look_up_many(self, keys: Sequence[str]) -> ProbeAnswer:
+        found = tuple(key for key in keys if key in self._known)
+        return ProbeAnswer(len(found), found)
 
 
 _MOST_PAGES = 1000  # the most pages that are read of one query
@@ -88,7 +98,8 @@ _MOST_PAGES = 1000  # the most pages that are read of one query
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``.
+    """One request and its result: a ``page`` of the query for ``keywords``, or a look-up of ``key``, or of
+    ``named`` keys of which ``key`` is the first.
 
     ``total`` is None if the server reported none. ``expected`` is what the request was expected to return,
     ``new`` the number of wanted records that it returned. ``cut`` says that the query ended before its
@@ -102,6 +113,7 @@ class ProbeStep:
     new: int
     cut: bool = False
     doubled: tuple[str, ...] = ()
+    named: int = 1
 
 
 def run_campaign(
@@ -118,11 +130,17 @@ def run_campaign(
     nothing: tuple[int, ...] = ()
     with suppress(ServerStoppedError):
         while (request := campaign.next_request()) is not None:
-            expected = campaign.expected(request)
-            if isinstance(request, LookUp):
+            expected, named = campaign.expected(request), 1
+            if isinstance(request, BulkLookUp):
+                wanted = [keys[place] for place in request.tuples]
+                keywords, key, number, named = nothing, wanted[0], 1, len(wanted)
+                answer, cut = server.look_up_many(wanted), False
+                total: int | None = answer.total
+                new = campaign.learn(request, local_tuples(answer.keys, places), total)
+            elif isinstance(request, LookUp):
                 keywords, key, number = nothing, keys[request.tuple], 1
                 answer, cut = server.look_up(key), False
-                total: int | None = len(answer.keys)
+                total = len(answer.keys)
                 new = campaign.learn(request, local_tuples(answer.keys, places))
             else:
                 keywords, key, number = campaign.words(request), "", request.number
@@ -132,7 +150,7 @@ def run_campaign(
                 new = campaign.learn(request, local_tuples(answer.keys, places), total, over=over)
                 cut = over and seen.promised(answer) > number
             doubled = _doubled_keys(answer)
-            steps.append(ProbeStep(keywords, key, number, total, expected, new, cut, doubled))
+            steps.append(ProbeStep(keywords, key, number, total, expected, new, cut, doubled, named))
             on_step(int(campaign.wanted.sum()))
     return tuple(steps)
 
@@ -179,7 +197,7 @@ class _SeenKeys:
         seen = self._keys.setdefault(keywords, set())
         nothing_new = seen.issuperset(answer.keys)
         seen.update(answer.keys)
-        return nothing_new or number >= _MOST_PAGES
+        return nothing_new or answer.is_last or number >= _MOST_PAGES
 
 
 def _doubled_keys(answer: ProbeAnswer) -> tuple[str, ...]:

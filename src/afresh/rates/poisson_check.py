@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from afresh.rates.estimators.history_estimators import most_likely
 from afresh.rates.poll_table import PollTable
-from afresh.values.arrays import ArrayLike, Float64s, Ints, as_floats, nonnegative
+from afresh.values.arrays import ArrayLike, Float64s, Ints, nonnegative
 from afresh.values.errors import InputError
 
 # The probability that D* is above _D is _P. It was simulated with 1e5 to 4e5 samples at n = 10, 20, 50 and
@@ -84,7 +84,7 @@ def check_items(item: ArrayLike, times: ArrayLike, *, least: int = 10) -> Poisso
     'Of 1 items with at least 10 gaps, 1 (100%) look Poisson (95% would if all were).'
     """
     owner, gaps = gaps_of(item, times)
-    changed = np.unique(np.asarray(as_floats("item", item))).size
+    changed = np.unique(np.asarray(item)).size
     return check_gaps(ObservedGaps(owner, gaps, gaps, changed), least=least)
 
 
@@ -213,42 +213,17 @@ def _distance(
 
 def gaps_of(item: ArrayLike, times: ArrayLike) -> tuple[Ints, Float64s]:
     """Return a tuple (item, gap) of arrays with an entry for each gap between two changes, sorted by item.
-    ``item`` and ``times`` have one entry per change, in any order.
+    ``item`` (whole numbers) and ``times`` have one entry per change, in any order.
 
     >>> gaps_of([0, 1, 0, 1, 0], [5.0, 1.0, 2.0, 3.0, 5.0])
     (array([0, 1]), array([3., 2.]))
     """
-    owner = np.asarray(as_floats("item", item), dtype=np.float64)
-    when = np.asarray(as_floats("times", times), dtype=np.float64)
-    if owner.ndim != 1 or owner.shape != when.shape:
-        raise InputError(f"{owner.size} items and {when.size} times: give one item for each change")
-    if not (np.all(np.isfinite(when)) and np.all(owner % 1 == 0)):
-        raise InputError("times must be finite and items whole numbers")
+    owner, when = np.asarray(item, dtype=np.int64), np.asarray(times, dtype=np.float64)
     order = np.lexsort((when, owner))
-    owner, when = owner[order].astype(np.int64), when[order]
+    owner, when = owner[order], when[order]
     gap = np.diff(when)
     same = (np.diff(owner) == 0) & (gap > 0)
     return owner[1:][same], gap[same]
-
-
-def gaps_near(
-    item: ArrayLike, times: ArrayLike, interval: float, *, tolerance: float = 0.1, least: int = 10
-) -> Float64s:
-    """Return the gaps of items whose mean gap is near ``interval``, as in Cho's Fig. 11.
-    ``tolerance`` is the allowed deviation as a share of ``interval``. Only items with at least ``least`` gaps
-    are used, because n gaps with a given mean vary less than exponential ones: their variance is smaller by
-    the factor (n−1)/(n+1). That suffices for a picture; use ``check_items`` for a test.
-
-    >>> gaps_near([0, 0, 0, 1, 1], [0.0, 9.0, 20.0, 0.0, 3.0], interval=10.0, least=2).tolist()
-    [9.0, 11.0]
-    """
-    if not (interval > 0 and tolerance > 0):
-        raise InputError(f"interval {interval} and tolerance {tolerance} must be above 0")
-    owner, gaps = gaps_of(item, times)
-    names, which, counts = np.unique(owner, return_inverse=True, return_counts=True)
-    mean = np.bincount(which, gaps, minlength=names.size) / counts if names.size else np.zeros(0)
-    near = (np.abs(mean / interval - 1) <= tolerance) & (counts >= least)
-    return np.asarray(gaps[near[which]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic
 
+from afresh.sources.api.settings import ApiSettings
 from afresh.sources.context import SourceContext
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import host_group
@@ -45,6 +46,7 @@ def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Sou
 
 BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
     {
+        "api": SourceKind(ApiSettings, _load_later("api.source", "ApiSource")),
         "http": SourceKind(
             HttpSettings, _load_later("http.source", "build_http_source"), lambda _, key: host_group(key)
         ),

@@ -10,7 +10,9 @@ import asyncio
 import os
 import signal
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import IO
 
 from afresh.values.formatting import one_line
@@ -19,22 +21,30 @@ from afresh.values.leftovers import LEFTOVERS
 _TAIL_BYTES = 4096
 
 
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
 class CommandFailedError(Exception):
     """A command did not end with 0, or could not be started; the message says why."""
 
 
 async def run_command(
-    command: tuple[str, ...], content: bytes, *, grace_s: float = 0.0, reads_output: bool = False
+    command: tuple[str, ...],
+    content: bytes,
+    variables: Mapping[str, str] = NO_VARIABLES,
+    *,
+    grace_s: float = 0.0,
+    reads_output: bool = False,
 ) -> None:
-    """Run a command with ``content`` on its standard input; raise ``CommandFailedError`` unless it ends with
-    0. If the caller is cancelled, the process group of the command is ended: at once, or ``grace_s`` seconds
-    after a SIGTERM. With ``reads_output``, the error may name the last line of the standard output, because
-    some programs write their errors there."""
+    """Run a command with ``content`` on its standard input, and with ``variables`` in its environment; raise
+    ``CommandFailedError`` unless it ends with 0. If the caller is cancelled, the process group of the command
+    is ended: at once, or ``grace_s`` seconds after a SIGTERM. With ``reads_output``, the error may name the
+    last line of the standard output, because some programs write their errors there."""
     tail = _Tail()
     try:
         with await _input_file(content) as file:
             try:
-                process = await _start(command, file, tail.write_end, reads_output=reads_output)
+                process = await _start(command, file, tail.write_end, variables, reads_output=reads_output)
             except OSError as error:
                 raise CommandFailedError(f"{command[0]}: {error.strerror}") from None
         tail.start()
@@ -50,7 +60,12 @@ async def run_command(
 
 
 async def _start(
-    command: tuple[str, ...], stdin: IO[bytes], stderr: int, *, reads_output: bool
+    command: tuple[str, ...],
+    stdin: IO[bytes],
+    stderr: int,
+    variables: Mapping[str, str],
+    *,
+    reads_output: bool,
 ) -> asyncio.subprocess.Process:
     """Start a command as the leader of a process group. If the caller is cancelled, the group is killed.
 
@@ -59,7 +74,12 @@ async def _start(
     stdout = stderr if reads_output else asyncio.subprocess.DEVNULL
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
-            *command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+            *command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=os.environ | variables,
+            start_new_session=True,
         )
     )
     try:

@@ -32,7 +32,7 @@ from typing import Protocol, Self, TypedDict
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
 from afresh.values.errors import InputError
-from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
+from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
 from afresh.values.stored import (
@@ -92,28 +92,35 @@ class Retention:
 
 
 class StoredItems(Protocol):
-    """The items of the store. The id of a new item is larger than all ids before it; no two items have the
-    same key. A key or id is *unknown* if the store has no item with it."""
+    """The items of the store. The id of a new item is larger than all ids before it. No two items of one
+    source have the same key, but items of two sources may. A key or id is *unknown* if the store has no item
+    with it."""
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
-        """Add the items whose key is unknown, and return how many. Their first poll is due at ``now_s``."""
+        """Add the items whose source has no item with their key, and return how many. Their first poll is due
+        at ``now_s``."""
 
-    def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        """Apply ``change`` to all items with these keys, and return the keys that are unknown."""
+    def change(self, ids: Sequence[int], change: ItemChange) -> None:
+        """Apply ``change`` to all items with these ids; unknown ids are ignored."""
 
-    def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        """Remove the items with these keys and their copies, and return the keys that are unknown.
+    def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
+        """Remove the items with these ids and their copies; unknown ids are ignored.
 
         With ``announce``, an event that reports the removal to hooks is queued for each item."""
 
-    def get(self, key: str) -> Item | None:
-        """Return the item with this key, or None if the key is unknown."""
+    def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
+        """Return all items that have one of these keys, of ``source`` or of all sources, sorted by id."""
+
+    def get(self, key: str, source: str | None = None) -> Item | None:
+        """Return the item with this key, of ``source`` if given, or None if there is none. Raise
+        ``AmbiguousKeyError`` if several sources have an item with this key."""
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         """Return the items with these ids, in the order of ``ids``; unknown ids are left out."""
 
-    def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        """Return a dictionary from key to item id; unknown keys are left out."""
+    def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
+        """Return a dictionary from key to item id, for items of ``source`` if given; unknown keys are left
+        out. Raise ``AmbiguousKeyError`` if several sources have an item with one of these keys."""
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         """Return a page of at most ``limit`` items; ``cursor`` comes from the previous page of the query.

@@ -22,7 +22,7 @@ import zstandard
 from afresh.tables.atomic_output import open_output
 from afresh.tables.cells import is_text
 from afresh.tables.columns import Kind
-from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of, named_format
+from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of
 
 _TYPES: dict[Kind, pa.DataType] = {
     "text": pa.large_string(),
@@ -41,9 +41,8 @@ _JSON_SPECIAL = r'["\\\x00-\x1f\x7f]'
 class TableWriter:
     """Writes batches of rows to a file, which appears when the ``with`` block ends without an error.
 
-    ``columns`` maps the names of the columns, from left to right, to their kinds. ``format`` is needed only
-    to write another format than CSV to standard output (``-``). A column of float32 arrays is stored as
-    float32.
+    ``columns`` maps the names of the columns, from left to right, to their kinds. The ending of ``path`` says
+    the format; standard output (``-``) is CSV. A column of float32 arrays is stored as float32.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,18 +52,9 @@ class TableWriter:
     'item,interval\\na,0.1\\n"b,c",inf\\n'
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        columns: Mapping[str, Kind],
-        *,
-        format: str | None = None,  # noqa: A002
-    ) -> None:
+    def __init__(self, path: str | Path, columns: Mapping[str, Kind]) -> None:
         self._path, self._columns = path, dict(columns)
-        if format is None:
-            self._format = Format("csv") if str(path) == STANDARD_STREAM else format_of(str(path))
-        else:
-            self._format = named_format(format)
+        self._format = Format("csv") if str(path) == STANDARD_STREAM else format_of(str(path))
         self._stack = ExitStack()
         self._writer: _TextWriter | _ParquetSink | None = None
         self._stream: Any = None
@@ -116,13 +106,7 @@ class TableWriter:
         return self._writer
 
 
-def write_table(
-    path: str | Path,
-    columns: Mapping[str, Kind],
-    values: Mapping[str, Any],
-    *,
-    format: str | None = None,  # noqa: A002
-) -> None:
+def write_table(path: str | Path, columns: Mapping[str, Kind], values: Mapping[str, Any]) -> None:
     """Write one table at once. ``columns`` maps names to kinds; ``values`` has an array for each column.
 
     >>> import tempfile
@@ -132,7 +116,7 @@ def write_table(
     ...     Path(folder, "x.jsonl").read_text()
     '{"budget":0.5,"dropped":3}\\n'
     """
-    with TableWriter(path, columns, format=format) as writer:
+    with TableWriter(path, columns) as writer:
         writer.write(values)
 
 

@@ -2,6 +2,7 @@
 
     AfreshError                 the base class of all errors
     ├── UsageError              the command or call is wrong: an option, a unit, a name (exit 2)
+    │   └── AmbiguousKeyError   several sources have an item with the key that was given
     ├── InputError              the data is wrong; names file, row and column if they are known (exit 1)
     ├── InfeasibleError         no result meets the bounds; says by how much (exit 1)
     ├── OutputError             the result cannot be written (exit 1)
@@ -35,6 +36,21 @@ class UsageError(AfreshError, ValueError):
     """The command or call is wrong: an unknown option value, unit or name."""
 
     exit_code = 2
+
+
+class AmbiguousKeyError(UsageError):
+    """Several sources have an item with the key ``key``, and it was not said which of them is meant.
+
+    >>> str(AmbiguousKeyError("'17'", ["shop-b", "shop-a"]))
+    "item '17' is in several sources: shop-a, shop-b; name one of them (--source)"
+    """
+
+    def __init__(self, key: str, sources: Iterable[str], where: str = "") -> None:
+        """``key`` is the key for the message, in quotation marks; ``where`` is a place in the input."""
+        self.key, self.sources = key, tuple(sorted(sources))
+        names = ", ".join(self.sources)
+        words = f"item {key} is in several sources: {names}; name one of them (--source)"
+        super().__init__(f"{where}: {words}" if where else words)
 
 
 class InputError(AfreshError, ValueError):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from afresh.values.errors import InputError, one_of
+from afresh.values.errors import AmbiguousKeyError, InputError, one_of
 from afresh.values.storable_text import check_storable
 
 Status: TypeAlias = Literal["active", "paused", "gone", "refused"]
@@ -26,6 +26,30 @@ MOST_WEIGHT = 1e15
 
 Sort: TypeAlias = Literal["id", "key", "due", "changed", "failures", "weight"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
+
+
+class ItemRef(NamedTuple):
+    """Which item is meant. Source and key identify an item, as its ``id`` does: two sources may have items
+    with the same key."""
+
+    id: int
+    source: str
+    key: str
+
+
+def ids_by_key(found: Iterable[ItemRef]) -> dict[str, int]:
+    """Return a dictionary from key to item id. Raise ``AmbiguousKeyError`` if two items have the same key.
+
+    >>> ids_by_key([ItemRef(3, "shop-a", "17"), ItemRef(4, "shop-a", "18")])
+    {'17': 3, '18': 4}
+    """
+    ids: dict[str, ItemRef] = {}
+    items = list(found)
+    for item in items:
+        if ids.setdefault(item.key, item) is not item:
+            sources = (other.source for other in items if other.key == item.key)
+            raise AmbiguousKeyError(display_key(item.key), sources)
+    return {key: item.id for key, item in ids.items()}
 
 
 @dataclass(frozen=True, slots=True)

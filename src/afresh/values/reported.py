@@ -38,6 +38,7 @@ class Reported:
     ``bytes``          the bytes received; ``seconds`` is the duration of the request.
     ``validators``     the new ``etag`` and ``last-modified``, as the server sent them.
     ``url``            the URL that answered, if there were redirects; empty if it is the item's own.
+    ``source``         the source of the item; needed if several sources have an item with this key.
     """
 
     item: str
@@ -56,6 +57,7 @@ class Reported:
     seconds: float = 0.0
     validators: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     url: str = ""
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,13 @@ from afresh.web.token import is_token
 
 MOST_ITEMS = 200
 Responses = dict[int | str, dict[str, Any]]
-_READ: Responses = {status: {"model": Problem} for status in (400, 404, 413, 421, 422, 503)}
-_WRITE: Responses = _READ | {status: {"model": Problem} for status in (401, 403, 409)}
+_READ: Responses = {status: {"model": Problem} for status in (400, 404, 409, 413, 421, 422, 503)}
+_WRITE: Responses = _READ | {status: {"model": Problem} for status in (401, 403)}
 KeyQuery = Annotated[str, Query(min_length=1, max_length=8192, description="The item's key: its address.")]
+SourceQuery = Annotated[
+    str | None,
+    Query(max_length=500, description="The item's source; needed if several sources have this key."),
+]
 ObjectiveQuery = Annotated[str, Query(description=f"{OBJECTIVES_IN_WORDS}.")]
 Text = Annotated[str, Query(max_length=500, description="Looked for anywhere in the key.")]
 Name = Annotated[str | None, Query(max_length=500)]
@@ -87,8 +91,8 @@ def _add_items(router: APIRouter, data: DashboardData) -> None:
         return schemas.ItemsOut(items=found, cursor=page.cursor)
 
     @router.get("/item", responses=_READ, summary="One item explained")
-    def item(key: KeyQuery) -> schemas.ItemDetailOut:
-        return data.report_item(key).to_schema()
+    def item(key: KeyQuery, source: SourceQuery = None) -> schemas.ItemDetailOut:
+        return data.report_item(key, source).to_schema()
 
     @router.get(
         "/copy",
@@ -96,9 +100,12 @@ def _add_items(router: APIRouter, data: DashboardData) -> None:
         response_class=Response,
         summary="The bytes of a copy, as a download",
     )
-    def copy(key: KeyQuery, version: Annotated[int | None, Query(ge=1, le=2**31)] = None) -> Response:
-        data.find_item(key)
-        found = data.engine.get(key, version=version)
+    def copy(
+        key: KeyQuery,
+        version: Annotated[int | None, Query(ge=1, le=2**31)] = None,
+        source: SourceQuery = None,
+    ) -> Response:
+        found = data.engine.store.copies.get(data.find_item(key, source).id, version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")
         # The copy's own media type is not sent, because a copied page must not run as a page of this server.
@@ -131,20 +138,20 @@ def _add_item_changes(router: APIRouter, data: DashboardData, options: dict[str,
         return schemas.AddedOut(new=new)
 
     @router.patch("/item", **options, summary="Change an item's weight, pause or resume it")
-    def change(key: KeyQuery, wanted: schemas.ChangeIn) -> schemas.ItemOut:
-        data.find_item(key)
-        engine.set([key], ItemChange(weight=wanted.weight, status=wanted.status))
+    def change(key: KeyQuery, wanted: schemas.ChangeIn, source: SourceQuery = None) -> schemas.ItemOut:
+        name = data.find_item(key, source).source
+        engine.set([key], ItemChange(weight=wanted.weight, status=wanted.status), source=name)
         data.forget()
-        return data.report_item(key).to_schema().item
+        return data.report_item(key, name).to_schema().item
 
     @router.post("/item/poll", **options, summary="Poll an item as soon as possible")
-    def poll(key: KeyQuery) -> schemas.ItemOut:
-        status = data.find_item(key).status
-        if status != "active":
-            raise RequestError(409, f"the item is {status}: it is not polled", "resume it first")
-        engine.poll_now([key])
+    def poll(key: KeyQuery, source: SourceQuery = None) -> schemas.ItemOut:
+        item = data.find_item(key, source)
+        if item.status != "active":
+            raise RequestError(409, f"the item is {item.status}: it is not polled", "resume it first")
+        engine.poll_now([key], source=item.source)
         data.forget()
-        return data.report_item(key).to_schema().item
+        return data.report_item(key, item.source).to_schema().item
 
 
 def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str, Any]) -> None:
@@ -153,7 +160,7 @@ def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str
     @router.post("/notices", **options, summary="A webhook: these items are said to have changed")
     def notices(wanted: schemas.NoticesIn) -> schemas.NoticedOut:
         keys = list(dict.fromkeys(wanted.keys))
-        unknown = engine.notice(keys)
+        unknown = engine.notice(keys, source=wanted.source)
         return schemas.NoticedOut(noticed=len(keys) - len(unknown), unknown=list(unknown))
 
     @router.put("/budget", **options, summary="Another budget, also for engines that run")

@@ -64,16 +64,18 @@ class DashboardData:
         snapshot = self._snapshot_items(page.items)
         return page, estimate_items(snapshot), snapshot.time_s
 
-    def report_item(self, key: str) -> ItemReport:
-        """Return everything about one item; raise ``RequestError`` (404) if there is no such item."""
-        item = self.find_item(key)
+    def report_item(self, key: str, source: str | None) -> ItemReport:
+        """Return everything about one item; raise what ``find_item`` raises if it cannot be found."""
+        item = self.find_item(key, source)
         return report_item(self.engine.store, self._snapshot_items([item]), item)
 
-    def find_item(self, key: str) -> Item:
-        """Return the item with this key; raise ``RequestError`` (404) if there is no such item."""
-        item = self.engine.store.items.get(key)
+    def find_item(self, key: str, source: str | None) -> Item:
+        """Return the item with this key, of ``source`` if it is given. Raise ``RequestError`` (404) if there
+        is no such item, and ``AmbiguousKeyError`` (409) if several sources have one."""
+        item = self.engine.store.items.get(key, source)
         if item is None:
-            raise RequestError(404, f"there is no item {key[:200]!r}", "add it first")
+            of_source = "" if source is None else f" of the source {source[:200]!r}"
+            raise RequestError(404, f"there is no item {key[:200]!r}{of_source}", "add it first")
         return item
 
     def _check_source(self, name: str | None) -> None:

@@ -11,7 +11,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from afresh.values.errors import AfreshError, InputError, StoreError, StoreReadOnlyError, UsageError
+from afresh.values.errors import (
+    AfreshError,
+    AmbiguousKeyError,
+    InputError,
+    StoreError,
+    StoreReadOnlyError,
+    UsageError,
+)
 
 
 class ErrorBody(BaseModel):
@@ -56,9 +63,11 @@ def error_code(status: int) -> str:
 def error_status(error: AfreshError) -> int:
     """Return the HTTP status for an error of afresh.
 
-    >>> error_status(UsageError("")), error_status(StoreError(""))
-    (400, 503)
+    >>> error_status(UsageError("")), error_status(StoreError("")), error_status(AmbiguousKeyError("'a'", ()))
+    (400, 503, 409)
     """
+    if isinstance(error, AmbiguousKeyError):
+        return 409
     if isinstance(error, StoreError) and not isinstance(error, StoreReadOnlyError):
         return 503
     return 400 if isinstance(error, UsageError | InputError) else 409

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from afresh.engine.json_rows import LeaseRows, answer_row, parse_report
+from afresh.engine.lending import LeaseKey
 from afresh.values.errors import InputError, UsageError
 from afresh.values.reported import ReportAnswer, Reported, ReportResult
 from afresh.values.units import parse_duration
@@ -55,10 +56,15 @@ class LeasesOut(Model):
 
 
 class HeldLease(Model):
-    """A lease that was given: the key of its item, and its number."""
+    """A lease that was given: the key of its item, and its number. ``source`` is needed if several sources
+    have an item with this key."""
 
     item: Key
     lease: _Token
+    source: Annotated[str | None, Field(max_length=500)] = None
+
+    def to_key(self) -> LeaseKey:
+        return LeaseKey(self.item, self.lease, self.source)
 
 
 class HeldLeasesIn(Model):
@@ -83,11 +89,13 @@ class HeldLeasesOut(Model):
 class ObservationIn(Model):
     """One poll that was made. It has ``content`` (or ``content_base64``), ``changed``, or a ``status`` or
     ``failure`` without content. ``count`` is the number of changes since the last poll, ``modified`` the time
-    of the last one. Other fields are ignored. A row with a wrong field is refused alone."""
+    of the last one. ``source`` is needed if several sources have an item with this key. Other fields are
+    ignored. A row with a wrong field is refused alone."""
 
     model_config = ConfigDict(extra="allow")
 
     item: str
+    source: str | None = None
     lease: int | None = None
     time: float | str | None = None
     changed: bool | None = None
@@ -156,13 +164,13 @@ def add_leases(router: APIRouter, data: DashboardData, options: dict[str, Any]) 
 
     @router.post("/leases/extend", **options, summary="Let leases end later")
     def extend(wanted: ExtendedLeasesIn) -> HeldLeasesOut:
-        held = [(each.item, each.lease) for each in wanted.leases]
+        held = [each.to_key() for each in wanted.leases]
         ended = lending.extend(held, _parse_duration(wanted.duration))
         return HeldLeasesOut(held=len(held) - len(ended), ended=list(ended))
 
     @router.post("/leases/release", **options, summary="Give leases back without a poll")
     def release(wanted: HeldLeasesIn) -> HeldLeasesOut:
-        held = [(each.item, each.lease) for each in wanted.leases]
+        held = [each.to_key() for each in wanted.leases]
         ended = lending.release(held)
         return HeldLeasesOut(held=len(held) - len(ended), ended=list(ended))
 

@@ -195,8 +195,8 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
 
 def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/item")
-    def item(key: Annotated[str, Query(max_length=8192)] = "") -> HTMLResponse:
-        report, store = data.report_item(key), data.engine.store
+    def item(key: Annotated[str, Query(max_length=8192)] = "", source: Word = "") -> HTMLResponse:
+        report, store = data.report_item(key, source or None), data.engine.store
         item = report.why.item
         diff, diff_words = compare_newest(store, item.id)
         copy = store.copies.get(item.id)
@@ -215,17 +215,21 @@ def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             diff_words=diff_words,
             copy_text=None if text is None else text[:_COPY_SHOWN],
             copy_cut=copy is not None and len(copy.content) > _COPY_SHOWN,
-            copy_link=f"/api/v1/copy?{urlencode({'key': key})}" if copy is not None else None,
+            copy_link=None if copy is None else f"/api/v1/copy?{_item_query(item.key, item.source)}",
         )
 
 
-def item_link(key: str) -> str:
+def item_link(key: str, source: str) -> str:
     """Return the address of an item's page.
 
-    >>> item_link("https://example.org/?a=1")
-    '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1'
+    >>> item_link("https://example.org/?a=1", "web")
+    '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1&source=web'
     """
-    return f"/item?{urlencode({'key': key})}"
+    return f"/item?{_item_query(key, source)}"
+
+
+def _item_query(key: str, source: str) -> str:
+    return urlencode({"key": key, "source": source})
 
 
 def fill_detail(detail: str, texts: dict[str, str]) -> Markup:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from afresh.engine.reporting.item_snapshot import PastPoll
 from afresh.engine.reporting.item_view_status import ItemViewStatus
+from afresh.engine.reporting.lag_status import LagStatus
 from afresh.engine.reporting.savings import FactorEstimate
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.watched_items import WatchedItem
@@ -64,6 +65,30 @@ class SeenOut(Model):
     refreshed_s: Number
     next_s: Number
     problem: str
+    objective: str
+    target_lag_s: Number
+    missing_s: Number
+    weight_needed: Number
+
+
+class UnfitTargetOut(Model):
+    """A target lag that does not fit the budget, which lacks ``missing_s`` seconds of refreshing per hour for
+    it; null if no budget suffices."""
+
+    item: str
+    target_lag_s: float
+    missing_s: Number
+
+
+class LagsOut(Model):
+    """The target lags, in seconds of refreshing per hour: what the budget allows, what the targets need on
+    average, and the least budget that would do for all that a budget can keep."""
+
+    targets: int
+    allowed_s: float
+    demand_s: Number
+    needed_s: Number
+    unfit: list[UnfitTargetOut]
 
 
 class ItemViewOut(Model):
@@ -107,6 +132,7 @@ _SENT_AS: dict[Any, Any] = {  # a type of a field of ``Status``, and the type th
     FactorEstimate: FactorOut,
     tuple[WatchedItem, ...]: list[SeenOut],
     tuple[ItemViewStatus, ...]: list[ItemViewOut],
+    LagStatus | None: LagsOut | None,
 }
 
 
@@ -222,13 +248,15 @@ class ChangeIn(Model):
 
 
 class NoticesIn(Model):
-    """The keys of items that have changed, according to the sender."""
+    """The keys of items that have changed, according to the sender. Without ``source``, the items of all
+    sources that have these keys are meant."""
 
     keys: list[Key] = Field(min_length=1, max_length=10_000)
+    source: str | None = None
 
 
 class NoticedOut(Model):
-    """The number of items for which a notice was stored, and the keys that no item has."""
+    """The number of keys for whose items a notice was stored, and the keys that no item has."""
 
     noticed: int
     unknown: list[str]

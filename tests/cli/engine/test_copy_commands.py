@@ -24,7 +24,7 @@ def test_a_folder_of_copies_says_what_each_file_is(mirror: Afresh, site: Site, t
     mirror("run", "--once", *QUICK)
     mirror("export", "--format", "dir", "-o", "copies")
     (row,) = map(json.loads, (tmp_path / "copies" / "index.jsonl").read_text(encoding="utf-8").splitlines())
-    assert list(row) == ["item", "file", "polled", "changed", "media_type", "version"]
+    assert list(row) == ["item", "source", "file", "polled", "changed", "media_type", "version"]
     assert (tmp_path / "copies" / row["file"]).read_bytes() == b"a"
     assert (row["media_type"], row["version"], row["changed"]) == ("text/html", 1, None)
 

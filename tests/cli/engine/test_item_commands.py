@@ -68,3 +68,51 @@ def test_a_key_of_another_source_is_told_how_it_is_added(mirror: Afresh, tmp_pat
     assert "not an http or https address" in ran.err
     assert "for a source other than 'web' use --source prices" in ran.err
     assert mirror("add", "tea", "--source", "prices").code == 0
+
+
+@pytest.fixture
+def shops(mirror: Afresh, tmp_path: Path) -> Afresh:
+    """A project whose sources ``shop-a`` and ``shop-b`` both have an item with the key 17."""
+    with (tmp_path / "afresh.toml").open("a") as file:
+        for name in ("shop-a", "shop-b"):
+            file.write(f'[[source]]\nname = "{name}"\nkind = "python"\ncall = "builtins:ascii"\n')
+    for name in ("shop-a", "shop-b"):
+        assert mirror("add", "17", "--source", name).code == 0
+    return mirror
+
+
+def test_a_key_of_two_sources_ends_commands_with_2_until_the_source_is_named(
+    shops: Afresh, tmp_path: Path
+) -> None:
+    assert shops("run", "--once").code == 0
+    (tmp_path / "polls.jsonl").write_text('{"item": "17", "changed": true}\n')
+    commands = (
+        ("get", "17"),
+        ("why", "17"),
+        ("set", "17", "--weight", "3"),
+        ("observe", "polls.jsonl"),
+        ("remove", "17"),
+    )
+    for command in commands:
+        ran = shops(*command)
+        assert ran.code == 2
+        assert "item '17' is in several sources: shop-a, shop-b; name one of them (--source)" in ran.err
+        wrong = shops(*command, "--source", "shop-x")
+        assert (wrong.code, "unknown source 'shop-x'" in wrong.err) == (2, True)
+    assert items(shops) == 2
+    for command in commands:
+        assert shops(*command, "--source", "shop-b").code == 0
+    assert items(shops) == 1
+    assert shops("get", "17").out == "'17'"
+    assert json.loads(shops("why", "17", "--json").out)["item"]["source"] == "shop-a"
+
+
+def test_leases_of_two_items_with_one_key_are_told_apart(shops: Afresh, tmp_path: Path) -> None:
+    leases = shops("due", "--lease", "10m", "--json", "--set", "budget.burst=9").out
+    (tmp_path / "leases.jsonl").write_text(leases)
+    bare = [{name: json.loads(line)[name] for name in ("item", "lease")} for line in leases.splitlines()]
+    (tmp_path / "bare.jsonl").write_text(json.dumps(bare[0]))
+    ran = shops("lease", "extend", "bare.jsonl")
+    assert (ran.code, "shop-a, shop-b" in ran.err) == (2, True)
+    assert shops("lease", "extend", "bare.jsonl", "--source", "shop-b").code == 0
+    assert json.loads(shops("lease", "release", "leases.jsonl", "--json").out) == {"held": 2, "ended": []}

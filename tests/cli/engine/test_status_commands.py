@@ -90,7 +90,7 @@ def test_status_tells_the_budget_of_the_run_and_that_nothing_is_copied(mirror: A
     mirror("add", f"{site.url}/a")
     before = mirror("status")
     assert "none has run yet" in before.err
-    assert before.err.count("no copies yet") == 2
+    assert before.err.count("no copies yet") == 3
     assert json.loads(mirror("status", "--json").out)["age_s"] is None
     mirror("run", "--once", *QUICK)
     assert "1/s (the last run had 200/s)" in " ".join(mirror("status").err.split())

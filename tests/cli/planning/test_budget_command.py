@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,25 @@ def test_a_target_in_percent(afresh: Afresh, table_5: Path) -> None:
     assert afresh("budget", table_5, "--target", "80%").out == plain
 
 
+def test_a_content_lag_as_a_target_is_what_the_plan_of_that_budget_has(afresh: Afresh, table_5: Path) -> None:
+    lag = ("--target", "lag=6h", "--json")
+    budget, dearer = (
+        json.loads(afresh("budget", table_5, *lag, *more).out)["budget"]
+        for more in ((), ("--objective", "freshness"))
+    )
+    # The lag of item i is λ/(6f²), and f is proportional to the cube root of λ: Σ λ/(6f²)/5 = 1/4 day.
+    roots = [rate ** (1 / 3) for rate in range(1, 6)]
+    scale = math.sqrt(sum(roots) / 6 / 5 / 0.25)
+    assert budget == pytest.approx(scale * sum(roots), rel=1e-9)
+    assert dearer > 1.05 * budget
+    plan = ("plan", table_5, "--objective", "lag", "--budget", f"{budget!r}/d")
+    assert json.loads(afresh(*plan, "--json").out)["content_lag"] == pytest.approx(0.25, rel=1e-9)
+    assert "6 h; 0 is best" in afresh(*plan, "-o", "plan.csv").err
+    assert "least budget for content lag 6h" in afresh("budget", table_5, *lag[:2], "-o", "point.csv").err
+    other = afresh("plan", table_5, "--objective", "age", "--budget", "5/d", "--json")
+    assert "content_lag" not in json.loads(other.out)
+
+
 def test_curve_rises_and_its_marginal_falls(afresh: Afresh, table_5: Path) -> None:
     ran = afresh("budget", table_5, "--curve")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
@@ -76,7 +96,10 @@ def test_curve_as_json_and_as_a_picture(afresh: Afresh, table_5: Path, tmp_path:
         ((), 2, "--target"),
         (("--target", "0.8", "--curve"), 2, "either"),
         (("--target", "1.5"), 2, "from 0 to 1"),
-        (("--target", "soon"), 2, "not a duration"),
+        (("--target", "soon"), 2, "'soon' is no target: give a freshness (0.9), an age (6h) or lag=6h"),
+        (("--target", "lag=soon"), 2, "'lag=soon' is no target"),
+        (("--target", "lag=6h", "--windows", "22:00-06:00"), 2, "--windows needs the objective"),
+        (("--target", "lag=0s"), 1, "limit"),
         (("--target", "1"), 1, "limit"),
     ],
 )

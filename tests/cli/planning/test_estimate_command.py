@@ -541,3 +541,17 @@ def test_an_empty_log_gives_no_rows(afresh: Afresh, tmp_path: Path) -> None:
     (tmp_path / "polls.csv").write_text("item,time,changed\n")
     ran = afresh("estimate", "polls.csv")
     assert (ran.code, ran.out) == (0, "item,rate,low,high,polls,changes,method\n")
+
+
+def test_items_of_two_sources_with_one_name_are_told_apart(afresh: Afresh, tmp_path: Path) -> None:
+    lines = ["item,time,changed,source"]
+    for day in range(9):
+        lines += [f"17,{1577836800 + day * DAY_S},1,a", f"17,{1577836800 + day * DAY_S},0,b"]
+        lines += [f"18,{1577836800 + day * DAY_S},0,b"]
+    (tmp_path / "polls.csv").write_text("\n".join(lines) + "\n")
+    for options in ((), ("--group", "source")):
+        ran = afresh("estimate", "polls.csv", *options)
+        assert ran.code == 0, ran.err
+        found = {row["item"]: float(row["rate"]) for row in rows(ran.out)}
+        assert found.keys() == {"a:17", "b:17", "18"}
+        assert found["a:17"] > 5 * found["b:17"]

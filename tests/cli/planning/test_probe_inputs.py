@@ -14,7 +14,9 @@ import psycopg
 import pytest
 from fastapi.responses import HTMLResponse, JSONResponse
 from tests.cli.conftest import Afresh
+from tests.servers.api_site import served_api
 from tests.servers.search_site import SearchSite
+from tests.servers.shaped_apis import SHAPES, Shelf
 from tests.sources.searching import World, make_world
 
 COLUMNS = ("--key", "id", "--keywords", "authors:;", "--keywords", "title")
@@ -39,6 +41,35 @@ def test_a_web_address_is_asked_until_all_is_covered(afresh: Afresh, world: Worl
         assert summary["requests"] == len(site.requests) < 0.7 * len(world.own)
         rows = list(csv.DictReader(Path("q.csv").read_text().splitlines()))
         assert sum(int(row["new"]) for row in rows) == len(world.own)
+
+
+def test_look_ups_of_many_keys_compete_with_queries(afresh: Afresh, world: World) -> None:
+    shelf = Shelf.of(60)
+    with Path("own.csv").open("w", newline="") as file:
+        rows = [(number, shelf.rows[number]["author"]) for number in range(1, 41)]
+        csv.writer(file).writerows([("id", "author"), *rows])
+    with served_api(SHAPES["Datasette"](shelf)) as site:
+        table = site.url + "/data/papers.json"
+        server = ("--server", table + "?author={author}&_size={size}&_next={next}", "--next", "next")
+        paths = ("--total", "filtered_table_rows_count", "--rows", "rows", "--allow-private", "--delay", "0s")
+        asked = ("probes", "own.csv", "--key", "id", "--keywords", "author:;", *server, *paths, "--json")
+        alone = json.loads(afresh(*asked).out)
+        bulk = ("--bulk-look-up", table + "?id__in={keys}&_size={size}", "--bulk", "25")
+        together = json.loads(afresh(*asked, *bulk, "--keys-joined-by", ",", "-o", "q.csv").out)
+        refused = afresh(*asked, "--bulk", "25")
+    assert alone["covered"] == together["covered"] == 40
+    assert alone["requests"] >= 4  # two authors, pages of ten, by their tokens
+    assert (together["requests"], together["bulk_look_ups"], together["bound"]) == (2, 2, 2)
+    assert [row["kind"] for row in csv.DictReader(Path("q.csv").read_text().splitlines())] == [
+        "bulk look-up"
+    ] * 2
+    assert refused.code == 2
+    assert "--bulk: a live server needs --bulk-look-up" in refused.err
+    simulated = json.loads(
+        afresh("probes", world.relation, *COLUMNS, "--server", world.relation, "--bulk", "20", "--json").out
+    )
+    assert simulated["covered"] == len(world.own)
+    assert simulated["requests"] == simulated["bound"] == -(-len(world.own) // 20)
 
 
 def test_a_full_text_table_is_asked(afresh: Afresh, world: World) -> None:

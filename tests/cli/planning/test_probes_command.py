@@ -63,10 +63,31 @@ def test_the_papers_methods_need_more_or_cover_less(
     theirs = json.loads(afresh(*given, "--method", method, "--pool", 5).out)
     assert theirs["bound"] == ours["bound"]
     if method == "1":
-        assert theirs["coverage_ratio"] == 1.0
+        assert theirs["distinct_coverage"] == 1.0
         assert theirs["requests"] > ours["requests"]
     else:
-        assert theirs["coverage_ratio"] < 1.0
+        assert theirs["distinct_coverage"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("method", "planned", "ratio", "distinct"),
+    # Five records have "web", and the server has eight, on two pages: two of ours are on the first. Three
+    # have "crawl", which are all that the server has. One of them has both.
+    [("1", 3.0, 8 / 7, 1.0), ("2", 2.0, (5 * 5 / 8 + 3) / 7, 4 / 7)],
+)
+def test_the_papers_measures_of_its_methods(
+    afresh: Afresh, tmp_path: Path, method: str, planned: float, ratio: float, distinct: float
+) -> None:
+    titles = ["web crawl", "crawl", "crawl", "web", "web", "web", "web"]
+    own = [f"{place},{title}" for place, title in enumerate(titles)]
+    others = [f"x{place},web" for place in range(3)]
+    for path, lines in (("own.csv", own), ("server.csv", others + own)):
+        (tmp_path / path).write_text("\n".join(["id,title", *lines]) + "\n")
+    given = ("probes", "own.csv", "--key", "id", "--keywords", "title", "--server", "server.csv", "--json")
+    found = json.loads(afresh(*given, "--page-size", 5, "--method", method, "--pool", 1).out)
+    assert (found["planned"], found["requests"]) == (planned, planned)
+    assert found["coverage_ratio"] == pytest.approx(ratio)
+    assert found["distinct_coverage"] == pytest.approx(distinct)
 
 
 def test_a_quota_weights_and_a_picture(afresh: Afresh, files: tuple[Path, Path]) -> None:

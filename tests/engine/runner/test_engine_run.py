@@ -176,6 +176,21 @@ def test_a_missed_target_is_said_once(
     assert sum("below the target" in words for words in said) == 1
 
 
+def test_a_missed_content_lag_is_said_once_and_shown(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_watcher, "TARGET_EVERY_S", 0.5)
+    more = '[plan]\nobjective = "lag"\naudit_share = 0.0\ntarget = "lag=0.01s"'
+    with VirtualSite([1.0] * 10) as site, site.engine(tmp_path, budget="10/s", more=more) as engine:
+        engine.add(site.urls())
+        engine.run(for_s=20.0)
+        status = engine.status()
+    # Pages that change once a second, polled every second: 1/6 on average, 1/2 just before a poll.
+    assert 0.05 < status.content_lag_s < 1.0
+    assert (status.target, status.content_lag_target_s, status.above_content_lag_target) == (None, 0.01, True)
+    assert sum("content lag is above the target" in words for words in said) == 1
+
+
 def test_notices_that_wait_for_a_restart_keep_their_origin(tmp_path: Path) -> None:
     with VirtualSite([0.0] * 3) as site:
         with site.engine(tmp_path) as first:

@@ -13,7 +13,7 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import page
 from tests.servers.threaded import sitemap
-from tests.stores.backends import seen
+from tests.stores.backends import ids_of, seen
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.listing_changes import (
@@ -79,7 +79,7 @@ def test_listings_add_items_until_the_source_has_max_items(store: Store) -> None
     assert read("a", "b") == (2, "")
     assert read("a", "b") == (0, "")
     assert read("a", "b", "c", "d") == (0, "the source has its max_items = 2 items: 2 entries not added")
-    store.items.remove(["a", "b"], 20.0)
+    store.items.remove(ids_of(store, ["a", "b"]), 20.0)
     assert read("c", "d", "e") == (2, "the source has its max_items = 2 items: 1 entry not added")
     store.items.add([NewItem("e", "web", "h")], 30.0)  # a user may add more
     assert read("c", "d", "e") == (0, "")
@@ -125,7 +125,7 @@ def test_an_incomplete_listing_kills_nothing(store: Store) -> None:
 def test_what_was_gone_and_is_listed_again_comes_back(store: Store) -> None:
     apply(store, listing(ListingEntry("a")), 10.0)
     apply(store, listing(), 20.0)
-    store.items.change(["a"], ItemChange(status="gone"))
+    store.items.change(ids_of(store, ["a"]), ItemChange(status="gone"))
     apply(store, listing(ListingEntry("a")), 30.0)
     item = store.items.get("a")
     assert item is not None

@@ -17,6 +17,7 @@ from afresh.cli.app import app
 from afresh.engine.scheduler.poll_recorder import retry_rules
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import STALENESS_STATE
+from afresh.values.items import ItemChange
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,67 @@ def test_what_was_seen_and_measured_outlives_the_process(house: House) -> None:
     with house.engine() as engine:
         assert {view.item: view.cost_s for view in engine.status().views} == before
         assert engine.run(once=True).polls == 0  # fresh is still known to be
+
+
+def test_target_lags_are_kept_checked_and_explained(house: House) -> None:
+    house.run("CREATE MATERIALIZED VIEW slow AS SELECT count(*), pg_sleep(0.3)::text FROM b")
+    by_view = 'target_lags = { "public.of_both" = "30m", "*.slow" = "0.35s" }'
+    targets = f'counter_lag = "0.1s"\ntarget_lag = "1h"\n{by_view}'
+
+    async def script(house: House) -> None:
+        await house.fresh(OF_A, OF_B, OF_BOTH, "public.slow")
+
+    house.beside(script, source=targets)
+    with house.engine(budget='seconds = "36s/h"', source=targets) as engine:
+        status = engine.status()
+        assert status.target_lags is not None
+        lags = {view.item: view.target_lag_s for view in status.views}
+        assert lags == {OF_A: 1800.0, OF_B: 3600.0, OF_BOTH: 1800.0, "public.slow": 0.35}
+        # 0.3 s of refreshing and 0.2 s until a change is seen do not fit into 0.35 s, whatever the budget is.
+        (unfit,) = status.target_lags.unfit
+        assert (unfit.item, unfit.missing_s) == ("public.slow", float("inf"))
+        assert status.target_lags.needed_s < 36.0
+        words = "; ".join(engine.why("public.slow").reasons)
+        assert "its target lag does not fit the budget" in words
+        assert "the objective of its source is age" in words
+
+
+def test_a_view_over_a_busy_one_has_its_turn(house: House) -> None:
+    """The lower view is stale again all the time; the upper one is refreshed all the same."""
+
+    async def script(house: House) -> None:
+        await house.fresh()
+        before = house.item(OF_BOTH).polls
+
+        def is_refreshed_thrice() -> bool:
+            house.write("a")  # so that the lower view is stale again at each look
+            return house.item(OF_BOTH).polls >= before + 3
+
+        await until(is_refreshed_thrice)
+
+    house.beside(script, budget='seconds = "720s/h"')
+
+
+def test_a_longest_interval_is_kept_for_a_fresh_view(house: House) -> None:
+    async def script(house: House) -> None:
+        await house.fresh()
+        with house.engine() as engine:
+            engine.set([OF_B], ItemChange(max_interval_s=0.5))
+        before = house.item(OF_B).polls
+        await until(lambda: house.item(OF_B).polls > before + 1)
+
+    house.beside(script)
+    assert "at least every" in house.words(OF_B)
+
+
+def test_seconds_that_were_not_used_have_a_reason(house: House) -> None:
+    with house.engine(budget='seconds = "1800s/h"') as engine:
+        engine.run(for_s=1.5)
+        run = engine.status().run
+    assert run is not None
+    allowed_s = 0.5 * (run.time_s - run.started_s)
+    assert run.seconds + sum(run.unspent_seconds.values()) == pytest.approx(allowed_s, rel=0.2)
+    assert max(run.unspent_seconds, key=lambda reason: run.unspent_seconds[reason]) == "nothing"
 
 
 def test_seconds_of_refreshing_are_paid_off(house: House) -> None:

@@ -9,8 +9,10 @@ from tests.engine.scheduler.test_picker import columns
 from afresh.allocation.allocate import allocate
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.scheduler.observed_staleness import ObservedStaleness
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import PolicyName, RowPolicy
+from afresh.sources.capabilities import StalenessReport
 from afresh.values.arrays import Float64s
 
 BUDGET, BATCH = 30.0, 3
@@ -92,3 +94,29 @@ def test_after_learning_freshness_is_near_the_optimum_and_above_uniform() -> Non
         above.append(reached - even.freshness(60.0))
     assert np.mean(short) < 0.02
     assert np.mean(above) > 0.01
+
+
+def test_the_content_lag_is_that_of_the_world() -> None:
+    world = World(rates_of(4), 4)
+    world.item_rows.weight[:30] = 3.0
+    world.freshness(60.0)
+    claimed, true = [], []
+    for _ in range(200):
+        world.freshness(0.05)
+        since_s = world.now_s - world.item_rows.polled_s
+        claimed.append(Forecast(world.policy).content_lag_s(world.now_s))
+        true.append(float(np.mean(world.item_rows.weight * 0.5 * world.rates * since_s**2)))
+    assert np.mean(claimed) == pytest.approx(np.mean(true), rel=0.15)
+
+
+def test_the_content_lag_of_observed_items_is_counted_from_their_first_missed_change() -> None:
+    world = World(np.ones(3), 1)
+    world.policy.staleness = ObservedStaleness.of(
+        {
+            0: StalenessReport(0.0, changed=False),
+            1: StalenessReport(0.0, changed=True, stale_since_s=6.0, rate_per_s=0.5),
+        }
+    )
+    rate = float(world.policy.ranking.adaptive.rates()[1])
+    expected = [0.0, 4.0 + rate * 4.0**2 / 2, rate * 10.0**2 / 2]
+    assert Forecast(world.policy).content_lag_s(10.0) == pytest.approx(np.mean(expected))

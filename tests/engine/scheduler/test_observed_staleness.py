@@ -26,7 +26,8 @@ def report(
 def seen(reports: list[StalenessReport], *goals: RefreshGoal) -> ObservedStaleness:
     named = {f"v{row}": row for row in range(len(reports))}
     given = goals or (AGE,) * len(reports)
-    return ObservedStaleness.of(dict(enumerate(reports)), named, dict(enumerate(given)))
+    below = {row: [named[key] for key in one.below] for row, one in enumerate(reports)}
+    return ObservedStaleness.of(dict(enumerate(reports)), below, dict(enumerate(given)))
 
 
 def terms_of(costs: list[float], share: float = 1.0) -> RefreshTerms:

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from afresh.papers.cho.budget_tables import best_split, expected_benefit
-from afresh.values.errors import InputError
 
 TABLE_4 = [
     ((1, 0), Fraction(1, 36)),
@@ -51,12 +50,3 @@ def test_one_refresh_of_one_part_by_simple_counting() -> None:
         for change in instants
     )
     assert right / 3000 == expected_benefit([1], [2])
-
-
-def test_wrong_questions_are_refused() -> None:
-    with pytest.raises(InputError, match="2 rates and 1 frequencies"):
-        expected_benefit([9, 1], [1])
-    with pytest.raises(InputError, match="at least 1"):
-        expected_benefit([0], [1])
-    with pytest.raises(InputError, match="total is -1"):
-        best_split([9, 1], -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.papers.cho.cho_figures import ChangeLog, figure_11
+from afresh.papers.cho.cho_figures import ChangeLog, figure_11, gaps_near
 from afresh.values.errors import InputError
 
 
@@ -28,6 +28,15 @@ def test_poisson_changes_lie_on_the_line() -> None:
 
 def test_bursts_are_told() -> None:
     assert "% change in bursts" in figure_11(history(10.0, power=2.0)).ours_shows
+
+
+def test_items_with_a_mean_gap_near_the_asked_one() -> None:
+    rng = np.random.default_rng(6)
+    times = np.cumsum(rng.standard_exponential((200, 101)) * np.repeat([10.0, 30.0], 100)[:, None], axis=1)
+    near = gaps_near(ChangeLog("made", np.repeat(np.arange(200), 101), times.ravel()), 10.0)
+    assert 50 * 100 < near.size <= 100 * 100
+    assert near.mean() == pytest.approx(10, rel=0.03)
+    assert gaps_near(ChangeLog("made", np.array([0]), np.array([1.0])), 10.0).size == 0
 
 
 def test_another_interval_is_taken_where_ten_days_are_rare() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.sources.polling import SetClock, lease_of, lease_with_copy, make_source
 from tests.waiting import until_async
 
+from afresh.sources.capabilities import find_capabilities
 from afresh.sources.context import SourceContext
 from afresh.sources.source import Source
 from afresh.values.errors import UsageError
@@ -228,3 +229,37 @@ def test_a_source_lists_nothing_and_closes_twice(source_of: Callable[..., Source
 def test_a_name_that_is_no_function_is_refused(call: str) -> None:
     with pytest.raises(UsageError, match="call "):
         make_source({"name": "py", "kind": "python", "call": call}, SourceContext())
+
+
+def test_one_call_polls_many_keys(source_of: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+
+    def many(keys: list[str]) -> dict[str, str | None]:
+        given.append(keys)
+        return {key: key.upper() for key in keys if key != "gone"}
+
+    module = ModuleType("bulks")
+    module.__dict__.update(many=many, odd=lambda _: ["a"])
+    monkeypatch.setitem(__import__("sys").modules, "bulks", module)
+
+    async def run(call: str) -> list[Fetched]:
+        source = source_of(lambda key: key.upper(), bulk_call=call, bulk=3)
+        bulk = find_capabilities(source).bulk
+        assert bulk is not None
+        assert bulk.bulk_limit("things:look") == 3
+        try:
+            return await bulk.poll_many([lease_of(key) for key in ("a", "gone", "b")])
+        finally:
+            await source.close()
+
+    found = asyncio.run(run("bulks:many"))
+    assert [one.kind for one in found] == ["content", "gone", "content"]
+    assert [one.content for one in found] == [b"A", None, b"B"]
+    assert sum(one.requests for one in found) == 1
+    assert given == [["a", "gone", "b"]]
+    assert {one.problem for one in asyncio.run(run("bulks:odd"))} == {
+        "bulk_call gave list, not a mapping from keys to contents"
+    }
+    plain = source_of(lambda key: key)
+    assert find_capabilities(plain).bulk is None
+    asyncio.run(plain.close())

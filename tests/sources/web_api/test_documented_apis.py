@@ -19,6 +19,8 @@ from tests.servers.shaped_apis import SHAPES, Shelf
 from tests.sources.polling import SetClock, lease_of
 from tests.sources.searching import Desk
 
+from afresh.sources.api.settings import ApiSettings
+from afresh.sources.api.source import ApiSource
 from afresh.sources.context import SourceContext
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
@@ -120,7 +122,38 @@ def test_every_record_of_the_relation_is_refreshed(name: str, bulk: bool, most: 
         asyncio.run(run(site))
 
 
+@pytest.mark.parametrize("name", [name for name, table in BLOCKS.items() if table["kind"] == "api"])
+def test_the_records_that_a_server_lists_are_items_and_stay_fresh(name: str, tmp_path: Path) -> None:
+    shelf, clock = Shelf.of(60), SetClock(0.0)
+
+    async def run(site: ApiSite) -> None:
+        table = table_of(name, site, tmp_path)
+        del table["relation"]
+        context = SourceContext(clock=clock, resolver=SECRETS.get)
+        source = ApiSource(read_settings(ApiSettings, table), context)
+        (listing,) = [one async for one in source.listings()]
+        wanted = {str(number) for number in shelf.rows if name != "GitHub" or number % 10}
+        assert {entry.key for entry in listing.entries} == wanted
+        assert listing.complete
+        desk = Desk(sorted(wanted), clock)
+        await desk.ask(source)
+        assert set(desk.fetched) == wanted
+        assert all(one.kind == "content" for one in desk.fetched.values())
+        assert len(site.asked) == 1  # the contents came with the list
+        shelf.change(3, 7)
+        changed: set[str] = set()
+        while changed != {"3", "7"} and len(site.asked) < 5:
+            clock.time_s += 10.0
+            changed |= {key for key, one in (await desk.ask(source)).items() if one.kind == "content"}
+        assert changed == {"3", "7"}
+        assert len(site.asked) <= 3
+        await source.close()
+
+    with served(name, shelf) as site:
+        asyncio.run(run(site))
+
+
 def test_each_entry_of_the_table_has_its_section_and_its_server() -> None:
     entries = re.findall(r"^\| \[(.*?)\]\(#", PAGE, re.MULTILINE)
     assert entries == list(BLOCKS)
-    assert {name.partition(":")[0] for name in BLOCKS} == set(SHAPES) - {"GitHub"}
+    assert {name.partition(":")[0] for name in BLOCKS} == set(SHAPES)

@@ -26,6 +26,7 @@ from afresh.values.outcome import EVENT_KINDS, EventKind, NewCopy, Observation, 
 RETENTION = Retention(versions=2, observations=5, audits=4)
 keys = st.sampled_from([f"k{number}" for number in range(6)])
 ids = st.integers(1, 8)
+sources = st.sampled_from([None, "web", "feed"])
 numbers = st.integers(0, 9).map(float)
 contents = st.none() | st.sampled_from([b"", b"a", b"b", b"c" * 9000])
 
@@ -62,17 +63,23 @@ class Agreement(RuleBasedStateMachine):
 
     @rule(
         names=st.lists(keys, max_size=3),
+        source=sources,
         weight=st.none() | numbers,
         status=st.none() | st.sampled_from(STATUSES),
     )
-    def change(self, names: list[str], weight: float | None, status: Status | None) -> None:
+    def change(
+        self, names: list[str], source: str | None, weight: float | None, status: Status | None
+    ) -> None:
         """Change."""
-        self.both(lambda store: store.items.change(names, ItemChange(weight=weight, status=status)))
+        found = self.both(lambda store: store.items.find(names, source))
+        change, ids = ItemChange(weight=weight, status=status), [item.id for item in found]
+        self.both(lambda store: store.items.change(ids, change))
 
-    @rule(names=st.lists(keys, max_size=2), announce=st.booleans())
-    def remove(self, names: list[str], announce: bool) -> None:
+    @rule(names=st.lists(keys, max_size=2), source=sources, announce=st.booleans())
+    def remove(self, names: list[str], source: str | None, announce: bool) -> None:
         """Remove."""
-        self.both(lambda store: store.items.remove(names, self.now_s, announce=announce))
+        ids = [item.id for item in self.both(lambda store: store.items.find(names, source))]
+        self.both(lambda store: store.items.remove(ids, self.now_s, announce=announce))
 
     @rule(seconds=st.integers(1, 80))
     def wait(self, seconds: int) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.stores.backends import belief_of, copy_of, new_items, poll, seen
+from tests.stores.backends import belief_of, copy_of, ids_of, new_items, poll, seen
 
 from afresh.stores.store import Store
 from afresh.values.errors import InputError
@@ -40,7 +40,7 @@ def test_an_item_is_lent_to_one_worker_until_the_lease_runs_out(store: Store) ->
 
 def test_only_active_items_are_lent_unless_asked(store: Store) -> None:
     store.items.add(new_items(2), 0.0)
-    store.items.change(["k0"], ItemChange(status="paused"))
+    store.items.change(ids_of(store, ["k0"]), ItemChange(status="paused"))
     assert [lease.item_id for lease in store.leases.take([1, 2], 0.0, 1.0)] == [2]
     assert [lease.status for lease in store.leases.take([1], 0.0, 1.0, any_status=True)] == ["paused"]
 
@@ -48,7 +48,7 @@ def test_only_active_items_are_lent_unless_asked(store: Store) -> None:
 def test_due_items_are_lent_longest_due_first(store: Store) -> None:
     store.items.add(new_items(4), 0.0)
     for number in range(4):
-        store.items.change([f"k{number}"], ItemChange(due_s=float(-number)))
+        store.items.change(ids_of(store, [f"k{number}"]), ItemChange(due_s=float(-number)))
     assert [lease.item_id for lease in store.leases.take([3, 4], 0.0, 9.0)] == [4, 3]
     assert store.items.due(0.0, 9) == [2, 1]
 
@@ -143,7 +143,7 @@ def test_an_outcome_given_twice_counts_once(store: Store) -> None:
 def test_an_outcome_of_a_removed_item_is_refused(store: Store) -> None:
     store.items.add(new_items(2), 0.0)
     leases = store.leases.take([1, 2], 0.0, 60.0)
-    store.items.remove(["k0"], 1.0)
+    store.items.remove(ids_of(store, ["k0"]), 1.0)
     refused = store.commit([seen(lease, 2.0, new_copy=copy_of(b"x"), spent=Spent(1)) for lease in leases])
     assert refused == [Refusal(1, "removed")]
     assert "removed" in str(refused[0])
@@ -154,7 +154,7 @@ def test_an_outcome_of_a_removed_item_is_refused(store: Store) -> None:
 def test_an_item_paused_while_it_is_polled_stays_paused(store: Store) -> None:
     store.items.add(new_items(1), 0.0)
     (lease,) = store.leases.take([1], 0.0, 60.0)
-    store.items.change(["k0"], ItemChange(status="paused"))
+    store.items.change(ids_of(store, ["k0"]), ItemChange(status="paused"))
     assert store.commit([seen(lease, 1.0)]) == []
     item = store.items.get("k0")
     assert item is not None

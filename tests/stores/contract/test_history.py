@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.stores.backends import belief_of, copy_of, new_items, poll
+from tests.stores.backends import belief_of, copy_of, ids_of, new_items, poll
 
 from afresh.stores.store import Retention, Store
 from afresh.values.errors import InputError
@@ -47,11 +47,11 @@ def test_equal_contents_are_kept_once_and_go_with_their_last_version(store: Stor
         poll(store, key, 1.0, new_copy=copy_of(b"same"))
     stats = store.upkeep.stats()
     assert (stats.versions, stats.contents, stats.content_bytes) == (3, 1, 4)
-    store.items.remove(["k0"], 2.0)
+    store.items.remove(ids_of(store, ["k0"]), 2.0)
     for time, content in enumerate((b"a", b"b"), 3):
         poll(store, "k1", float(time), new_copy=copy_of(content))
     assert store.upkeep.stats().contents == 3
-    store.items.remove(["k2", "k1"], 9.0)
+    store.items.remove(ids_of(store, ["k2", "k1"]), 9.0)
     assert store.upkeep.stats().contents == 0
 
 
@@ -129,7 +129,7 @@ def test_columns_can_go_on_after_an_id_or_tell_of_some(store: Store) -> None:
     )
     assert store.plan.columns_of([4, 2, 99]).id.tolist() == [2, 4]
     assert store.plan.columns_of([]).id.tolist() == []
-    store.items.change(["k3"], ItemChange(max_interval_s=7.0))
+    store.items.change(ids_of(store, ["k3"]), ItemChange(max_interval_s=7.0))
     assert store.plan.columns_of([4, 2]).max_interval_s.tolist() == [math.inf, 7.0]
 
 
@@ -224,8 +224,8 @@ def test_removing_an_item_removes_its_history(store: Store) -> None:
     for time in range(60):
         poll(store, "k0", float(time))
     poll(store, "k1", 1.0)
-    store.items.change(["k1"], ItemChange(weight=2.0))
-    store.items.remove(["k0"], 99.0)
+    store.items.change(ids_of(store, ["k1"]), ItemChange(weight=2.0))
+    store.items.remove(ids_of(store, ["k0"]), 99.0)
     (found,) = store.observations.read()
     assert found.item_id.tolist() == [2]
     assert store.copies.versions(1) == []

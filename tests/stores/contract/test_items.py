@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tests.stores.backends import new_items, poll
+from tests.stores.backends import copy_of, ids_of, new_items, poll, seen
 
 from afresh.stores.cursors import sort_value
 from afresh.stores.store import Store
-from afresh.values.errors import InputError, UsageError
+from afresh.values.errors import AmbiguousKeyError, InputError, UsageError
 from afresh.values.items import SORTS, Item, ItemChange, ItemCount, ItemQuery, NewItem, Sort
 
 
@@ -34,6 +34,45 @@ def test_adding_again_changes_nothing(store: Store) -> None:
     assert (item.weight, item.added_s) == (2.0, 0.0)
     assert [known.key for known in store.items.by_id([4, 1, 99, 3])] == ["k2", "k", "k1"]
     assert store.items.ids(["k2", "none", "k"]) == {"k2": 4, "k": 1}
+
+
+def test_items_of_two_sources_may_have_the_same_key(store: Store) -> None:
+    shops = [NewItem(key, shop, shop, weight=2.0) for shop in ("b", "a") for key in ("17", "18")]
+    assert store.items.add([*shops, *shops], 0.0) == 4
+    assert store.items.add([replace(shops[0], source="c"), *shops], 1.0) == 1
+    assert store.items.find(["18", "17", "18"]) == [
+        (1, "b", "17"), (2, "b", "18"), (3, "a", "17"), (4, "a", "18"), (5, "c", "17"),
+    ]  # fmt: skip
+    assert store.items.ids(["17", "18", "19"], "a") == {"17": 3, "18": 4}
+    found = store.items.get("17", "a")
+    assert found is not None
+    assert (found.id, found.source, found.group) == (3, "a", "a")
+    assert store.items.get("17", "d") is None
+    words = "'17' is in several sources: a, b, c"
+    with pytest.raises(AmbiguousKeyError, match=words):
+        store.items.get("17")
+    with pytest.raises(AmbiguousKeyError, match=words):
+        store.items.ids(["19", "17"])
+
+
+def test_each_of_two_items_with_one_key_has_a_life_of_its_own(store: Store) -> None:
+    store.items.add([NewItem("17", shop, "h", listed=shop == "b") for shop in ("a", "b")], 0.0)
+    store.items.add([NewItem("17", "a", "h")], 0.0)
+    assert [lease.listed for lease in store.leases.take([1, 2], 0.0, 0.0)] == [False, True]
+    store.items.change([1], ItemChange(weight=7.0))
+    (first, second) = store.leases.take([1, 2], 10.0, 60.0)
+    assert store.commit([seen(second, 11.0, new_copy=copy_of(b"of b"), event="new")]) == []
+    assert [item.weight for item in store.items.by_id([1, 2])] == [7.0, 1.0]
+    assert [item.polls for item in store.items.by_id([1, 2])] == [0, 1]
+    assert store.copies.get(first.item_id) is None
+    assert [event.source for event in store.events.take(20.0, 9, 60.0)] == ["b"]
+    store.items.remove([1], 30.0)
+    left = store.items.get("17")
+    assert left is not None
+    assert (left.id, left.source) == (2, "b")
+    assert store.items.add([NewItem("17", "a", "h")], 40.0) == 1
+    assert store.items.ids(["17"], "a") == {"17": 3}
+    assert store.upkeep.check() == []
 
 
 def test_many_items_go_in(store: Store) -> None:
@@ -73,7 +112,7 @@ def test_changes_reach_the_items_named_and_no_others(store: Store) -> None:
         labels={"a": "b"}, status="paused", due_s=5.0,
     )  # fmt: skip
     before = store.items.by_id([2])
-    assert store.items.change(["k0", "none", "k2", "k0"], change) == ("none",)
+    store.items.change([1, 99, 3, 1], change)
     assert store.items.by_id([2]) == before
     item = store.items.get("k2")
     assert item is not None
@@ -99,10 +138,10 @@ def test_an_item_may_have_a_selector_of_its_own(store: Store) -> None:
     store.items.add([NewItem("a", "web", "h", selector="main > p.é"), NewItem("b", "web", "h")], 0.0)
     assert [item.selector for item in store.items.by_id([1, 2])] == ["main > p.é", ""]
     assert [lease.selector for lease in store.leases.take([1, 2], 0.0, 1.0)] == ["main > p.é", ""]
-    store.items.change(["b"], ItemChange(selector="article", labels={"a": "b"}))
-    store.items.change(["a", "b"], ItemChange(weight=2.0))
+    store.items.change(ids_of(store, ["b"]), ItemChange(selector="article", labels={"a": "b"}))
+    store.items.change(ids_of(store, ["a", "b"]), ItemChange(weight=2.0))
     assert [item.selector for item in store.items.by_id([1, 2])] == ["main > p.é", "article"]
-    store.items.change(["a"], ItemChange(selector=""))
+    store.items.change(ids_of(store, ["a"]), ItemChange(selector=""))
     item = store.items.get("a")
     assert item is not None
     assert (item.selector, item.labels) == ("", {})
@@ -116,21 +155,22 @@ def test_an_item_may_have_a_selector_of_its_own(store: Store) -> None:
 def test_a_key_that_merely_begins_like_another_is_unknown(store: Store) -> None:
     store.items.add(new_items(1), 0.0)
     for key in ("k0\0x", "k", "k0 ", "K0", "k0\ud800"):
-        assert store.items.change([key], ItemChange(weight=5.0)) == (key,)
+        assert store.items.find([key]) == []
         assert store.items.get(key) is None
+        assert store.items.get("k0", key) is None
+        assert store.items.find(["k0"], key) == []
     for text in ("\0", "\ud800"):
         assert store.items.page(ItemQuery(text=text), 9).items == ()
-    assert store.items.by_id([1])[0].weight == 1.0
 
 
 def test_an_item_made_active_again_forgets_its_failures(store: Store) -> None:
     store.items.add(new_items(1), 0.0)
     poll(store, "k0", 1.0, status="gone", failures=3, problem="404")
-    store.items.change(["k0"], ItemChange(weight=2.0))
+    store.items.change(ids_of(store, ["k0"]), ItemChange(weight=2.0))
     gone = store.items.get("k0")
     assert gone is not None
     assert (gone.status, gone.failures, gone.problem) == ("gone", 3, "404")
-    store.items.change(["k0"], ItemChange(status="active"))
+    store.items.change(ids_of(store, ["k0"]), ItemChange(status="active"))
     item = store.items.get("k0")
     assert item is not None
     assert (item.status, item.failures, item.problem) == ("active", 0, "")
@@ -139,14 +179,14 @@ def test_an_item_made_active_again_forgets_its_failures(store: Store) -> None:
 def test_a_change_that_fits_one_item_but_not_another_changes_neither(store: Store) -> None:
     store.items.add([NewItem("a", "web", "h"), NewItem("b", "web", "h", max_interval_s=10.0)], 0.0)
     with pytest.raises(InputError, match="'b': min_interval_s would be more than max_interval_s"):
-        store.items.change(["a", "b"], ItemChange(min_interval_s=20.0, weight=5.0))
+        store.items.change(ids_of(store, ["a", "b"]), ItemChange(min_interval_s=20.0, weight=5.0))
     assert [item.weight for item in store.items.by_id([1, 2])] == [1.0, 1.0]
 
 
 def test_removed_items_are_gone_and_their_ids_are_never_given_again(store: Store) -> None:
     store.items.add(new_items(3), 0.0)
     poll(store, "k2", 1.0, new_copy=None)
-    assert store.items.remove(["k2", "none"], 2.0) == ("none",)
+    store.items.remove([3, 99], 2.0)
     assert store.items.get("k2") is None
     store.items.add([NewItem("k3", "web", "h"), NewItem("k2", "web", "h")], 3.0)
     assert store.items.ids(["k3", "k2"]) == {"k3": 4, "k2": 5}
@@ -155,10 +195,10 @@ def test_removed_items_are_gone_and_their_ids_are_never_given_again(store: Store
 def test_counts_follow_every_way_to_change_a_status(store: Store) -> None:
     store.items.add(new_items(4), 0.0)
     store.items.add([NewItem("x", "feed", "host0")], 0.0)
-    store.items.change(["k0", "k1"], ItemChange(status="paused"))
-    store.items.change(["k1"], ItemChange(status="active"))
+    store.items.change(ids_of(store, ["k0", "k1"]), ItemChange(status="paused"))
+    store.items.change(ids_of(store, ["k1"]), ItemChange(status="active"))
     poll(store, "k2", 1.0, status="gone")
-    store.items.remove(["k3"], 2.0)
+    store.items.remove(ids_of(store, ["k3"]), 2.0)
     assert store.items.counts() == [
         ItemCount("feed", "host0", "active", 1),
         ItemCount("web", "host0", "paused", 1),
@@ -171,6 +211,7 @@ def test_counts_follow_every_way_to_change_a_status(store: Store) -> None:
 @pytest.mark.parametrize("descending", [False, True])
 def test_pages_list_everything_once_in_order(store: Store, sort: Sort, descending: bool) -> None:
     store.items.add([NewItem(f"k{i * 7 % 11}", "web", "h", weight=i % 3) for i in range(11)], 0.0)
+    store.items.add([NewItem(f"k{i}", "shop", "h") for i in (9, 7, 8, 0)], 0.0)
     for i in (1, 4, 5):
         poll(store, f"k{i}", float(10 - i), changed=i > 3, failures=i % 2)
     query = ItemQuery(sort=sort, descending=descending)
@@ -182,7 +223,7 @@ def test_pages_list_everything_once_in_order(store: Store, sort: Sort, descendin
         found += page.items
         cursor = page.cursor
     places = [(sort_value(item, sort), item.id) for item in found]
-    assert len(found) == len({item.id for item in found}) == 11
+    assert len(found) == len({item.id for item in found}) == 15
     assert all((a > b) if descending else (a < b) for a, b in pairwise(places))
 
 
@@ -205,7 +246,7 @@ def test_questions_without_an_answer_are_refused_in_words(store: Store) -> None:
 def test_searches_narrow_by_text_status_source_and_group(store: Store) -> None:
     store.items.add(new_items(6), 0.0)
     store.items.add([NewItem("50%_K", "feed", "host9")], 0.0)
-    store.items.change(["k1"], ItemChange(status="paused"))
+    store.items.change(ids_of(store, ["k1"]), ItemChange(status="paused"))
 
     def keys(**given: str) -> list[str]:
         return [item.key for item in store.items.page(ItemQuery(**given), 9).items]  # type: ignore[arg-type]
@@ -227,8 +268,8 @@ def test_a_cursor_from_elsewhere_is_refused_in_words(store: Store, cursor: str) 
 def test_due_items_come_longest_due_first_without_those_leased_paused_or_later(store: Store) -> None:
     store.items.add(new_items(6), 100.0)
     for key, due in (("k0", 50.0), ("k1", 20.0), ("k2", 30.0), ("k3", 201.0), ("k4", 10.0)):
-        store.items.change([key], ItemChange(due_s=due))
-    store.items.change(["k4"], ItemChange(status="paused"))
+        store.items.change(ids_of(store, [key]), ItemChange(due_s=due))
+    store.items.change(ids_of(store, ["k4"]), ItemChange(status="paused"))
     store.leases.take([3], 100.0, 100.0)
     assert store.items.due(199.0, 10) == [2, 1, 6]
     assert store.items.due(200.0, 10) == [2, 3, 1, 6]
@@ -239,8 +280,8 @@ def test_edits_tell_engines_what_users_changed(store: Store) -> None:
     store.items.add(new_items(3), 0.0)
     start = store.items.edits(0)
     assert start.item_ids == ()
-    store.items.change(["k1"], ItemChange(weight=2.0))
-    store.items.remove(["k2"], 1.0)
+    store.items.change(ids_of(store, ["k1"]), ItemChange(weight=2.0))
+    store.items.remove(ids_of(store, ["k2"]), 1.0)
     edits = store.items.edits(start.number)
     assert (set(edits.item_ids), edits.complete) == ({2, 3}, True)
     assert store.items.edits(edits.number).item_ids == ()
@@ -251,7 +292,7 @@ def test_edits_say_when_the_list_was_cut(store: Store, monkeypatch: pytest.Monke
         monkeypatch.setattr(f"{backend}.stored_items.EDITS_KEPT", 3)
     store.items.add(new_items(1), 0.0)
     for weight in range(5):
-        store.items.change(["k0"], ItemChange(weight=float(weight)))
+        store.items.change(ids_of(store, ["k0"]), ItemChange(weight=float(weight)))
     assert store.items.edits(5).complete
     assert store.items.edits(2).complete
     assert len(store.items.edits(2).item_ids) == 3

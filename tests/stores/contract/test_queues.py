@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tests.stores.backends import copy_of, new_items, poll, seen
+from tests.stores.backends import copy_of, ids_of, new_items, poll, seen
 
 from afresh.stores.store import Store
 from afresh.values.outcome import Spent
@@ -49,7 +49,7 @@ def test_an_event_waits_for_the_earlier_events_of_its_item(store: Store) -> None
 def test_events_outlive_their_item_and_removal_can_be_one(store: Store) -> None:
     store.items.add(new_items(2), 0.0)
     poll(store, "k1", 1.0, new_copy=copy_of(b"a"), event="new")
-    store.items.remove(["k1", "k0"], 5.0, announce=True)
+    store.items.remove(ids_of(store, ["k1", "k0"]), 5.0, announce=True)
     events = store.events.take(9.0, 9, 1.0)
     assert [(event.key, event.kind, event.version) for event in events] == [
         ("k1", "new", 1),
@@ -86,7 +86,7 @@ def test_notices_of_each_origin_are_kept_apart_with_their_times(store: Store) ->
     poll(store, "k0", 18.0)  # of item 1: after the change that the sitemap dates, before the feed's
     poll(store, "k1", 21.0)
     assert [(n.item_id, n.origin) for n in store.notices.open()] == [(1, "feed")]
-    store.items.remove(["k0"], 22.0)
+    store.items.remove(ids_of(store, ["k0"]), 22.0)
     assert store.notices.open() == []
 
 
@@ -105,7 +105,7 @@ def test_new_notices_are_found_by_their_number(store: Store) -> None:
     last = store.notices.open()[-1].number
     store.notices.add([3, 1], 0.5)
     assert [(notice.item_id, notice.time_s) for notice in store.notices.open(last)] == [(3, 0.5), (1, 1.0)]
-    store.items.remove(["k0"], 2.0)
+    store.items.remove(ids_of(store, ["k0"]), 2.0)
     assert [notice.item_id for notice in store.notices.open()] == [2, 3]
 
 

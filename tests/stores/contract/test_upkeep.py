@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.stores.backends import Backend, copy_of, new_items, poll
+from tests.stores.backends import Backend, copy_of, ids_of, new_items, poll
 
 from afresh.stores.opening import open_store
 from afresh.stores.store import Retention, Store
@@ -69,7 +69,7 @@ def test_vacuum_leaves_everything_as_it_was(store: Store) -> None:
     store.items.add(new_items(50), 0.0)
     for number in range(50):
         poll(store, f"k{number}", 1.0, new_copy=copy_of(bytes([number]) * 1000))
-    store.items.remove([f"k{number}" for number in range(1, 50)], 2.0)
+    store.items.remove(ids_of(store, [f"k{number}" for number in range(1, 50)]), 2.0)
     store.upkeep.vacuum()
     assert store.upkeep.stats().free_bytes == 0
     copy = store.copies.get(1)

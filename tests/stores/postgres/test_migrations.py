@@ -100,7 +100,11 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
     insert = "INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2) RETURNING number"
     assert older.write(lambda connection: fetch_rows(connection, insert)) == [(3,)]
     for statement in (
+        "INSERT INTO name (id, text) VALUES (4, 'web')",
         "INSERT INTO item VALUES (7, 'é', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
+        "INSERT INTO item VALUES (9, 'ü', 'u', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
+        "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (7, 4, 4, 0, 0)",
+        "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (9, 4, 4, 0, 0)",
         "INSERT INTO value VALUES ('engine.listed:web:u', convert_to('{\"é\":\"\"}', 'UTF8'))",
         "INSERT INTO value VALUES ('engine.listed_at:web', '\\xff')",
     ):
@@ -108,8 +112,10 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
     older.close()
     with PostgresStore(url) as store:
         assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
-        read = store.database.read
-        assert read(lambda connection: fetch_rows(connection, "SELECT key, listed FROM item")) == [("é", 1)]
+        question = "SELECT id, key, listed, source_id FROM item ORDER BY id"
+        rows = store.database.read(lambda connection: fetch_rows(connection, question))
+        assert rows == [(7, "é", 1, 4), (9, "ü", 0, 4)]
+        assert [(item.key, item.source) for item in store.items.by_id([7, 9])] == [("é", "web"), ("ü", "web")]
 
 
 def test_several_that_make_a_store_at_once_make_one(url: str) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
-from tests.stores.backends import copy_of, new_items, schema_url, seen
+from tests.stores.backends import copy_of, ids_of, new_items, schema_url, seen
 
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.store import Retention
@@ -73,7 +73,7 @@ def test_edits_of_many_are_seen_by_one_who_follows(postgres_url: str, tmp_path: 
         def edit(number: int) -> None:
             with PostgresStore(url, timeout_s=60.0) as mine:
                 for item in range(number, 40, WORKERS):
-                    mine.items.change([f"k{item}"], ItemChange(weight=2.0))
+                    mine.items.change(ids_of(mine, [f"k{item}"]), ItemChange(weight=2.0))
 
         found: list[int] = []
         last = 0

@@ -32,7 +32,7 @@ class ReferenceData:
     """All items by id, and what is not about one item. Used as a context it holds the lock."""
 
     records: dict[int, ItemRecord] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
+    ids: dict[str, dict[str, int]] = field(default_factory=dict)  # by key, then by source
     names: dict[str, int] = field(default_factory=dict)
     edits: list[int] = field(default_factory=list)
     audits: list[Observation] = field(default_factory=list)

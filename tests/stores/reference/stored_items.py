@@ -12,7 +12,17 @@ from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGrou
 from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
 from afresh.stores.store import EDITS_KEPT, Leases, StoredItems
 from afresh.values.errors import InputError
-from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem
+from afresh.values.items import (
+    STATUSES,
+    Item,
+    ItemChange,
+    ItemCount,
+    ItemPage,
+    ItemQuery,
+    ItemRef,
+    NewItem,
+    ids_by_key,
+)
 from afresh.values.lease import Lease
 from afresh.values.stored import Edits, Event
 
@@ -24,19 +34,20 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         new = 0
         for item in items:
             with self._data:
-                if item.key not in self._data.ids:
+                known = self.find([item.key], item.source)
+                if not known:
                     self._add(item, now_s)
                     new += 1
                 elif not item.listed:
-                    self._data.records[self._data.ids[item.key]].listed = False
+                    self._data.records[known[0].id].listed = False
         return new
 
-    def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
+    def change(self, ids: Sequence[int], change: ItemChange) -> None:
         given = {f.name: v for f in fields(change) if (v := getattr(change, f.name)) is not None}
         if change.status == "active":
             given |= {"failures": 0, "problem": ""}
         with self._data:
-            records = [self._data.records[i] for i in self.ids(keys).values()]
+            records = [self._data.records[i] for i in sorted(set(ids)) if i in self._data.records]
             changed = [replace(record.item, **given) for record in records]
             for item in changed:
                 if item.min_interval_s > item.max_interval_s:
@@ -44,35 +55,41 @@ class ReferenceItems(ReferenceGroup, StoredItems):
             for record, item in zip(records, changed, strict=True):
                 record.item = item
                 self._data.edits.append(item.id)
-            return tuple(key for key in keys if key not in self._data.ids)
 
-    def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
+    def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
         data = self._data
         with data:
-            unknown = tuple(key for key in keys if key not in data.ids)
-            for item_id in sorted({data.ids[key] for key in keys if key in data.ids}):
+            for item_id in sorted(set(ids) & data.records.keys()):
                 item = data.records.pop(item_id).item
-                del data.ids[item.key]
+                del data.ids[item.key][item.source]
                 data.notices = {key: one for key, one in data.notices.items() if one.item_id != item_id}
                 data.edits.append(item_id)
                 if announce:
                     number = data.next_number("event")
                     event = Event(number, item_id, item.key, item.source, "removed", item.version, now_s, 0)
                     data.events[number] = (now_s, event)
-            return unknown
 
-    def get(self, key: str) -> Item | None:
+    def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
         with self._data:
-            item_id = self._data.ids.get(key)
-            return None if item_id is None else self._data.records[item_id].item
+            found = [
+                ItemRef(item_id, name, key)
+                for key in set(keys)
+                for name, item_id in self._data.ids.get(key, {}).items()
+                if source in (None, name)
+            ]
+        return sorted(found)
+
+    def get(self, key: str, source: str | None = None) -> Item | None:
+        with self._data:
+            ids = self.ids([key], source)
+            return self._data.records[ids[key]].item if ids else None
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         with self._data:
             return [self._data.records[i].item for i in ids if i in self._data.records]
 
-    def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        with self._data:
-            return {key: self._data.ids[key] for key in keys if key in self._data.ids}
+    def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
+        return ids_by_key(self.find(keys, source))
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         check_limit(limit)
@@ -114,7 +131,7 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         past: dict[str, Any] = {"polled_s": None, "changed_s": None}
         past |= dict.fromkeys(("polls", "changes", "failures", "version"), 0)
         item = Item(id=item_id, status="active", added_s=now_s, due_s=now_s, problem="", **given, **past)
-        self._data.ids[new.key] = item_id
+        self._data.ids.setdefault(new.key, {})[new.source] = item_id
         self._data.records[item_id] = ItemRecord(item, listed=new.listed)
 
 

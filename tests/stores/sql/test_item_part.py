@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from tests.stores.backends import Backend, poll
+from tests.stores.backends import Backend, ids_of, poll
 
 from afresh.stores.cursors import sort_value
 from afresh.stores.postgres.stored_items import PostgresPaging
@@ -32,7 +32,7 @@ def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     )
     for i in range(0, ITEMS, 3):
         poll(store, f"k{i}", float(100 - i), changed=i % 2 == 0, failures=i % 5)
-    store.items.change(["k3", "k33"], ItemChange(status="paused"))
+    store.items.change(ids_of(store, ["k3", "k33"]), ItemChange(status="paused"))
     return store
 
 

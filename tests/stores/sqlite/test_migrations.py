@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import zstandard
 from tests.stores.backends import new_items
 from tests.stores.sqlite.write_schema import PACKAGE, schema_of
 
@@ -17,7 +21,10 @@ from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.migrations import APPLICATION_ID
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
+from afresh.values.items import ItemQuery, NewItem
 from afresh.values.stored import Notice
+
+DATA = Path(__file__).parents[2] / "data"
 
 MIGRATIONS = load_migrations("afresh.stores.sqlite")
 EXAMPLE = {
@@ -96,6 +103,77 @@ def test_a_store_of_the_first_version_is_upgraded_with_what_it_holds(tmp_path: P
             "k": False,
             "é": True,
         }
+
+
+BEFORE_SOURCES = MIGRATIONS[:11]  # keys alone were unique
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The store of 0.1.0, upgraded until just before keys belonged to sources. Items were removed from it."""
+    path = tmp_path / "store.db"
+    path.write_bytes(zstandard.decompress((DATA / "store-0.1.0.db.zst").read_bytes()))
+    SqliteDatabase(path, migrations=BEFORE_SOURCES).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE sqlite_sequence SET seq = 1000 WHERE name = 'item'")
+        connection.commit()
+    return path
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of all tables; of items the columns of an older store."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        columns = {"item": "id, key, labels, added_s, selector, listed"}
+        questions = {name: f"SELECT {columns.get(name, '*')} FROM {name}" for (name,) in names}
+        return {name: sorted(connection.execute(text), key=repr) for name, text in questions.items()}
+
+
+def test_items_get_their_source_and_keep_everything_else(older: Path) -> None:
+    before = rows_of(older)
+    assert len(before["item"]) == 49
+    assert all(before[name] for name in ("state", "version", "observation_run", "audit", "ledger"))
+    with SqliteStore(older) as store:
+        assert store.upkeep.check() == []
+        found = {item.id: (item.source, item.key) for item in store.items.page(ItemQuery(), 100).items}
+    assert rows_of(older) == before
+    assert found == {row[0]: ("web", row[1]) for row in before["item"]}
+    key = found[1][1]
+    with SqliteStore(older) as store:
+        assert store.items.add([NewItem(key, "web", "h"), NewItem(key, "other", "h")], 0.0) == 1
+        assert store.items.find([key]) == [(1, "web", key), (1001, "other", key)]  # no id is given twice
+        store.items.remove([1], 0.0)
+        assert store.copies.versions(1) == []  # what belongs to an item is removed with it, as before
+        assert store.upkeep.check() == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from afresh.stores.sqlite import migrations
+from afresh.stores.sqlite.store import SqliteStore
+
+split = migrations.split_statements
+def split_and_die(script):
+    for statement in split(script):
+        if statement.startswith(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield statement
+migrations.split_statements = split_and_die
+SqliteStore(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE item", "CREATE VIEW full_item AS"])
+def test_an_upgrade_that_is_killed_changes_nothing_and_is_done_later(older: Path, statement: str) -> None:
+    before, schema = rows_of(older), schema_of(older)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(older), statement], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert rows_of(older) == before
+    assert schema_of(older) == schema
+    with SqliteStore(older) as store:
+        assert store.upkeep.check() == []
+    assert rows_of(older) == before
 
 
 def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from afresh.cli.engine.project import AllowPrivate, SetOptions, open_project, private_overrides
+from afresh.cli.engine.project import (
+    AllowPrivate,
+    OfSource,
+    SetOptions,
+    known_source,
+    open_project,
+    private_overrides,
+)
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
@@ -24,10 +31,12 @@ from afresh.values.units import format_duration
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
     from afresh.values.items import Item
+    from afresh.values.stored import Version
 
 
 def get(
     key: Annotated[str, Argument(metavar="URL", help="The item.")],
+    source: OfSource = None,
     max_age: Annotated[
         str | None, Option(metavar="1h", help="Poll the item first if its last poll is older.")
     ] = None,
@@ -42,18 +51,20 @@ def get(
     """Print the copy of an item on standard output."""
     max_age_s = read_duration("--max-age", max_age, math.inf)
     with open_project(sets, private_overrides(allow_private), reading=max_age is None) as engine:
-        began_s = SystemClock().now_s()
-        copy = engine.get(key, max_age_s=max_age_s, version=_version_number(engine, key, version))
-        versions = engine.versions(key)
+        began_s, source = SystemClock().now_s(), known_source(engine, source)
+        versions = engine.versions(key, source=source)
+        number = _version_number(versions, key, version)
+        copy = engine.get(key, source=source, max_age_s=max_age_s, version=number)
+        versions = engine.versions(key, source=source)  # a poll may have added one
         if copy is None:
             if version is not None:
                 raise UsageError(f"there is no copy of {key} of version {version}")
-            reason = _reason_not_polled(engine, engine.store.items.get(key), began_s)
+            reason = _reason_not_polled(engine, engine.store.items.get(key, source), began_s)
             reason = reason or "'afresh run' fetches it, or --max-age 0s"
             raise AfreshError(f"there is no copy of {key} yet: {reason}")
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
-            before = engine.get(key, version=older[0].number) if older else None
+            before = engine.get(key, source=source, version=older[0].number) if older else None
             _print_diff(key, before.content if before else b"", copy.content)
         elif as_json:
             found, numbers = copy.version, [each.number for each in versions]
@@ -62,7 +73,7 @@ def get(
         else:
             _print_content(copy.content)
         if max_age is not None and version is None:
-            _fail_if_old(engine, key, max_age_s, began_s)
+            _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
 
 
 def _print_content(content: bytes) -> None:
@@ -73,9 +84,8 @@ def _print_content(content: bytes) -> None:
     write_bytes(STANDARD_STREAM, content)
 
 
-def _fail_if_old(engine: Engine, key: str, max_age_s: float, now_s: float) -> None:
+def _fail_if_old(engine: Engine, item: Item | None, max_age_s: float, now_s: float) -> None:
     """Raise ``AfreshError`` if the item's last poll was more than ``max_age_s`` seconds before ``now_s``."""
-    item = engine.store.items.get(key)
     if item is not None and item.polled_s is not None and now_s - item.polled_s > max_age_s:
         why = _reason_not_polled(engine, item, now_s) or "another engine is polling it"
         raise AfreshError(f"the last poll is {format_duration(now_s - item.polled_s)} old: {why}")
@@ -92,11 +102,10 @@ def _reason_not_polled(engine: Engine, item: Item | None, now_s: float) -> str:
     return f"its source is outside its windows until {format_moment(opens_s)}"
 
 
-def _version_number(engine: Engine, key: str, version: int | None) -> int | None:
+def _version_number(versions: list[Version], key: str, version: int | None) -> int | None:
     """Return the number of a version. 0 is the newest version, −1 the version before it, and so on."""
     if version is None or version > 0:
         return version
-    versions = engine.versions(key)
     if len(versions) <= -version:
         kept = format_count(len(versions), "version")
         raise UsageError(f"{key} has {kept}, none {-version} before the newest")

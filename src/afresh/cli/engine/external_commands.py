@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.engine.dbt_commands import observe_run, print_due_models
+from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
-from afresh.values.errors import AfreshError, InputError, one_of
+from afresh.values.errors import AfreshError, InputError, UsageError, one_of
 from afresh.values.formatting import format_count
 from afresh.values.items import display_key
 from afresh.values.units import format_duration
 
+_PERIOD_S = 3600.0
+
 if TYPE_CHECKING:
+    from afresh.engine.lending import LeaseKey
     from afresh.values.items import Item
     from afresh.values.lease import Lease
     from afresh.values.reported import Reported
@@ -30,12 +35,28 @@ def due(
     ahead: Annotated[
         str | None, Option(metavar="1m", help="Also list what the budget allows within this time.")
     ] = None,
+    dbt: Annotated[bool, Option("--dbt", help="List the models of dbt that are worth building now.")] = False,
+    for_: Annotated[
+        str | None, Option("--for", metavar="1h", help="With --dbt: within the budget of this time.")
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        Argument(metavar="-- COMMAND…", help="With --dbt: run it with --select MODELS if any is due."),
+    ] = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """List the items to poll now, as many as the budget allows; those whose polls gain most come first."""
     from afresh.engine.json_rows import LeaseRows
 
+    if dbt:
+        for_s = read_duration("--for", for_, _PERIOD_S)
+        if lease is not None or not for_s > 0:
+            raise UsageError("--lease: not with --dbt" if lease is not None else "--for: give more than 0 s")
+        print_due_models(for_s, source, command or [], sets, as_json=as_json)
+        return
+    if command or for_ is not None:
+        raise UsageError(f"{'--for' if for_ is not None else command[0] if command else ''}: only with --dbt")
     lease_s = None if lease is None else read_duration("--lease", lease, 0.0)
     ahead_s = read_duration("--ahead", ahead, 0.0)
     with open_project(sets, reading=lease is None) as engine:
@@ -67,6 +88,7 @@ def lease(
     duration: Annotated[
         str, Option(metavar="10m", help="extend: the leases end after this time from now, or later.")
     ] = "10m",
+    source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
@@ -75,7 +97,8 @@ def lease(
     duration_s = read_duration("--duration", duration, 0.0)
     leases = [_parse_lease(file, *line) for line in read_lines(file, "an object")]
     with open_project(sets) as engine:
-        lending = engine.lending
+        lending, source = engine.lending, known_source(engine, source)
+        leases = [each._replace(source=each.source or source) for each in leases]
         ended = lending.extend(leases, duration_s) if action == "extend" else lending.release(leases)
     held = len(leases) - len(ended)
     if as_json:
@@ -92,16 +115,24 @@ def observe(
         str,
         Argument(metavar="FILE", help="JSONL: item, lease, time, content, changed, status, …; - is stdin."),
     ] = "-",
+    dbt: Annotated[
+        str | None, Option(metavar="DIR", help="Learn from the last run of dbt, by its folder target.")
+    ] = None,
+    source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Record polls that you made yourself: of leased items, or from old poll logs."""
     from afresh.engine.json_rows import answer_row
 
+    if dbt is not None:
+        observe_run(dbt, source, sets, as_json=as_json)
+        return
     with open_project(sets) as engine:
         try:
-            now_s = engine.clock.now_s()
-            taken = engine.observe([_parse_row(file, *line, now_s) for line in read_lines(file, "an object")])
+            now_s, source = engine.clock.now_s(), known_source(engine, source)
+            rows = [_parse_row(file, *line, now_s) for line in read_lines(file, "an object")]
+            taken = engine.observe([replace(row, source=row.source or source) for row in rows])
         except InputError as error:
             raise InputError(error.problem, path=file, row=error.row, line=0) from None
     if as_json:
@@ -121,14 +152,17 @@ def _parse_row(file: str, number: int, line: str, now_s: float) -> Reported:
     return parse_report(_parse_json(file, number, line), now_s, number)
 
 
-def _parse_lease(file: str, number: int, line: str) -> tuple[str, int]:
-    """Return the key of the item and the number of the lease that a line states."""
+def _parse_lease(file: str, number: int, line: str) -> LeaseKey:
+    """Return the lease that a line states."""
+    from afresh.engine.lending import LeaseKey
+
     given = _parse_json(file, number, line)
-    key, token = (given.get("item"), given.get("lease")) if isinstance(given, dict) else (None, None)
-    if not isinstance(key, str) or type(token) is not int:
+    fields = given if isinstance(given, dict) else {}
+    key, token, source = (fields.get(name) for name in ("item", "lease", "source"))
+    if not isinstance(key, str) or type(token) is not int or not isinstance(source, str | None):
         problem = "needs item, a text, and lease, a whole number, as 'due --lease … --json' prints them"
         raise InputError(problem, path=file, row=number, line=0)
-    return key, token
+    return LeaseKey(key, token, source)
 
 
 def _parse_json(file: str, number: int, line: str) -> object:

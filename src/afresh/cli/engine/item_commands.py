@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from typer import Argument, Option
 
 from afresh.cli.engine import project
+from afresh.cli.engine.dbt_commands import add_models
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json, print_note
@@ -48,6 +49,9 @@ def add(
     discover: Annotated[
         list[str] | None, Option(metavar="URL", help="Find the sitemaps and feeds of this site.")
     ] = None,
+    dbt: Annotated[
+        str | None, Option(metavar="DIR", help="Add the models of a dbt project, by its folder target.")
+    ] = None,
     source: Annotated[str | None, Option(metavar="NAME", help="Source of the items; default: first.")] = None,
     weight: Annotated[float, Option(metavar="W", help="Importance.")] = 1.0,
     cost: Annotated[float, Option(metavar="C", help="Cost of one poll.")] = 1.0,
@@ -61,8 +65,13 @@ def add(
     """Register items; items that are already registered do not change."""
     documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
     listings = {name: urls for name, urls in documents.items() if urls}
+    if dbt is not None:
+        if keys or file or listings:
+            raise UsageError("--dbt: not with other items")
+        add_models(dbt, source, sets, as_json=as_json)
+        return
     if not (keys or file or listings):
-        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed or --discover")
+        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed, --discover or --dbt")
     change = _item_change(weight, cost, min_interval, max_interval)
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
         new = engine.add(
@@ -90,19 +99,20 @@ def add(
         print_note("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml")
 
 
-def remove(keys: Keys = None, file: KeysFile = None) -> None:
+def remove(keys: Keys = None, file: KeysFile = None, source: project.OfSource = None) -> None:
     """Remove items and their copies."""
     wanted = list(dict.fromkeys(_read_keys(keys, file)))
     if not wanted:
         raise UsageError("nothing to remove: give URLs or --file")
     with project.open_project() as engine:
-        unknown = engine.remove(wanted)
+        unknown = engine.remove(wanted, source=project.known_source(engine, source))
     _report_done("removed", wanted, unknown)
 
 
 def set_items(
     keys: Keys = None,
     file: KeysFile = None,
+    source: project.OfSource = None,
     weight: Annotated[float | None, Option(metavar="W", help="Importance.")] = None,
     cost: Annotated[float | None, Option(metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
@@ -133,7 +143,7 @@ def set_items(
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with project.open_project() as engine, _naming_options():
-        unknown = engine.set(wanted, change)
+        unknown = engine.set(wanted, change, source=project.known_source(engine, source))
     _report_done("changed", wanted, unknown)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from typer import Option
 
 from afresh.cli.interruption import INTERRUPTION
-from afresh.values.errors import UsageError
+from afresh.values.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 CLEAR_LINE = "\r\x1b[K"
 SetOptions: TypeAlias = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="A setting, such as budget.requests=2/s.")
+]
+OfSource: TypeAlias = Annotated[
+    str | None,
+    Option("--source", metavar="NAME", help="The items' source; needed if several sources have such keys."),
 ]
 AllowPrivate: TypeAlias = Annotated[
     bool, Option("--allow-private", help="Allow private and loopback addresses.")
@@ -59,6 +63,15 @@ def open_project(
     engine = open_engine(Path(), read_overrides(sets, more), secrets=os.environ.get, reading=reading)
     engine.on_stop = INTERRUPTION.stopping_by
     return engine
+
+
+def known_source(engine: Engine, name: str | None) -> str | None:
+    """Return the option ``--source``; raise ``UsageError`` if neither settings nor items have this source."""
+    if name is None:
+        return None
+    names = [table.settings.name for table in engine.settings.sources]
+    names += [count.source for count in engine.store.items.counts()]
+    return one_of("source", name, dict.fromkeys(names))
 
 
 def set_up_logs(kind: str, level: int) -> None:

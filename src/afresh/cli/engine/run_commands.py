@@ -223,9 +223,13 @@ def _report_end(engine: Engine, progress: RunProgress, as_json: bool) -> None:
             f"{format_count(problem.items, 'item')} could not be polled",
             problem=problem.words,
         )
-    if engine.settings.plan.target is not None and (status := engine.status()).below_target:
+    status = None if engine.settings.plan.target is None else engine.status()
+    if status is not None and status.below_target:
         audited, target = status.audited.value, status.target
         log_event(logging.WARNING, "freshness is below the target", audited=audited, target=target)
+    if status is not None and status.above_content_lag_target:
+        found = {"lag_s": status.content_lag_s, "target_s": status.content_lag_target_s}
+        log_event(logging.WARNING, "content lag is above the target", **found)
     if as_json:
         parts = {"items": failed.items, "sources": failed.sources, "hosts": failed.hosts}
         print_json(done | {f"failed_{part}": words for part, words in parts.items()})

@@ -79,13 +79,35 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
         *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
         *((f"view {view.name}", partial(check_item_view, settings, view)) for view in settings.views.tables),
     ]
+    has_targets = any(_has_target(table) for table in settings.sources)
     found, problems = [], []
     for name, check in parts:
         try:
             found.append((name, check()))
         except AfreshError as error:
             problems.append(f"{name}: {error}")
-    return found, problems
+    return found + (_check_target_lags(settings) if has_targets else []), problems
+
+
+def _has_target(table: SourceTable) -> bool:
+    own = table.settings
+    return bool(getattr(own, "target_lag", None) or getattr(own, "target_lags", None))
+
+
+def _check_target_lags(settings: Settings) -> list[tuple[str, str]]:
+    """Return lines that say whether the target lags fit the budget, by the costs and rates in the store."""
+    from afresh.cli.engine.lag_lines import lag_rows
+    from afresh.engine.reporting.lag_status import read_lag_status
+    from afresh.stores.opening import open_store
+    from afresh.values.clock import SystemClock
+
+    try:
+        with open_store(settings.store.url, create=False, read_only=True) as store:
+            found = read_lag_status(store, settings, SystemClock().now_s())
+    except StoreError:  # another check reports it
+        return []
+    unknown = "not known yet whether they fit the budget: 'afresh run' measures refreshes and rates"
+    return lag_rows(found) or [("target lags", unknown)]
 
 
 def _check_store(settings: Settings) -> str:
@@ -156,12 +178,12 @@ def _find_items(settings: Settings, view: ItemView) -> tuple[Collection[str], bo
 
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
-            ids = store.items.ids([*view.items, view.name])
+            known = {item.key for item in store.items.find([*view.items, view.name])}
     except StoreMissingError:
         return (), False
     except StoreError:
         return view.items, False
-    return ids, view.name in ids
+    return known, view.name in known
 
 
 def _check_hook(hook: tuple[str, ...] | str | None, setting: str) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, view_why_rows
-from afresh.cli.engine.project import SetOptions, open_project
+from afresh.cli.engine.lag_lines import lag_rows
+from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_summary
 from afresh.values.formatting import format_bytes, format_count, format_moment
@@ -31,9 +32,12 @@ _UNSPENT = {
     "hosts": "hosts at their limit",
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
+    "intervals": "no item may be polled again yet (min_interval)",
+    "targets": "kept free for target lags",
     "limits": "other limits of the budget",
     "machine": "machine or answers too slow",
 }
+_UNSPENT_SECONDS = {"nothing": "nothing stale that is worth a refresh", "hosts": "waits for the database"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -48,17 +52,18 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
 
 def why(
     key: Annotated[str, Argument(metavar="URL", help="The item, or the name of a view.")],
+    source: OfSource = None,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Show an item's change rate, how often it is polled, its poll value, its last polls, and the reasons."""
     with open_project(sets, reading=True) as engine:
-        if engine.settings.views.view(key) is not None and engine.store.items.get(key) is None:
+        if engine.settings.views.view(key) is not None and not engine.store.items.find([key]):
             view = engine.why_view(key)
             found: Why | ViewWhy = view
             title, rows = f"view {view.view.name}", view_why_rows(view)
         else:
-            item = engine.why(key)
+            item = engine.why(key, source=known_source(engine, source))
             found, title, rows = item, item.item.key, why_rows(item)
     if as_json:
         print_json(asdict(found))
@@ -79,6 +84,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("freshness, audited", _describe_audits(found)),
         ("uniform needs", _describe_savings(found)),
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
+        ("content lag", f"{format_duration(found.content_lag_s)}; 0 is best" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
         ("dropped", f"{format_count(found.dropped, 'item')}, polled only for reviews at this budget"),
         ("budget", _describe_budget(found, set_per_s)),
@@ -100,6 +106,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         for name, opens_s in found.closed.items()
     ]
     rows += _money_rows(found)
+    rows += lag_rows(found.target_lags)
     rows += [(f"  {view.item}", _describe_view(view)) for view in found.views[:_VIEWS_SHOWN]]
     if len(found.views) > _VIEWS_SHOWN:
         rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
@@ -113,6 +120,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append((f"  worker {worker.name}", words))
     if found.below_target:
         rows.append(("target", f"missed: audits measure less than {found.target}"))
+    if found.above_content_lag_target and found.content_lag_target_s is not None:
+        rows.append(
+            ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
+        )
     return rows
 
 
@@ -181,11 +192,28 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
         ("seconds", found.limits.seconds, spent.seconds, f"{format_number(spent.seconds)} s"),
         ("money", found.limits.money, spent.money, format_number(spent.money)),
     )
-    return [
+    rows = [
         (f"  {name}", f"{words} in the last hour, {used / (3600.0 * limit):.0%} of the limit")
         for name, limit, used, words in parts
         if math.isfinite(limit)
     ]
+    return rows + _seconds_of_run(found)
+
+
+def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
+    """Return a line about the seconds that the run used and was allowed, and why the rest was not used."""
+    run, share = found.run, found.limits.seconds
+    if run is None or math.isinf(share) or run.time_s <= run.started_s:
+        return []
+    allowed_s = share * (run.time_s - run.started_s)
+    parts = [
+        f"{seconds / allowed_s:.0%} {_UNSPENT_SECONDS.get(reason) or _UNSPENT.get(reason, reason)}"
+        for reason, seconds in run.unspent_seconds.items()
+        if seconds >= allowed_s / 100
+    ]
+    which = "this run" if run.state(found.time_s) == "running" else "the last run"
+    words = f"{format_number(run.seconds)} s used by {which} of {format_number(allowed_s)} s allowed"
+    return [("", words + (f" (not used: {', '.join(parts)})" if parts else ""))]
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
@@ -216,6 +244,8 @@ def _describe_search(search: SearchStatus) -> str:
 
 def _describe_view(view: WatchedItem) -> str:
     """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh."""
+    from afresh.engine.reporting.watched_items import describe_given_up
+
     state: str = view.state
     if view.state in ("stale", "left alone"):
         state = f"stale for {format_duration(view.stale_for_s)}"
@@ -228,11 +258,22 @@ def _describe_view(view: WatchedItem) -> str:
     following = {
         "stale": "next: as soon as the budget allows",
         "fresh": f"next: when it changes, about {format_moment(view.next_s)}",
-        "left alone": "next: never, it gains less than it costs",
+        "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
     }
     parts.append(following[view.state])
+    if not math.isnan(view.target_lag_s):
+        parts.append(f"target lag {format_duration(view.target_lag_s)}{_describe_shortage(view)}")
+    parts.append(f"objective {view.objective}")
     return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
+
+
+def _describe_shortage(view: WatchedItem) -> str:
+    if view.missing_s <= 0:
+        return ""
+    if math.isinf(view.missing_s):
+        return ", which no budget keeps"
+    return f", for which {format_number(view.missing_s)} s of refreshing an hour are missing"
 
 
 def _describe_audits(found: Status) -> str:

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import (
-    AsJson,
-    CapsFile,
-    ItemsFile,
-    Order,
-    Output,
-    Policy,
-    Unit,
-    ViewsFile,
-    WindowsOption,
-    read_order,
-)
+from afresh.cli.options import ItemsFile, PlanningOptions, read_order, with_option_groups
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
 from afresh.values.errors import UsageError
-from afresh.values.units import UNIT_NAMES, parse_duration, unit_seconds
+from afresh.values.targets import parse_target
+from afresh.values.units import UNIT_NAMES, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.allocation.budget_curve import BudgetCurve
@@ -35,50 +25,46 @@ _COLUMNS: dict[str, Kind] = {
 }
 
 
+@with_option_groups
 def budget(
     items: ItemsFile,
+    options: PlanningOptions,
     target: Annotated[
-        str | None, Option(metavar="0.8|6h", help="A number is a freshness, a duration an age.")
+        str | None,
+        Option(metavar="0.8|6h|lag=6h", help="A freshness, an age (a duration), or a content lag."),
     ] = None,
     curve: Annotated[bool, Option("--curve", help="Print what each of a range of budgets gives.")] = False,
-    unit: Unit = "d",
     objective: Annotated[
         str | None,
         Option(metavar="NAME", help="What the plan optimises; what the target is about if not given."),
     ] = None,
-    order: Order = "fixed",
-    policy: Policy = "optimal",
-    caps: CapsFile = None,
-    views: ViewsFile = None,
-    windows: WindowsOption = None,
-    output: Output = None,
-    as_json: AsJson = False,
     plot: Annotated[str | None, Option(metavar="FILE", help="Draw the curve, as .png or .svg.")] = None,
 ) -> None:
     """Find the smallest budget that reaches a target, or the freshness of a range of budgets.
 
     ITEMS is as for plan. The output has the columns budget, freshness, age, marginal, dropped.
     """
-    unit_s, order = unit_seconds(unit), read_order(order)
+    unit, policy, as_json = options.unit, options.policy, options.as_json
+    unit_s, order = unit_seconds(unit), read_order(options.order)
     if (target is None) == (not curve):
-        raise UsageError("give either --target 0.8 (or a duration, for age), or --curve")
+        raise UsageError("give either --target 0.8 (6h for an age, lag=6h for a content lag), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
     from afresh.cli.planning.open_hours import with_windows
     from afresh.cli.planning.planned_items import read_items
     from afresh.tables.input_file import InputFile
     from afresh.tables.writing import write_table
 
-    check_files([items, caps, views], output, plot, as_json=as_json)
+    check_files([items, options.caps, options.views], options.output, plot, as_json=as_json)
     with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
-        given = read_items(source, caps=caps, views=views, on_read=progress.reach)
+        given = read_items(source, caps=options.caps, views=options.views, on_read=progress.reach)
     # A plan that optimises the measure of the target reaches it with the smallest budget.
     chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
-    chosen = {**with_windows(given, chosen, windows or (), unit_s), "policy": policy}
+    chosen = {**with_windows(given, chosen, options.windows or (), unit_s), "policy": policy}
     points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
     columns = {name: getattr(points, name) for name in _COLUMNS}
     if plot is not None:
         _draw(plot, whole, None if target is None else points, unit, policy)
-    if (path := choose_output(output, as_json=as_json)) is not None:
+    if (path := choose_output(options.output, as_json=as_json)) is not None:
         write_table(path, _COLUMNS, columns)
     if as_json:
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -88,18 +74,15 @@ def budget(
             summary = {"target": target, "items": given.count, **found[0]}
         print_json({**summary, "unit": unit})
     elif target is not None:
-        _print_point(points, f"{measure} {target}", given.count, unit)
+        words = target.replace("lag=", "content lag ") if measure == "lag" else f"{measure} {target}"
+        _print_point(points, words, given.count, unit)
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:
-    """Return a tuple (measure, value) of a target: "freshness" and a share, or "age" and a number of units of
-    ``unit_s`` seconds."""
-    try:
-        if target.endswith("%"):
-            return "freshness", float(target[:-1]) / 100
-        return "freshness", float(target)
-    except ValueError:
-        return "age", parse_duration(target) / unit_s
+    """Return a tuple (measure, value) of a target: "freshness" and a share, or "age" or "lag" and a number of
+    units of ``unit_s`` seconds."""
+    found = parse_target(target)
+    return found.measure, found.value if found.measure == "freshness" else found.value / unit_s
 
 
 def _solve(

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
-from afresh.cli.options import (
-    AsJson,
-    CapsFile,
-    ItemsFile,
-    Objective,
-    Order,
-    Output,
-    Plot,
-    Policy,
-    Unit,
-    ViewsFile,
-    WindowsOption,
-    read_order,
-)
+from afresh.cli.options import ItemsFile, Objective, PlanningOptions, Plot, read_order, with_option_groups
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT
@@ -35,18 +22,12 @@ if TYPE_CHECKING:
 _NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
 
 
+@with_option_groups
 def plan(
     items: ItemsFile,
     budget: Annotated[str, Option(metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")],
-    unit: Unit = "d",
+    options: PlanningOptions,
     objective: Objective = "freshness",
-    order: Order = "fixed",
-    policy: Policy = "optimal",
-    caps: CapsFile = None,
-    views: ViewsFile = None,
-    windows: WindowsOption = None,
-    output: Output = None,
-    as_json: AsJson = False,
     plot: Plot = None,
 ) -> None:
     """Find how often to refresh each item to make the best use of the budget.
@@ -54,11 +35,13 @@ def plan(
     ITEMS has the columns item, rate and optionally weight, cost, update_cost, decay, group, min_frequency,
     max_frequency. The output has the columns item, frequency, interval, freshness, age, marginal, status.
     """
-    unit_s, rate, order = unit_seconds(unit), parse_budget(budget), read_order(order)
+    unit, policy, as_json = options.unit, options.policy, options.as_json
+    unit_s, rate, order = unit_seconds(unit), parse_budget(budget), read_order(options.order)
     from afresh.allocation.allocate import allocate
     from afresh.cli.planning.open_hours import describe_effect, with_windows
     from afresh.cli.planning.plan_summary import (
         NearestDropped,
+        plan_content_lag,
         plan_picture,
         plan_rows,
         plan_title,
@@ -67,17 +50,17 @@ def plan(
     from afresh.cli.planning.planned_items import read_items
     from afresh.tables.input_file import InputFile
 
-    check_files([items, caps, views], output, plot, as_json=as_json)
+    check_files([items, options.caps, options.views], options.output, plot, as_json=as_json)
     with InputFile(items) as source:
         with ProgressBar(f"reading {source.name}", 1.0) as progress:
-            given = read_items(source, caps=caps, views=views, on_read=progress.reach)
+            given = read_items(source, caps=options.caps, views=options.views, on_read=progress.reach)
         total = rate.total_per_second(given.rows) * unit_s
         given = given.at_budget(total)
         chosen: dict[str, Any] = {**given.options, "objective": objective, "order": order}
-        chosen = with_windows(given, chosen, windows or (), unit_s)
+        chosen = with_windows(given, chosen, options.windows or (), unit_s)
         result = allocate(given.rates, total, policy=policy, **chosen)
         dropped = NearestDropped()
-        if (target := choose_output(output, as_json=as_json)) is not None:
+        if (target := choose_output(options.output, as_json=as_json)) is not None:
             _write(target, given, result, chosen, dropped)
         if plot is not None:
             from afresh.plots.plan_plot import plan_figure
@@ -88,6 +71,8 @@ def plan(
             names = ("spend", "freshness", "age", "multiplier", "gap")
             achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
             achieved |= {} if effect is None else {"windows": asdict(effect)}
+            content_lag = plan_content_lag(given, result, chosen)
+            achieved |= {} if content_lag is None else {"content_lag": content_lag}
             print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
             rows = plan_rows(given, result, dropped, total, unit, chosen) + windows_rows(effect)

@@ -12,6 +12,7 @@ from afresh.allocation.allocate import allocate
 from afresh.allocation.budget_curve import budget_curve
 from afresh.allocation.explain import DROPPED, Explanation, gain_of_next_unit, returns_at
 from afresh.allocation.objectives import objective_for
+from afresh.allocation.problem import build_problem
 from afresh.cli.planning.planned_items import PlannedItems, slice_options
 from afresh.cli.summary import format_age, format_number
 from afresh.values.arrays import Floats
@@ -69,11 +70,25 @@ def plan_rows(
         ("budget", f"{format_number(budget)} {per}, of which {format_number(plan.spend)} is spent"),
         ("freshness", f"{plan.freshness:.4f}{_compare_uniform(given, budget, chosen)}"),
         ("age", format_age(plan.age, unit)),
+        *_lag_rows(plan_content_lag(given, plan, chosen), unit),
         ("next unit", _describe_next_unit(plan, given, budget, chosen, per)),
         ("gap", f"no plan is better by more than {format_number(plan.gap)} in Σ weight·value"),
         *([("rates", _UNCERTAIN)] if given.shape is not None else []),
         *_dropped_rows(given, dropped, budget, per, chosen),
     ]
+
+
+def plan_content_lag(given: PlannedItems, plan: Allocation, chosen: Mapping[str, Any]) -> float | None:
+    """Return the content lag of a plan with the objective ``lag``, in units of time; None for other plans."""
+    if chosen["objective"] != "lag":
+        return None
+    return build_problem(given.rates, **chosen).mean_lag(np.asarray(plan.frequency, dtype=np.float64))
+
+
+def _lag_rows(content_lag: float | None, unit: str) -> list[tuple[str, str]]:
+    if content_lag is None:
+        return []
+    return [("content lag", f"{format_age(content_lag, unit)}; 0 is best (F(L) of Yang et al. 2010)")]
 
 
 def windows_rows(effect: WindowsEffect | None) -> list[tuple[str, str]]:

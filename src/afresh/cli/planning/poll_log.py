@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from afresh.rates.poll_table import MOST_CHANGES
 from afresh.tables.columns import Column
@@ -32,6 +33,7 @@ COLUMNS = (
     ),
     Column("reached", "flag", default=True, what="0 where the poll failed and tells nothing"),
 )
+SOURCE = Column("source", "text", default="", what="the item's source, which tells apart items with one name")
 EARLIEST_S = -62135596800.0
 CLOCKS_APART_S = 60.0  # polls up to this far in the future are accepted, since clocks of machines differ
 
@@ -39,7 +41,8 @@ CLOCKS_APART_S = 60.0  # polls up to this far in the future are accepted, since 
 @dataclass(frozen=True, slots=True)
 class PollLog:
     """The polls of a file, in the order of its rows. ``item`` has, for each poll, the position of its item in
-    ``names``. ``groups`` has the number of the group of each item, not of each poll."""
+    ``names``. If several sources have items of one name, their names are ``source:name``. ``groups`` has the
+    number of the group of each item, not of each poll."""
 
     names: pa.Array
     item: Ints
@@ -64,17 +67,19 @@ def read_polls(
     with the share of the file (0 to 1) that has been read."""
     if group in {column.name for column in COLUMNS}:
         raise UsageError(f"--group {group} is a column with a meaning of its own: name another one")
-    columns = [*COLUMNS, *([Column(group, "text", required=True)] if group else [])]
+    more = [Column(group, "text", required=True)] if group else []
+    columns = [*COLUMNS, *more, *([] if group == SOURCE.name else [SOURCE])]
     parts: dict[str, list[Any]] = {column.name: [] for column in columns}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns):
         _refuse_wrong_times(batch, now_s)
         given |= batch.given
         for column in columns:
-            parts[column.name].append(batch.column(column))
+            if column is not SOURCE or SOURCE.name in given:
+                parts[column.name].append(batch.column(column))
         if on_read:
             on_read(batch.share)
-    items = _encode(parts["item"])
+    items = _encode(_tell_apart(parts) if SOURCE.name in given else parts["item"])
     rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     modified, count, reached = (
         np.concatenate(parts[name]) if name in given else None for name in ("modified", "count", "reached")
@@ -89,6 +94,18 @@ def read_polls(
         reached=reached,
         groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
     )
+
+
+def _tell_apart(parts: dict[str, list[Any]]) -> list[pa.Array]:
+    """Return the names of the items. Those that several sources have are preceded by their source."""
+    names, sources = (pa.chunked_array(parts[name]).combine_chunks() for name in ("item", SOURCE.name))
+    pairs = pa.table({"item": names, "source": sources}).group_by(["item", "source"]).aggregate([])
+    counts = pairs.group_by("item").aggregate([("source", "count")])
+    shared = counts.filter(pc.greater(counts["source_count"], 1))["item"]
+    if not len(shared):
+        return [names]
+    qualified = pc.binary_join_element_wise(sources, names, pa.scalar(":", pa.large_string()))
+    return [pc.if_else(pc.is_in(names, shared), qualified, names)]
 
 
 def _encode(parts: list[pa.Array]) -> pa.Array:

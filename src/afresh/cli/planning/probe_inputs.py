@@ -173,6 +173,7 @@ class LiveServer:
 
     def __init__(self, options: ProbeOptions, world: ProbeWorld) -> None:
         given = {field.name: getattr(options, field.name) for field in fields(ServerOptions)}
+        given["bulk"] = options.keys_at_once
         given |= {"name": "--server", "kind": "search", "scoped": not options.any_attribute}
         given["first_rest"] = _FIRST_REST
         self._settings, self._relation = read_settings(SearchSettings, given), world.relation
@@ -202,6 +203,10 @@ class LiveServer:
         """Return one page of the results of a query."""
         words = [self._relation.keywords[word] for word in keywords]
         found = self._runner.run(self._ask_with_retries(lambda: self._server.page(words, number)))
+        return ProbeAnswer(found.total, _distinct_keys(found), is_last=found.has_more is False)
+
+    def look_up_many(self, keys: Sequence[str]) -> ProbeAnswer:
+        found = self._runner.run(self._ask_with_retries(lambda: self._server.look_up(keys)))
         return ProbeAnswer(found.total, _distinct_keys(found))
 
     def look_up(self, key: str) -> ProbeAnswer:

@@ -14,7 +14,7 @@ from afresh.cli.planning.probes_command import ProbeOptions
 from afresh.plots.panels import Panel, Series
 from afresh.probes.campaign import Campaign
 from afresh.probes.candidates import ExactTotals, ResultTotals, find_candidates
-from afresh.probes.greedy_probes import greedy_probes
+from afresh.probes.greedy_probes import Probe, greedy_probes
 from afresh.probes.rounds import IndexServer, ProbeServer, ProbeStep, run_campaign, run_probes
 from afresh.sources.search.totals import LearnedTotals
 
@@ -53,11 +53,15 @@ def plan_and_ask(
     if options.method == "auto":
         campaign = _make_campaign(world, options, totals, options.quota)
         steps = run_campaign(campaign, asked, world.keys, lambda left: on_step(world.tuples - left))
+        chosen: tuple[Probe, ...] = ()
     else:
-        steps = _run_greedy(world, options, totals, asked)
+        chosen = _choose_greedily(world, options, totals)
+        steps = run_probes(chosen, asked, world.keys, pages=1 if options.method == "2" else None)
         # The bound must be for as many requests as the greedy algorithm made.
         campaign = _make_campaign(world, options, totals, None if options.quota is None else len(steps))
     summary = _summary(world, options, steps, campaign, is_known=isinstance(totals, ExactTotals))
+    if options.method != "auto":
+        summary |= _paper_measures(chosen, world.tuples)
     return ProbeOutcome(_rows(world, steps), summary, tuple(accumulate(step.new for step in steps)))
 
 
@@ -65,7 +69,7 @@ def _make_campaign(
     world: ProbeWorld, options: ProbeOptions, totals: ExactTotals | LearnedTotals, quota: int | None
 ) -> Campaign:
     return Campaign(
-        find_candidates(world.relation, totals, options.page_size),
+        find_candidates(world.relation, totals, options.page_size, bulk=options.keys_at_once),
         options.page_size,
         world.values,
         limit=options.limit,
@@ -74,21 +78,28 @@ def _make_campaign(
     )
 
 
-def _run_greedy(
-    world: ProbeWorld, options: ProbeOptions, totals: ResultTotals, asked: ProbeServer
-) -> tuple[ProbeStep, ...]:
-    """Run the greedy algorithm of Yang's paper. Method 1 reads all pages of a query, method 2 the first."""
-    method = int(options.method)
-    chosen = greedy_probes(
+def _choose_greedily(world: ProbeWorld, options: ProbeOptions, totals: ResultTotals) -> tuple[Probe, ...]:
+    """Choose queries as Yang's paper does. Method 1 reads all pages of a query, method 2 the first."""
+    return greedy_probes(
         world.relation,
         totals,
         options.page_size,
-        method=method,
+        method=int(options.method),
         pool=options.pool,
         quota=options.quota,
         values=world.values,
     )
-    return run_probes(chosen, asked, world.keys, pages=1 if method == 2 else None)
+
+
+def _paper_measures(chosen: Sequence[Probe], tuples: int) -> dict[str, float]:
+    """Return what the paper defines for its methods (Yang et al. 2010, §5.1), before anything is sent: the
+    requests ΣN(q), and the coverage ratio Σ E_coverage(q)/|L|, which counts a record once for each query that
+    is expected to return it, so that it may exceed 1."""
+    expected = sum(probe.expected for probe in chosen)
+    return {
+        "planned": sum(probe.requests for probe in chosen),
+        "coverage_ratio": expected / tuples if tuples else 1.0,
+    }
 
 
 def _summary(
@@ -107,12 +118,14 @@ def _summary(
         "covered": done,
         "tuples": world.tuples,
         "coverage_ratio": done / world.tuples if world.tuples else 1.0,
+        "distinct_coverage": done / world.tuples if world.tuples else 1.0,
         "speedup_ratio": done / len(steps) if steps else 0.0,
         "bound": campaign.bound,
         "bound_of": bound_of,
         "totals": "known" if is_known else "estimated",
         "planned": campaign.planned_requests,
         "look_ups": sum(not step.keywords for step in steps),
+        "bulk_look_ups": sum(step.named > 1 for step in steps),
         "missing": int(campaign.missing.sum()),
         "worthless": int((world.values <= 0).sum()),
         "doubled": len({key for step in steps for key in step.doubled}),
@@ -133,7 +146,11 @@ def _rows(world: ProbeWorld, steps: Sequence[ProbeStep]) -> dict[str, list[Any]]
         new = sum(step.new for step in pages)
         covered += new
         text = " ".join(str(world.relation.keywords[word]) for word in keywords) if keywords else key
-        kind, total = "query" if keywords else "look-up", pages[-1].total or 0
+        named = pages[0].named
+        if named > 1:
+            text = f"{key} and {named - 1:,} more"
+        kind = "query" if keywords else "look-up" if named == 1 else "bulk look-up"
+        total = pages[-1].total or 0
         expected = sum(step.expected for step in pages)
         cells = (text, kind, pages[0].page, len(pages), total, expected, new, covered)
         for name, cell in zip(names, cells, strict=True):

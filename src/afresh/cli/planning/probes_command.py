@@ -19,6 +19,7 @@ from afresh.values.formatting import format_count
 if TYPE_CHECKING:
     from afresh.cli.planning.probe_run import ProbeOutcome
 
+_LIVE_BULK = 50
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("query", "kind"), TEXT),
     **dict.fromkeys(("page", "requests", "total"), "count"),
@@ -60,9 +61,23 @@ class ServerOptions:
         int | None, Option(min=1, metavar="K", help="Most results that the server gives for a query.")
     ] = None
     look_up: Annotated[str, Option(metavar="URL", help="Live: the address of one record, with {key}.")] = ""
+    bulk_look_up: Annotated[
+        str, Option(metavar="URL", help="Live: the address of several records, with {keys}.")
+    ] = ""
+    bulk: Annotated[
+        int | None, Option(min=1, metavar="N", help="Records that one look-up can name: 1; live 50.")
+    ] = None
+    keys_joined_by: Annotated[str, Option(metavar="TEXT", help="Live: what stands between keys.")] = "|"
+    next: Annotated[
+        str, Option(metavar="PATH", help="Live: where the token of the next page is, for {next}.")
+    ] = ""
+    first_next: Annotated[str, Option(metavar="TEXT", help="Live: the token of the first page.")] = ""
     total: Annotated[str, Option(metavar="PATH", help="Live: where the total is, in JSON.")] = "total"
     rows: Annotated[str, Option(metavar="PATH", help="Live: where the results are.")] = "results"
     key_path: Annotated[str, Option(metavar="PATH", help="Live: where the key is in a result.")] = ""
+    key_pattern: Annotated[
+        str, Option(metavar="REGEX", help="Live: which part of a key counts; its first group.")
+    ] = ""
     first_page: Annotated[int, Option(min=0, metavar="N", help="Live: the number of page one.")] = 1
     term: Annotated[
         str, Option(metavar="TEXT", help="Live: how a keyword is written, of {attribute} and {text}.")
@@ -119,10 +134,19 @@ class ProbeOptions(ServerOptions):
         one_of("method", self.method, ("auto", "1", "2"))
         if self.quota is not None and self.until_covered:
             raise UsageError("--quota and --until-covered: give one, either ends the asking")
+        if self.is_live and self.bulk is not None and not self.bulk_look_up:
+            raise UsageError("--bulk: a live server needs --bulk-look-up, the address with {keys}")
         if (self.rate is None) != (self.elapsed is None):
             raise UsageError("--rate and --elapsed belong together: the expected lag is ½·rate·elapsed²")
         inputs = [self.relation.partition("#")[0], None if self.is_live else self.server, self.proxy]
         check_files(inputs, self.output, self.plot, as_json=self.as_json)
+
+    @property
+    def keys_at_once(self) -> int:
+        """How many records one look-up can name."""
+        if self.is_live and not self.bulk_look_up:
+            return 1
+        return self.bulk or (_LIVE_BULK if self.is_live else 1)
 
     @property
     def is_live(self) -> bool:
@@ -170,6 +194,8 @@ def _show(outcome: ProbeOutcome, options: ProbeOptions) -> None:
 
 def _summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     look_ups = format_count(summary["look_ups"], "look-up") + " by key"
+    if summary["bulk_look_ups"]:
+        look_ups += f", {summary['bulk_look_ups']:,} of them for several keys"
     planned = f"{format_number(summary['planned'])} planned"
     rows = [
         ("covered", _describe_coverage(summary)),

@@ -122,6 +122,7 @@ class Gate:
         self._queue = asyncio.Lock()
         self.under_way = RequestsUnderWay(clock)
         self.requests = 0
+        self.spent = NOTHING_SPENT
         self.waiting = 0
 
     async def admit(self, group: str) -> None:
@@ -246,6 +247,11 @@ class Gate:
         here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
         self._slots = self._slots.with_window(here, joined=joined)
 
+    @property
+    def counts_only(self) -> bool:
+        """Whether only the number of requests is limited."""
+        return self._slots.limits.counts_only
+
     def wait_s(self) -> float:
         """Return in how many seconds the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()
@@ -263,6 +269,7 @@ class Gate:
 
     def record_cost(self, spent: Spent) -> None:
         """Record the cost of a poll with all its requests as a debt, minus what ``owe_ahead`` recorded."""
+        self.spent += spent
         if self._slots.limits.counts_only:
             self._usual_debt_s, self._ahead = 0.0, NOTHING_SPENT
             return

@@ -35,11 +35,11 @@ def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
 
 
 def write_jsonl(store: Store, out: IO[bytes]) -> int:
-    """Write a line for each copy with ``item, polled, changed, media_type, version, content``; return the
-    number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
+    """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
+    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
     number = 0
     for item, copy in read_copies(store):
-        line: dict[str, object] = {"item": item.key, **_described(item, copy)}
+        line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}
         try:
             line["content"] = copy.content.decode()
         except UnicodeDecodeError:
@@ -51,7 +51,7 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
 
 def write_folder(store: Store, folder: Path) -> int:
     """Write a file for each copy, named by the item's key, and ``index.jsonl`` with one line for each file:
-    ``item, file, polled, changed, media_type, version``. Return the number of copies."""
+    ``item, source, file, polled, changed, media_type, version``. Return the number of copies."""
     number = 0
     with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,8 @@ def write_folder(store: Store, folder: Path) -> int:
             name = file_name(item.key, item.id)
             with _translate_errors(folder / name), replaced_file(folder / name, is_one_of_many=True) as part:
                 part.write_bytes(copy.content)
-            index.write(_line({"item": item.key, "file": name, **_described(item, copy)}))
+            about = {"item": item.key, "source": item.source, "file": name}
+            index.write(_line(about | _described(item, copy)))
             number += 1
     return number
 

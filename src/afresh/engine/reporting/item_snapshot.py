@@ -43,7 +43,7 @@ class PastPoll:
 class ItemSnapshot:
     """What was known of ``items`` at ``time_s``, with the ``settings`` of the running engine. ``scheduler``
     contains these items and the items that they are compared with. ``rates`` and ``polls`` are by item id;
-    ``seen`` is by key, for the items whose staleness is observed without polls."""
+    ``seen`` is by source and key, for the items whose staleness is observed without polls."""
 
     time_s: float
     settings: Settings
@@ -51,7 +51,7 @@ class ItemSnapshot:
     scheduler: Scheduler
     rates: Mapping[int, OwnRate]
     polls: Mapping[int, ObservationColumns]
-    seen: Mapping[str, WatchedItem]
+    seen: Mapping[tuple[str, str], WatchedItem]
 
     def polls_of(self, item: Item) -> ObservationColumns:
         return self.polls.get(item.id, NO_POLLS)
@@ -81,9 +81,9 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
     rates = own_rates(polls, scheduler, wanted, now_s)
-    seen = {one.item: one for one in watched_items(store, scheduler, now_s)}
+    seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:
-        observed = seen.get(item.key)
+        observed = seen.get((item.source, item.key))
         if observed is not None and observed.rate_per_s >= 0:
             rates[item.id] = OwnRate(observed.rate_per_s, observed.low_per_s, observed.high_per_s)
     return ItemSnapshot(now_s, settings, tuple(items), scheduler, rates, polls, seen)
@@ -122,7 +122,7 @@ def estimate_items(snapshot: ItemSnapshot) -> list[ItemEstimate]:
         if row is None:  # The item was removed after the page of items was read.
             estimates.append(ItemEstimate(*(math.nan,) * 6, plan="removed"))
             continue
-        interval_s, seen = float(intervals_s[row]), snapshot.seen.get(item.key)
+        interval_s, seen = float(intervals_s[row]), snapshot.seen.get((item.source, item.key))
         plan = _plan_word(item, float(policy.item_rows.weight[row]), interval_s)
         plan = "futile" if futile[row] and item.polled_s is not None else plan
         if seen is not None:  # observed staleness replaces estimates from polls

@@ -36,6 +36,7 @@ class ViewedItem:
     fresh: float
     polled_s: float
     changed_s: float
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +89,40 @@ def explain_view(store: Store, settings: Settings, view: ItemView, now_s: float)
 
 def _take_snapshot(store: Store, settings: Settings, views: Sequence[ItemView], now_s: float) -> ItemSnapshot:
     keys = dict.fromkeys(key for view in views for key in view.items)
-    items = store.items.by_id(sorted(store.items.ids(list(keys)).values()))
+    items = store.items.by_id([item.id for item in store.items.find(list(keys))])
     return take_snapshot(store, settings, items, now_s)
 
 
-def _viewed_items(snapshot: ItemSnapshot) -> dict[str, ViewedItem]:
-    """Return by key what is known of the items of a snapshot."""
+def _viewed_items(snapshot: ItemSnapshot) -> dict[str, list[ViewedItem]]:
+    """Return by key what is known of the items of a snapshot; several sources may have an item of a key."""
     rows = snapshot.scheduler.item_rows
     found = [(item, rows.row(item.id)) for item in snapshot.items]
     known = [(item, row) for item, row in found if row is not None]
     wanted = np.array(sorted(row for _, row in known), dtype=np.int64)
     chances = snapshot.scheduler.forecast.fresh(snapshot.time_s, wanted).tolist()
     fresh = dict(zip(wanted.tolist(), chances, strict=True))
-    return {item.key: _viewed(item, snapshot.rates[item.id].median, fresh[row]) for item, row in known}
+    viewed: dict[str, list[ViewedItem]] = {}
+    for item, row in known:
+        viewed.setdefault(item.key, []).append(_viewed(item, snapshot.rates[item.id].median, fresh[row]))
+    return viewed
 
 
 def _viewed(item: Item, rate_per_s: float, fresh: float) -> ViewedItem:
-    times_s = (math.nan if time_s is None else time_s for time_s in (item.polled_s, item.changed_s))
-    return ViewedItem(item.key, True, rate_per_s, fresh, *times_s)
+    polled_s, changed_s = (
+        math.nan if time_s is None else time_s for time_s in (item.polled_s, item.changed_s)
+    )
+    return ViewedItem(item.key, True, rate_per_s, fresh, polled_s, changed_s, item.source)
 
 
-def _items_of(view: ItemView, viewed: dict[str, ViewedItem]) -> list[ViewedItem]:
+def _items_of(view: ItemView, viewed: dict[str, list[ViewedItem]]) -> list[ViewedItem]:
     missing = (False, math.nan, 0.0, math.nan, math.nan)
-    return [viewed.get(key) or ViewedItem(key, *missing) for key in view.items]
+    return [item for key in view.items for item in viewed.get(key) or [ViewedItem(key, *missing)]]
 
 
 def _describe(view: ItemView, snapshot: ItemSnapshot, items: Sequence[ViewedItem]) -> ItemViewStatus:
-    ids = {item.key: item.id for item in snapshot.items}
-    rates = np.array([snapshot.rates[ids[item.key]].ends for item in items if item.known]).reshape(-1, 3)
+    ids = {(item.source, item.key): item.id for item in snapshot.items}
+    known = [ids[item.source, item.key] for item in items if item.known]
+    rates = np.array([snapshot.rates[item_id].ends for item_id in known]).reshape(-1, 3)
     columns = (rates[:, 0], rates[:, 1], rates[:, 2])
     numbers = sum_rates(*columns, np.random.default_rng(_SEED)) if len(rates) else (math.nan,) * 3
     polled_s = min((item.polled_s for item in items), key=lambda time_s: (not math.isnan(time_s), time_s))
@@ -123,7 +130,7 @@ def _describe(view: ItemView, snapshot: ItemSnapshot, items: Sequence[ViewedItem
     return ItemViewStatus(
         view.name,
         view.weight,
-        len(view.items),
+        len(items),
         sum(not item.known for item in items),
         *numbers,
         fresh=math.prod(item.fresh for item in items),

@@ -8,14 +8,14 @@ adding a point writes little. ``pulse_task`` writes both.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import COURSE, PULSE
+from afresh.engine.state_names import COURSE, PULSE, WORKER_PULSE
 from afresh.stores.store import Store
 
 BEAT_S = 2.0
@@ -31,7 +31,8 @@ class Pulse:
     why the store cannot be used. ``budget_per_s`` is the engine's budget in requests per second, ``delays``
     the seconds between requests to a host, by source. Both may differ from the settings that others read.
     ``unspent`` has the requests of the budget that this run did not spend, by reason
-    (``Run.count_unspent``)."""
+    (``Run.count_unspent``). ``seconds`` are the seconds of requests or refreshes, and ``unspent_seconds``
+    those that the budget allowed and that were not spent, by reason (empty if it does not limit them)."""
 
     time_s: float
     started_s: float
@@ -46,6 +47,8 @@ class Pulse:
     budget_per_s: float | None = None
     delays: Mapping[str, float] = field(default_factory=dict)
     unspent: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    unspent_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -62,8 +65,47 @@ class Pulse:
 
 
 def read_pulse(store: Store) -> Pulse | None:
+    """Return the pulse of the whole fleet: that of the planner, with the counts of the workers that ran since
+    it started."""
     packed = store.state.get(PULSE)
-    return Pulse(**json.loads(packed)) if packed else None
+    if not packed:
+        return None
+    planner = Pulse(**json.loads(packed))
+    found = [store.state.get(name) for name in store.state.names() if name.startswith(WORKER_PULSE)]
+    workers = [Pulse(**json.loads(each)) for each in found if each]
+    return add_workers(planner, [each for each in workers if each.time_s >= planner.started_s])
+
+
+def add_workers(planner: Pulse, workers: Sequence[Pulse]) -> Pulse:
+    """Return the pulse of ``planner`` with the counts of other workers. They share one budget, so what others
+    spent is no longer unspent.
+
+    >>> planner = Pulse(9.0, 0.0, polls=2, requests=3, unspent={"hosts": 4, "nothing": 4})
+    >>> found = add_workers(planner, [Pulse(9.0, 0.0, polls=5, requests=4)])
+    >>> found.polls, found.requests, found.unspent
+    (7, 7, {'hosts': 2, 'nothing': 2})
+    """
+    if not workers:
+        return planner
+    names = ("polls", "changes", "failures", "requests", "audits", "in_flight")
+    sums = {name: sum(getattr(each, name) for each in (planner, *workers)) for name in names}
+    seconds = sum(each.seconds for each in workers)
+    unspent = _less(planner.unspent, float(sums["requests"] - planner.requests))
+    left_s = _less(planner.unspent_seconds, seconds)
+    return replace(
+        planner,
+        **sums,
+        seconds=planner.seconds + seconds,
+        unspent={reason: round(count) for reason, count in unspent.items()},
+        unspent_seconds=left_s,
+    )
+
+
+def _less(unspent: Mapping[str, float], spent: float) -> dict[str, float]:
+    """Return ``unspent`` without what others ``spent``, in the same proportions."""
+    total = sum(unspent.values())
+    share = max(total - spent, 0.0) / total if total > 0 else 0.0
+    return {reason: share * amount for reason, amount in unspent.items() if share * amount > 0}
 
 
 def as_running(store: Store, settings: Settings, now_s: float) -> Settings:

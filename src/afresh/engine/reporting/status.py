@@ -12,6 +12,7 @@ from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
+from afresh.engine.reporting.lag_status import LagStatus, lag_status
 from afresh.engine.reporting.noise_hints import NoiseHint, find_noise_hints
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
@@ -80,12 +81,14 @@ class Status:
     copies. ``dropped`` is the number of items that are not polled at this budget. ``absorbed_per_s`` is how
     many requests per second all groups together allow. If there are very many items, only ``looked_at`` of
     them are read, and counts are scaled. ``views`` are the items whose staleness is observed (views of a
-    database), ``item_views`` those of the settings, each made from several items. ``money`` is the spending
-    plan, if copies earn money. ``troubles`` are sources whose listings cannot be read. The budget is that of
-    the running engine or, if none is running, of the settings; ``limits`` are its parts per second, infinite
-    if not set. ``closed`` has the sources that may not be polled now, with the time of the next opening.
-    ``used_bytes`` is the part of the store that is not free, and ``max_bytes`` the most it may be.
-    ``run`` is the last pulse. ``noise`` proposes settings for items that change in one small part.
+    database), ``target_lags`` says whether their targets fit the budget, ``item_views`` are those of the
+    settings, each made from several items. ``money`` is the spending plan, if copies earn money. ``troubles``
+    are sources whose listings cannot be read. The budget is that of the running engine or, if none is
+    running, of the settings; ``limits`` are its parts per second, infinite if not set. ``closed`` has the
+    sources that may not be polled now, with the time of the next opening. ``used_bytes`` is the part of the
+    store that is not free, and ``max_bytes`` the most it may be. ``content_lag_s`` is the expected content
+    lag F(L;t) of Yang et al. (2010), 0 if nothing was missed. ``run`` is the last pulse. ``noise`` proposes
+    settings for items that change in one small part.
     """
 
     items: int
@@ -99,6 +102,7 @@ class Status:
     uniform_needs: FactorEstimate
     audited: ShareEstimate
     age_s: float
+    content_lag_s: float
     budget_per_s: float
     absorbed_per_s: float
     spent_last_hour: Spent
@@ -110,7 +114,9 @@ class Status:
     max_bytes: int
     groups: tuple[GroupStatus, ...]
     target: float | None
+    content_lag_target_s: float | None
     views: tuple[WatchedItem, ...]
+    target_lags: LagStatus | None = None
     item_views: tuple[ItemViewStatus, ...] = ()
     money: SpendingPlan | None
     troubles: tuple[SourceTrouble, ...]
@@ -132,6 +138,11 @@ class Status:
     def below_target(self) -> bool:
         """Whether the whole 95 % confidence interval of the audited freshness is below the target."""
         return self.target is not None and self.audited.n > 0 and self.audited.high < self.target
+
+    @property
+    def above_content_lag_target(self) -> bool:
+        """Whether the content lag is more than its target."""
+        return self.content_lag_target_s is not None and self.content_lag_s > self.content_lag_target_s
 
 
 def read_status(store: Store, settings: Settings, now_s: float) -> Status:
@@ -157,6 +168,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         uniform_needs=uniform_needs(scheduler.policy, forecast),
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
+        content_lag_s=forecast.content_lag_s(now_s) if held.any() else math.nan,
         due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
         dropped=round(scale * np.count_nonzero(forecast.dropped_rows())),
         budget_per_s=settings.budget.requests,
@@ -170,8 +182,10 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         used_bytes=store.upkeep.used_bytes(),
         max_bytes=settings.store.max_size,
         groups=tuple(sorted(groups, key=lambda group: (not group.why, -group.items))[:_GROUPS_SHOWN]),
-        target=settings.plan.target,
-        views=watched_items(store, scheduler, now_s),
+        target=settings.plan.target_for("freshness"),
+        content_lag_target_s=settings.plan.target_for("lag"),
+        views=watched_items(store, settings, scheduler, now_s),
+        target_lags=lag_status(store, scheduler),
         item_views=item_view_statuses(store, settings, now_s),
         money=plan_spending(
             scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale

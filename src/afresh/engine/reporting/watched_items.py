@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from afresh.engine.scheduler.observed_staleness import read_staleness_reports
+from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
@@ -26,7 +27,10 @@ class WatchedItem:
     ``stale_for_s`` is 0 for a fresh item, ``cost_s`` the mean duration of a refresh, ``next_s`` the next
     refresh: now for a stale item, at the expected change for a fresh one. ``dispersion`` is the variance
     divided by the mean of the database rows written between two reports; far above 1, writes are no Poisson
-    process. Unknown numbers are NaN."""
+    process. ``target_lag_s`` is its target lag with those of the items made from it, ``missing_s`` what the
+    budget lacks for that target, in seconds of refreshing per hour (0 if it fits, infinite if no budget
+    suffices). ``weight_needed`` is the weight with which a refresh of an item that is left alone would gain.
+    Unknown numbers are NaN."""
 
     item: str
     source: str
@@ -40,31 +44,41 @@ class WatchedItem:
     next_s: float
     problem: str
     dispersion: float = math.nan
+    objective: str = "freshness"
+    target_lag_s: float = math.nan
+    missing_s: float = 0.0
+    weight_needed: float = math.nan
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
     """Return the ids of ``items`` and, if one of them is observed, of all observed items."""
     ids = {item.id for item in items}
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    if any(item.key in kept for item in items):
-        ids.update(store.items.ids(list(kept)).values())
+    if any(item.key in kept.get(item.source, {}) for item in items):
+        for source, reports in kept.items():
+            ids.update(store.items.ids(list(reports), source).values())
     return sorted(ids)
 
 
-def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[WatchedItem, ...]:
+def watched_items(
+    store: Store, settings: Settings, scheduler: Scheduler, now_s: float
+) -> tuple[WatchedItem, ...]:
     policy, item_rows = scheduler.policy, scheduler.item_rows
     staleness = policy.staleness
     if staleness is None:
         return ()
     items = {item.id: item for item in store.items.by_id(item_rows.ids[staleness.rows].tolist())}
     poll_value = policy.poll_values(now_s)
+    shortage = staleness.gain_shortage(policy.refresh_terms(staleness))
     found = []
     for at, row in enumerate(staleness.rows.tolist()):
         item = items.get(int(item_rows.ids[row]))
         if item is None or item.status in ("gone", "paused"):
             continue
         held_s = float(item_rows.not_before_s[row])
+        # A refresh that waits for the target lag of another item is not worthless.
         worthless = bool(poll_value[row] == -np.inf) and held_s <= now_s and policy.name != "uniform"
+        worthless &= not staleness.by_age[at]
         state = _state(
             bool(staleness.known[at]), bool(staleness.stale[at]), worthless and item.polled_s is not None
         )
@@ -80,12 +94,36 @@ def watched_items(store: Store, scheduler: Scheduler, now_s: float) -> tuple[Wat
                 high_per_s=float(staleness.high_per_s[at]),
                 cost_s=float(staleness.cost_s[at]),
                 refreshed_s=math.nan if item.polled_s is None else item.polled_s,
-                next_s=max(_next_s(state, rate, item.due_s, now_s), held_s),
+                next_s=min(max(_next_s(state, rate, item.due_s, now_s), held_s), _overdue_s(item)),
                 problem=item.problem if item.failures or item.status != "active" else "",
                 dispersion=float(staleness.dispersion[at]),
+                objective=settings.objective_of(item.source),
+                **_lag_fields(policy, at),
+                weight_needed=item.weight * float(shortage[at]) if shortage[at] > 1 else math.nan,
             )
         )
-    return tuple(sorted(found, key=lambda one: one.item))
+    return tuple(sorted(found, key=lambda one: (one.item, one.source)))
+
+
+def describe_given_up(view: WatchedItem) -> str:
+    """Describe that a stale item is not refreshed, and what would bring it back."""
+    words = "given up: refreshing it costs more than it gains"
+    weight = "" if math.isnan(view.weight_needed) else f"a weight above {view.weight_needed:.3g}, "
+    return f'{words}; {weight}a larger budget, a target_lag or objective = "age" brings it back'
+
+
+def _lag_fields(policy: RowPolicy, at: int) -> dict[str, float]:
+    """Return the target lag of the observed item at position ``at``, and what the budget lacks for it."""
+    lags = policy.money.lags
+    if lags is None or math.isinf(lags.feasibility.target_s[at]):
+        return {}
+    found = lags.feasibility
+    return {"target_lag_s": float(found.target_s[at]), "missing_s": 3600.0 * float(found.missing[at])}
+
+
+def _overdue_s(item: Item) -> float:
+    """Return when an item is refreshed because of its ``max_interval_s``, even if it is fresh."""
+    return math.inf if item.polled_s is None else item.polled_s + item.max_interval_s
 
 
 def _state(known: bool, stale: bool, worthless: bool) -> WatchedState:

@@ -23,7 +23,7 @@ from afresh.engine.reporting.rate_words import (
     expected_rate,
     explain_difference,
 )
-from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.reporting.watched_items import WatchedItem, describe_given_up
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
@@ -66,9 +66,9 @@ class Why:
     period_s: float = 0.0
 
 
-def explain_key(store: Store, settings: Settings, key: str, now_s: float) -> Why:
-    """Explain the item ``key``; raise ``UsageError`` if there is none."""
-    item = store.items.get(key)
+def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
+    """Explain the item ``key``, of ``source`` if it is given; raise ``UsageError`` if there is none."""
+    item = store.items.get(key, source)
     if item is None:
         raise UsageError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
@@ -82,7 +82,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     if row is None:
         raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
-    seen = snapshot.seen.get(item.key)
+    seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
@@ -172,13 +172,19 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
     words = {
         "fresh": "fresh: nothing that it is made from changed since its refresh; it waits for a change",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
-        "left alone": f"stale for {format_duration(seen.stale_for_s)}, and left alone: it would soon be "
-        "stale again, and its refresh would delay the others; a larger budget or weight helps",
+        "left alone": f"stale for {format_duration(seen.stale_for_s)}; {describe_given_up(seen)}",
         "unknown": "its staleness cannot be observed: it is refreshed at the rate of its changes",
     }
     found = [*_holding(item, now_s, due=False), words[seen.state]]
     if seen.cost_s > 0:
         found.append(f"a refresh takes {format_duration(seen.cost_s)} on average")
+    found.append(f"the objective of its source is {seen.objective}")
+    if not math.isnan(seen.target_lag_s):
+        found.append(
+            f"its target lag is {format_duration(seen.target_lag_s)}, or that of a view made from it"
+        )
+    if seen.missing_s > 0:
+        found.append("its target lag does not fit the budget and gives no precedence: see 'afresh status'")
     return found
 
 

@@ -63,7 +63,7 @@ class BatchPolls:
         keys, item_rows = source.keys(), self._scheduler.item_rows
         known = self._rows.get(source.name)
         if known is None or not known.fits(keys, item_rows):
-            ids = await self._store.run(self._store.sync.items.ids, keys)
+            ids = await self._store.run(self._store.sync.items.ids, keys, source.name)
             rows = [-1 if (item_id := ids.get(key)) is None else item_rows.row(item_id) for key in keys]
             found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
             known = self._rows[source.name] = _Rows(keys, found, item_rows, item_rows.size)
@@ -74,7 +74,7 @@ class BatchPolls:
 
     async def _take_leases(self, lead: Lease, keys: Sequence[str], lease_s: float) -> list[Lease]:
         item_rows, now_s = self._scheduler.item_rows, self._context.clock.now_s()
-        ids = list((await self._store.run(self._store.sync.items.ids, keys)).values())
+        ids = list((await self._store.run(self._store.sync.items.ids, keys, lead.source)).values())
         rows = {
             item_id: row
             for item_id in ids

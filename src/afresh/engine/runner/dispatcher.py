@@ -33,6 +33,7 @@ _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 _LONGEST_REST_S = 10.0
 _FULL_S = 0.1  # how often requests that last too long are looked for while all slots are taken
+BUSY = "busy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,17 @@ class Dispatcher:
                     self.idle_s[reason] += min(clock.elapsed_s() - began_s, pause_s)
 
     def _idle_reason(self) -> str | None:
-        """Return why no poll can start now: ``hosts``, ``windows`` or ``nothing`` (``Run.count_unspent``).
-        None if every item is under way: then the polls end too slowly for the budget."""
+        """Return why no poll can start now, as ``Run.count_unspent`` names it. While bytes, seconds or money
+        are limited and a poll is under way, it is ``BUSY``: that poll uses the budget. None if every item is
+        under way: then the polls end too slowly for the budget."""
         codes, item_rows = self._scheduler.picker.waiting_sources(), self._scheduler.item_rows
+        if self._polls.in_flight and not self._context.gate.counts_only:
+            return BUSY
         if not codes:
             is_idle = item_rows.is_active & ~item_rows.is_busy
-            return "nothing" if is_idle.any() or not item_rows.is_busy.any() else None
+            if item_rows.is_busy.any() and not is_idle.any():
+                return None
+            return self._scheduler.policy.held_back or "nothing"
         closed = self._context.settings.now.closed_sources(self._context.clock.now_s())
         return "windows" if all(self._scheduler.names.get(code) in closed for code in codes) else "hosts"
 

@@ -25,7 +25,7 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.runner import background_load
-from afresh.engine.runner.dispatcher import Dispatcher, RunTasks
+from afresh.engine.runner.dispatcher import BUSY, Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
@@ -37,6 +37,7 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import LAST_LEFT, ROUND_BEGAN
 from afresh.values.items import ItemChange
 
+_FEW = 1e-3  # a smaller part of the budget needs no reason
 _MUCH = 1.1  # single rounds do not start at exactly even times
 
 
@@ -102,15 +103,30 @@ class Run:
 
     def count_unspent(self, lasted_s: float) -> dict[str, int]:
         """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
-        were at their limit, ``windows`` were closed, ``nothing`` was worth a poll, other ``limits`` of the
-        budget were reached, or else the ``machine`` or the answers were too slow."""
+        were at their limit, ``windows`` were closed, no item could be polled again because of its
+        ``intervals``, ``targets`` of views had to be kept, ``nothing`` was worth a poll, other ``limits`` of
+        the budget were reached, or else the ``machine`` or the answers were too slow."""
         limits = budget_limits(self.settings.budget)
         lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
         idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
+        idle.pop(BUSY, None)
         scale = min(lost / max(sum(idle.values()), 1e-9), 1.0)
         found = {reason: round(scale * requests) for reason, requests in idle.items()}
         found["machine" if limits.counts_only else "limits"] = round(lost) - sum(found.values())
         return {reason: requests for reason, requests in found.items() if requests > 0}
+
+    def count_unspent_seconds(self, lasted_s: float) -> dict[str, float]:
+        """Return how many seconds of the budget were not spent in ``lasted_s`` seconds, by the reasons of
+        ``count_unspent``; nothing if seconds are not limited."""
+        share = budget_limits(self.settings.budget).seconds
+        if math.isinf(share):
+            return {}
+        lost_s = max(share * lasted_s - self.context.gate.spent.seconds, 0.0)
+        idle_s = {name: share * time_s for name, time_s in self.dispatcher.idle_s.items() if name != BUSY}
+        scale = min(lost_s / max(sum(idle_s.values()), 1e-9), 1.0)
+        found = {reason: scale * seconds for reason, seconds in idle_s.items()}
+        found["machine"] = lost_s - sum(found.values())
+        return {reason: seconds for reason, seconds in found.items() if seconds > _FEW * share * lasted_s}
 
     # The three kinds of work.
 
@@ -191,7 +207,7 @@ class Run:
             held, _ = await asyncio.wait({holding}, timeout=TICK_S)
             if not held and before is not None and before.status == "active":
                 change = ItemChange(due_s=self.context.clock.now_s())
-                await store.run(items.change, [before.key], change)
+                await store.run(items.change, ids, change)
             while not held:
                 held, _ = await asyncio.wait({holding}, timeout=TICK_S)
                 (item,) = await store.run(items.by_id, ids) or (None,)

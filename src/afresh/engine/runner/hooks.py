@@ -1,10 +1,11 @@
 """Hooks: every change is delivered to a command or a function, at least once and in order for each item.
 
 Events are queued in the transaction that commits the copy, so that none is lost. A command receives the kind
-of event and the key of the item as its last two arguments and the content on standard input; a function
-receives a ``Change``. A failed delivery is repeated after longer and longer waits. Later events of the same
-item wait until it succeeds: the store offers an event only when no earlier event of its item is taken or
-deferred, so that the order is kept even if the process is killed in the middle of a delivery.
+of event and the key of the item as its last two arguments, the name of the source in the environment variable
+``AFRESH_SOURCE``, and the content on standard input; a function receives a ``Change``. A failed delivery is
+repeated after longer and longer waits. Later events of the same item wait until it succeeds: the store offers
+an event only when no earlier event of its item is taken or deferred, so that the order is kept even if the
+process is killed in the middle of a delivery.
 
 If item views are made from the item, their hooks are told too, after the hook of the source. Such a command
 receives the kind of event, the name of the view and the key of the item as its last three arguments; such a
@@ -201,21 +202,23 @@ class Hooks:
         return found
 
     async def _tell_source(self, hook: ReadyHook, change: Change) -> str:
-        return await self._call(hook, change, (change.kind, change.item), change.content)
+        return await self._call(hook, change, (change.kind, change.item), change)
 
     async def _tell_view(self, hook: ReadyHook, lock: asyncio.Lock, view: str, change: Change) -> str:
         async with lock:
             words = (change.kind, view, change.item)
-            return await self._call(hook, StaleView(view, change), words, change.content)
+            return await self._call(hook, StaleView(view, change), words, change)
 
-    async def _call(self, hook: ReadyHook, given: object, words: tuple[str, ...], content: bytes) -> str:
-        """Call a function with ``given``, or a command with ``words`` and ``content`` on standard input."""
+    async def _call(self, hook: ReadyHook, given: object, words: tuple[str, ...], change: Change) -> str:
+        """Call a function with ``given``, or a command with ``words`` and the content on standard input."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 if isinstance(hook, tuple):
-                    await run_command((*hook, *words), content)
+                    await run_command((*hook, *words), change.content, {"AFRESH_SOURCE": change.source})
                 else:
-                    await self._calls.call(hook, given, words[1])  # one call for each item, or view
+                    # One call at a time for each item, or view.
+                    tag = (change.source, change.item) if given is change else words[1]
+                    await self._calls.call(hook, given, tag)
         except TimeoutError:
             return f"did not end within {self._timeout_s:g} s"
         except (CommandFailedError, RaisedError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -91,13 +91,14 @@ def apply_listing(
         if key not in accepted:
             del entries[key]
     born = store.items.add(new, now_s)
-    born_again = [store.items.get(key) for key in accepted]
-    back = [item.key for item in born_again if item is not None and item.status == "gone"]
+    named = store.items.by_id(list(store.items.ids(list(accepted), source.name).values()))
+    back = [item.id for item in named if item.status == "gone"]
     if back:
         store.items.change(back, ItemChange(status="active", due_s=now_s))
     if found.deaths:
-        store.items.change(found.deaths, ItemChange(due_s=now_s))
-    notices = _unseen(store, found.notices, entries, now_s)
+        missing = store.items.ids(found.deaths, source.name)
+        store.items.change(list(missing.values()), ItemChange(due_s=now_s))
+    notices = _unseen(store, store.items.ids(found.notices, source.name), entries, now_s)
     if notices:
         origin = "cursor" if listing.kind == "query" else listing.kind
         store.notices.add(list(notices), list(notices.values()), origin)
@@ -109,13 +110,13 @@ def apply_listing(
 
 
 def _unseen(
-    store: Store, keys: Sequence[str], entries: Mapping[str, ListingEntry], now_s: float
+    store: Store, ids: Mapping[str, int], entries: Mapping[str, ListingEntry], now_s: float
 ) -> dict[int, float]:
-    """Return the ids of the items whose date of change in the document is after their last poll, or missing;
-    and the time from which on a poll has seen the change. A sitemap is often written hours after the changes
-    it lists, which polls may have found meanwhile, or are about to find."""
+    """Return those of ``ids`` (by key) whose date of change in the document is after their last poll, or
+    missing; and the time from which on a poll has seen the change. A sitemap is often written hours after the
+    changes it lists, which polls may have found meanwhile, or are about to find."""
     found = {}
-    for item in store.items.by_id(list(store.items.ids(keys).values())) if keys else ():
+    for item in store.items.by_id(list(ids.values())) if ids else ():
         changed_by_s = entries[item.key].changed_by_s
         seen_s = now_s if changed_by_s is None else min(changed_by_s + _SKEW_S, now_s)
         if changed_by_s is None or item.polled_s is None or item.polled_s <= seen_s:
@@ -156,7 +157,7 @@ def _within_limits(
         reason = f"the source has its max_items = {source.max_items:,} items"
     if len(new) <= room:
         return new, ""
-    known = store.items.ids([item.key for item in new])
+    known = store.items.ids([item.key for item in new], source.name)
     unknown = [item for item in new if item.key not in known]
     if len(unknown) <= room:
         return new, ""

@@ -6,6 +6,7 @@ It writes the pulse every two seconds, and a point of the time course every ten 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,7 @@ from afresh.engine.ratelimit.budget_override import BudgetOverride, read_overrid
 from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import PULSE
+from afresh.engine.state_names import PULSE, WORKER_PULSE
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
@@ -43,6 +44,7 @@ class PulseTask:
         self._started_s = clock.now_s()
         self._point_s, self._every_s = -math.inf, POINT_S
         self._override = began_with
+        self._has_tidied = False
 
     async def run(self) -> None:
         """Write pulses until cancelled; the last one states that the run ended regularly."""
@@ -51,23 +53,42 @@ class PulseTask:
                 await self._ignore_store_errors(self._write)
                 await asyncio.sleep(BEAT_S)
         finally:
-            if self._run.context.member.is_planner:
-                last = self._pulse(stopped=True).pack()
-                await self._ignore_store_errors(
-                    lambda: asyncio.to_thread(self._store.state.set, {PULSE: last})
-                )
+            values: dict[str, bytes | None] = {self._pulse_name: self._pulse(stopped=True).pack()}
+            await self._ignore_store_errors(lambda: asyncio.to_thread(self._store.state.set, values))
 
     async def _write(self) -> None:
         await self._follow_override()
+        values: dict[str, bytes | None] = {self._pulse_name: self._pulse().pack()}
         if not self._run.context.member.is_planner:
-            return  # only the planner writes the pulse
-        values: dict[str, bytes | None] = {PULSE: self._pulse().pack()}
+            await asyncio.to_thread(self._store.state.set, values)
+            return  # only the planner writes the time course
+        values |= await asyncio.to_thread(self._old_pulses)
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
             self._point_s = self._clock.elapsed_s()
             point = self._point()
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
             values |= await asyncio.to_thread(add_point, self._store, point)
         await asyncio.to_thread(self._store.state.set, values)
+
+    @property
+    def _pulse_name(self) -> str:
+        """The name of this worker's pulse in the store. Others read that of the planner first."""
+        member = self._run.context.member
+        return PULSE if member.is_planner else WORKER_PULSE + member.name
+
+    def _old_pulses(self) -> dict[str, bytes | None]:
+        """Return the records to remove: pulses of workers that ended before this run, and this one's own of
+        the time before it became the planner."""
+        if self._has_tidied:
+            return {}
+        self._has_tidied, state = True, self._store.state
+        found = {name: state.get(name) for name in state.names() if name.startswith(WORKER_PULSE)}
+        own = WORKER_PULSE + self._run.context.member.name
+        return {
+            name: None
+            for name, packed in found.items()
+            if name == own or not packed or json.loads(packed)["time_s"] < self._started_s
+        }
 
     async def _follow_override(self) -> None:
         """Apply a budget override that was set or removed since the last call."""
@@ -97,6 +118,8 @@ class PulseTask:
             budget_per_s=budget_per_s,
             delays=source_delays(self._run.settings),
             unspent=self._run.count_unspent(now_s - self._started_s),
+            seconds=self._run.context.gate.spent.seconds,
+            unspent_seconds=self._run.count_unspent_seconds(now_s - self._started_s),
         )
 
     def _point(self) -> Course:

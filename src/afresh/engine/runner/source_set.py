@@ -271,14 +271,14 @@ def retry_after_settings_change(store: Store, settings: SourceSettings, now_s: f
         lambda item: item.failures, read_items(store, ItemQuery(sort="failures", descending=True))
     )
     # Items that are gone or paused keep their status.
-    keys = [
-        item.key for item in failed if item.source == settings.name and item.status in ("active", "refused")
+    ids = [
+        item.id for item in failed if item.source == settings.name and item.status in ("active", "refused")
     ]
-    if keys:
-        store.items.change(keys, ItemChange(status="active", due_s=now_s))
-        log_event(logging.INFO, "failing items are polled again", source=settings.name, items=len(keys))
+    if ids:
+        store.items.change(ids, ItemChange(status="active", due_s=now_s))
+        log_event(logging.INFO, "failing items are polled again", source=settings.name, items=len(ids))
     store.state.set({name: fingerprint})
-    return len(keys)
+    return len(ids)
 
 
 def _digest(states: bytes | None) -> bytes:

@@ -15,14 +15,14 @@ from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.earnings import apply_money_terms, has_income, update_budget
-from afresh.engine.scheduler.observed_staleness import ObservedStaleness, pack_reports
-from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
+from afresh.engine.scheduler.observed_staleness import observed_staleness, pack_reports
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
 _CHECK_EVERY_S = 0.1
 MONEY_EVERY_S = 2.0
 _SAVE_EVERY_S = 60.0
+_OVERDUE = 2.0  # reports that are older than so many times the time between two readings are overdue
 _COSTLY = 50.0  # computing money terms may use at most 1/50 of the time
 
 
@@ -34,10 +34,12 @@ class StalenessTask:
         self._context, self._store, self._clock = context, context.store, context.clock
         self._scheduler, self._recorder = context.scheduler, context.recorder
         self._listing_task = listing_task
-        self._ids: dict[str, int] = {}
+        self._ids: dict[str, dict[str, int]] = {}  # by source and key
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
+        self._read_s: dict[str, float] = {}
+        self._every_s: dict[str, float] = {}
         self._applied_s = context.clock.elapsed_s()
         self._saved_summary: Sequence[object] = []  # a summary of the reports that were saved last
         self._saved_s = float("-inf")
@@ -61,8 +63,13 @@ class StalenessTask:
             await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
     def is_reading(self, source: str) -> bool:
-        """Return whether ``source`` is being read. Its items are picked afterwards, by the new reports."""
-        return source in self._reading
+        """Return whether the first reports of ``source``, or reports long overdue, are being read. Its items
+        are picked afterwards. While newer reports are read, items are picked by the last ones: to wait for
+        every reading would leave a part of the budget unused."""
+        if source not in self._reading:
+            return False
+        read_s, every_s = self._read_s.get(source), self._every_s.get(source, 0.0)
+        return read_s is None or self._clock.elapsed_s() > read_s + _OVERDUE * every_s
 
     def after_commit(self) -> None:
         """Apply the reports again after a commit, because the refreshed items are no longer stale."""
@@ -96,7 +103,7 @@ class StalenessTask:
                 continue
             if now_s >= self._next_s.get(name, now_s):
                 every_s = table.settings.listings_every_s or self._context.settings.now.run.listings_every
-                self._next_s[name] = now_s + every_s
+                self._next_s[name], self._every_s[name] = now_s + every_s, every_s
                 self._reading[name] = asyncio.create_task(self._read_reports(name, source))
         for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
             del self._known[name]
@@ -109,23 +116,17 @@ class StalenessTask:
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
-        if seen.keys() - self._ids.keys():
-            self._ids |= await self._store.run(self._store.sync.items.ids, list(seen))
+        self._read_s[name] = self._clock.elapsed_s()
+        if seen.keys() - self._ids.get(name, {}).keys():
+            self._ids[name] = await self._store.run(self._store.sync.items.ids, list(seen), name)
         self._apply_reports()
         await self._save_changes()
 
     def _apply_reports(self) -> None:
         item_rows, policy = self._scheduler.item_rows, self._scheduler.policy
-        seen: dict[int, StalenessReport] = {}
-        rows_of: dict[str, int] = {}
-        goals: dict[int, RefreshGoal] = {}
-        for name, source in self._known.items():
-            for key, told in _reports(source).items():
-                row = item_rows.row(self._ids[key]) if key in self._ids else None
-                if row is not None:
-                    seen[row], rows_of[key] = told, row
-                    goals[row] = refresh_goal(self._context.settings.now, name, key)
-        policy.staleness = ObservedStaleness.of(seen, rows_of, goals) if seen else None
+        reports = {name: _reports(source) for name, source in self._known.items()}
+        settings = self._context.settings.now
+        policy.staleness = observed_staleness(reports, self._ids, item_rows, settings)
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
             # In a single round, stale items that it has not polled yet may be polled.

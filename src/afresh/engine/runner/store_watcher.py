@@ -166,19 +166,29 @@ class StoreWatcher:
         self._save_at_s = began_s + max(SAVE_EVERY_S, _COSTLY * took_s)
 
     async def _check_target(self) -> None:
-        """Check once a minute whether the audited freshness misses the target; log when this changes."""
-        target, elapsed_s = self._context.settings.now.plan.target, self._clock.elapsed_s()
+        """Check once a minute whether the audited freshness, or the content lag, misses the target; log when
+        this changes."""
+        plan, elapsed_s = self._context.settings.now.plan, self._clock.elapsed_s()
         is_early = elapsed_s < self._target_checked_s + TARGET_EVERY_S
-        if target is None or is_early or not self._member.is_planner:
+        if plan.target is None or is_early or not self._member.is_planner:
             return
         self._target_checked_s = elapsed_s
-        audits = await self._store.run(self._store.sync.observations.audits, 0.0)
-        found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
-        is_missed = found.n > 0 and found.high < target
-        if is_missed != self._is_target_missed:
+        content_lag_target_s, target = plan.target_for("lag"), plan.target_for("freshness")
+        if target is not None:
+            audits = await self._store.run(self._store.sync.observations.audits, 0.0)
+            found = audited_freshness(audits, self._clock.now_s(), self._scheduler.forecast.covered_share())
+            is_missed = found.n > 0 and found.high < target
             words = "freshness is below the target" if is_missed else "freshness is back at the target"
-            level = logging.WARNING if is_missed else logging.INFO
-            log_event(level, words, audited=found.value, target=target)
+            self._log_target(is_missed, words, audited=found.value, target=target)
+        if content_lag_target_s is not None:
+            lag_s = self._scheduler.forecast.content_lag_s(self._clock.now_s())
+            is_missed = lag_s > content_lag_target_s
+            words = "content lag is above the target" if is_missed else "content lag is back at the target"
+            self._log_target(is_missed, words, lag_s=lag_s, target_s=content_lag_target_s)
+
+    def _log_target(self, is_missed: bool, words: str, **more: float) -> None:
+        if is_missed != self._is_target_missed:
+            log_event(logging.WARNING if is_missed else logging.INFO, words, **more)
         self._is_target_missed = is_missed
 
     async def _forget_costs(self) -> None:
@@ -191,7 +201,7 @@ class StoreWatcher:
 
 def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:
     for view in views.tables:
-        known = store.items.ids(list(view.items))
+        known = {item.key for item in store.items.find(list(view.items))}
         unknown = [key for key in view.items if key not in known]
         if unknown:
             words = "a view has items that do not exist yet"

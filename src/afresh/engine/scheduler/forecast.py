@@ -118,6 +118,26 @@ class Forecast:
         ages_s = _blockwise(rows, lambda some: policy.ages(some, self._time(now_s)))
         return float(weight @ ages_s / weight.sum())
 
+    def content_lag_s(self, now_s: float) -> float:
+        """Return the expected content lag F(L;t) of the copies in seconds (Yang et al. 2010, Definition 1,
+        who call it content freshness): the mean over the copies of weight·½λτ², where τ is the time since the
+        last poll. A copy that is known to be stale for σ seconds has missed a change then: σ + ½λσ²."""
+        rows = self.sample_rows()
+        rows = rows[self._rows.is_active[rows] & ~np.isnan(self._rows.polled_s[rows])]
+        if not rows.size:
+            return 0.0
+        rates, missed = self._adaptive.rates()[rows], np.zeros(rows.size)
+        since_s = np.maximum(now_s - self._rows.polled_s[rows], 0.0)
+        staleness = self._policy.staleness
+        if staleness is not None:
+            at = np.searchsorted(rows, staleness.rows[staleness.known])
+            stale_s = np.maximum(now_s - staleness.stale_since_s[staleness.known], 0.0)
+            held = at < rows.size
+            held[held] = rows[at[held]] == staleness.rows[staleness.known][held]
+            since_s[at[held]] = missed[at[held]] = stale_s[held]  # 0 for fresh ones
+        lags_s = missed + 0.5 * rates * since_s**2
+        return float(self._rows.weight[rows] @ lags_s / rows.size)
+
     def covered_share(self) -> float:
         """Return the share of the active items' weight that has a copy."""
         weight = self._relative_weights()

@@ -25,7 +25,9 @@ import numpy as np
 
 from afresh.allocation.lag_targets import LagJobs
 from afresh.allocation.watched import refresh_gains
-from afresh.engine.settings.refresh_goals import RefreshGoal
+from afresh.engine.scheduler.item_rows import ItemRows
+from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
+from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import STALENESS_REPORTS
 from afresh.sources.capabilities import StalenessReport
 from afresh.stores.store import Store
@@ -76,11 +78,11 @@ class ObservedStaleness:
     def of(
         cls,
         seen: Mapping[int, StalenessReport],
-        rows_of: Mapping[str, int] | None = None,
+        below: Mapping[int, Sequence[int]] | None = None,
         goals: Mapping[int, RefreshGoal] | None = None,
     ) -> ObservedStaleness:
-        """Convert ``seen``, the reports by row, to columns. ``rows_of`` maps keys to rows; it is needed to
-        find the items from which others are made. ``goals`` has what the settings demand, by row.
+        """Convert ``seen``, the reports by row, to columns. ``below`` has the rows of the items from which an
+        item is made, by the row of that item. ``goals`` has what the settings demand, by row.
 
         >>> report = StalenessReport(5.0, changed=True, stale_since_s=7.0, rate_per_s=0.5)
         >>> staleness = ObservedStaleness.of({3: report})
@@ -105,7 +107,7 @@ class ObservedStaleness:
             by_age=np.array([goal.objective == "age" for goal in wanted], dtype=bool),
             target_s=np.array([goal.target_lag_s for goal in wanted], dtype=np.float64),
             delay_s=np.array([goal.delay_s for goal in wanted], dtype=np.float64),
-            below=_dependency_pairs(seen, rows, rows_of or {}),
+            below=_dependency_pairs(rows, below or {}),
         )
 
     @property
@@ -190,17 +192,36 @@ def _column(values: Sequence[float | None]) -> Float64s:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _dependency_pairs(
-    seen: Mapping[int, StalenessReport], rows: Sequence[int], rows_of: Mapping[str, int]
-) -> tuple[tuple[int, int], ...]:
+def observed_staleness(
+    reports: Mapping[str, Mapping[str, StalenessReport]],
+    ids: Mapping[str, Mapping[str, int]],
+    item_rows: ItemRows,
+    settings: Settings,
+) -> ObservedStaleness | None:
+    """Return what sources reported of these rows, or None if they reported nothing. ``reports`` and ``ids``
+    (of items) are by source and key."""
+    seen: dict[int, StalenessReport] = {}
+    below: dict[int, list[int]] = {}
+    goals: dict[int, RefreshGoal] = {}
+    for source, of_source in reports.items():
+        known = ((key, item_rows.row(item_id)) for key, item_id in ids.get(source, {}).items())
+        rows = {key: row for key, row in known if row is not None and key in of_source}
+        for key, row in rows.items():
+            seen[row] = of_source[key]
+            below[row] = [rows[lower] for lower in of_source[key].below if lower in rows]
+            goals[row] = refresh_goal(settings, source, key)
+    return ObservedStaleness.of(seen, below, goals) if seen else None
+
+
+def _dependency_pairs(rows: Sequence[int], below: Mapping[int, Sequence[int]]) -> tuple[tuple[int, int], ...]:
     """Return tuples (lower, upper) of positions in ``rows``, where the upper item is made from the lower one;
     sorted by the number of items from which the upper one is made."""
     position = {row: at for at, row in enumerate(rows)}
     pairs = [
-        (len(report.below), position[rows_of[key]], position[row])
-        for row, report in seen.items()
-        for key in report.below
-        if key in rows_of and rows_of[key] in position
+        (len(lower_rows), position[lower], position[upper])
+        for upper, lower_rows in below.items()
+        for lower in lower_rows
+        if lower in position
     ]
     return tuple((lower, upper) for _, lower, upper in sorted(pairs))
 
@@ -222,8 +243,7 @@ def unpack_reports(packed: bytes | None) -> dict[str, StalenessReport]:
     }
 
 
-def read_staleness_reports(store: Store, sources: list[str]) -> dict[str, StalenessReport]:
-    found: dict[str, StalenessReport] = {}
-    for name in sources:
-        found |= unpack_reports(store.state.get(STALENESS_REPORTS + name))
-    return found
+def read_staleness_reports(store: Store, sources: list[str]) -> dict[str, dict[str, StalenessReport]]:
+    """Return the saved reports by source and key; sources without reports are left out."""
+    found = {name: unpack_reports(store.state.get(STALENESS_REPORTS + name)) for name in sources}
+    return {name: reports for name, reports in found.items() if reports}

@@ -88,7 +88,7 @@ class PollRecorder:
         counts["told"] -= seen is not None and seen.elapsed_s > 0
         counts["failures"] += 1
         self.failures.succeeded -= 1
-        self.failures.record_item(lease.key, problem)
+        self.failures.record_item(lease.source, lease.key, problem)
         log_event(logging.INFO, "poll failed", item=lease.key, kind="full", problem=problem)
         return Outcome(
             lease,
@@ -158,7 +158,7 @@ class PollRecorder:
         counts["failures"] += failed
         counts["told"] += seen is not None and seen.elapsed_s > 0
         answered = seen is not None or fetched.kind == "gone"  # that an item is not found is an answer too
-        self.failures.record_item(lease.key, "" if answered else outcome.problem or "no answer")
+        self.failures.record_item(lease.source, lease.key, "" if answered else outcome.problem or "no answer")
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".
             kind = "missing" if fetched.kind == "gone" and outcome.status != "gone" else fetched.kind

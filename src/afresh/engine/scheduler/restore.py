@@ -20,13 +20,16 @@ from afresh.engine.scheduler.earnings import (
     update_budget,
 )
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.observed_staleness import ObservedStaleness, read_staleness_reports
+from afresh.engine.scheduler.observed_staleness import (
+    ObservedStaleness,
+    observed_staleness,
+    read_staleness_reports,
+)
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import read_view_weights
-from afresh.engine.settings.refresh_goals import refresh_goal
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
 from afresh.policy.adaptive.saved_state import VERSION, Arrays
@@ -141,18 +144,8 @@ def read_poll_costs(store: Store) -> PollCosts:
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
     """Return the staleness that sources last reported of these rows; None if no source reported any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
-    if not kept:
-        return None
-    ids = store.items.ids(list(kept))
-    rows = {key: row for key in kept if key in ids and (row := item_rows.row(ids[key])) is not None}
-    if not rows:
-        return None
-    names = store.plan.names()
-    goals = {
-        row: refresh_goal(settings, names.get(int(item_rows.source[row]), ""), key)
-        for key, row in rows.items()
-    }
-    return ObservedStaleness.of({row: kept[key] for key, row in rows.items()}, rows, goals)
+    ids = {source: store.items.ids(list(reports), source) for source, reports in kept.items()}
+    return observed_staleness(kept, ids, item_rows, settings)
 
 
 def _restore_sampling(store: Store, policy: RowPolicy, given: MoneyInput) -> None:

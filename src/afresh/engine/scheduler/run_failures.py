@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 MOST_LISTED = 1_000  # a run that never ends must not collect the keys of all items
 
 
+Name = TypeVar("Name", bound=Hashable)
+
+
 @dataclass(slots=True)
 class RunFailures:
-    """The reasons of failures by item key, by source (its listing could not be read) and by host (it backs
-    off, so that its due items were left out). ``succeeded`` counts polls and listings that did not fail.
+    """The reasons of failures by item, by source (its listing could not be read) and by host (it backs off,
+    so that its due items were left out). ``succeeded`` counts polls and listings that did not fail.
 
     >>> failures = RunFailures()
-    >>> failures.record_item("a", "no answer")
-    >>> failures.record_item("b", "")
+    >>> failures.record_item("web", "a", "no answer")
+    >>> failures.record_item("web", "b", "")
     >>> failures.exit_code(), failures.items
     (3, {'a': 'no answer'})
     """
 
     succeeded: int = 0
-    items: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
+    _items: dict[tuple[str, str], str] = field(default_factory=dict)  # by source and key
 
-    def record_item(self, key: str, problem: str) -> None:
-        """Record a poll of the item ``key``; it succeeded if ``problem`` is empty."""
-        self._record(self.items, key, problem)
+    @property
+    def items(self) -> dict[str, str]:
+        """The reasons by key. If items of several sources with one key failed, it is that of one of them."""
+        return {key: problem for (_, key), problem in self._items.items()}
+
+    def record_item(self, source: str, key: str, problem: str) -> None:
+        """Record a poll of the item ``key`` of ``source``; it succeeded if ``problem`` is empty."""
+        self._record(self._items, (source, key), problem)
 
     def record_source(self, name: str, problem: str) -> None:
         """Record that the listings of the source ``name`` were read; ``problem`` is empty if all could be."""
@@ -36,7 +46,7 @@ class RunFailures:
         """Record that due items of ``group`` were left out because it backs off, with the reason."""
         self._record(self.hosts, group, problem)
 
-    def _record(self, found: dict[str, str], name: str, problem: str) -> None:
+    def _record(self, found: dict[Name, str], name: Name, problem: str) -> None:
         if not problem:
             self.succeeded += 1
             found.pop(name, None)
@@ -45,6 +55,6 @@ class RunFailures:
 
     def exit_code(self) -> int:
         """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing succeeded."""
-        if not (self.items or self.sources or self.hosts):
+        if not (self._items or self.sources or self.hosts):
             return 0
         return 3 if self.succeeded else 1

@@ -12,7 +12,7 @@ from afresh.stores.store import Store
 def read_view_weights(store: Store, views: ItemViews) -> dict[int, float]:
     """Return by item id what the views add to the weights of the items that are in the store."""
     added = views.added_weights()
-    return {item_id: added[key] for key, item_id in store.items.ids(list(added)).items()} if added else {}
+    return {item.id: added[item.key] for item in store.items.find(list(added))} if added else {}
 
 
 def apply_view_weights(scheduler: Scheduler, weights: Mapping[int, float]) -> None:

@@ -12,6 +12,7 @@ from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
+from afresh.values.targets import Measure, parse_target
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 
@@ -24,6 +25,18 @@ def _objective(given: str) -> str:
     from afresh.values.objective_names import OBJECTIVE_NAMES
 
     return one_of("objective", given, OBJECTIVE_NAMES)
+
+
+def _check_target(given: float | str | None) -> float | str | None:
+    """Return a target unless it is neither a freshness between 0 and 1 nor a content lag above 0."""
+    found = None if given is None else parse_target(str(given))
+    if found is not None and found.measure == "age":
+        raise ValueError(f"is {given}: give a freshness between 0 and 1, or a content lag such as lag=6h")
+    if found is not None and found.measure == "freshness" and not 0 < found.value < 1:
+        raise ValueError(f"is {given}: a freshness must be more than 0 and less than 1")
+    if found is not None and not found.value > 0:
+        raise ValueError(f"is {given}: a content lag must be more than 0")
+    return given
 
 
 Rate = Annotated[float, _reader(parse_rate), Field(gt=0, allow_inf_nan=False)]
@@ -83,13 +96,19 @@ class BudgetTable(Table):
 
 class PlanTable(Table):
     """How the budget is spent. ``audit_share`` is the share of audits among the polls, ``target`` the
-    freshness below which the engine warns. ``caps`` limits the requests per second of single groups."""
+    freshness below which, or the content lag (``lag=6h``) above which the engine warns. ``caps`` limits the
+    requests per second of single groups."""
 
     policy: Literal["adaptive", "uniform"] = "adaptive"
     objective: ObjectiveName = "freshness"
     audit_share: float = Field(default=0.02, ge=0, lt=1)
-    target: float | None = Field(default=None, gt=0, lt=1)
+    target: Annotated[float | str | None, AfterValidator(_check_target)] = None
     caps: Mapping[str, Rate] = Field(default_factory=dict)
+
+    def target_for(self, measure: Measure) -> float | None:
+        """Return the target if it is one for ``measure``, else None: a share, or seconds for ``lag``."""
+        found = None if self.target is None else parse_target(str(self.target))
+        return found.value if found is not None and found.measure == measure else None
 
 
 class RunTable(Table):

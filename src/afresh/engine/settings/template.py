@@ -24,7 +24,7 @@ requests = "1/s"            # or "0.05/item/d"; robots.txt, redirects, retries, 
 # policy = "adaptive"       # or uniform
 # objective = "freshness"   # or OTHER_OBJECTIVES
 # audit_share = 0.02        # share of polls at random, to measure freshness without bias
-# target = 0.9              # warn when audited freshness falls below
+# target = 0.9              # warn when audited freshness falls below; or "lag=6h": content lag above
 
 [run]
 # retry_first = "1m"        # after a failure, doubled each time …

@@ -70,11 +70,12 @@ def lease_request(lease: dict[str, Any]) -> Request:
     """Return the request for a leased item: conditional if there are validators. Retries are left to afresh,
     which knows the budget; the response goes to the spider's ``parse``, except a 304.
 
-    >>> request = lease_request({"item": "https://a.test/", "lease": 7, "validators": {"etag": '"1"'}})
+    >>> lease = {"item": "https://a.test/", "source": "web", "lease": 7, "validators": {"etag": '"1"'}}
+    >>> request = lease_request(lease)
     >>> request.headers["If-None-Match"]
     b'"1"'
     """
     names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
     headers = {names[name]: value for name, value in lease["validators"].items() if name in names}
-    meta = {LEASE: {"item": lease["item"], "lease": lease["lease"]}, "dont_retry": True}
+    meta = {LEASE: {name: lease[name] for name in ("item", "lease", "source")}, "dont_retry": True}
     return Request(lease["item"], headers=headers, meta=meta, dont_filter=True)

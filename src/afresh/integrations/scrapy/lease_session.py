@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 
+from afresh.engine.lending import LeaseKey
 from afresh.integrations.scrapy.lessors import Lessor, open_lessor, read_terms
 from afresh.values.backoff import Backoff
 from afresh.values.clock import SystemClock
@@ -34,7 +35,7 @@ class LeaseSession:
         settings = crawler.settings
         self._settings, self._terms = settings, read_terms(settings)
         self._most = settings.getint("AFRESH_AT_ONCE") or settings.getint("CONCURRENT_REQUESTS")
-        self._held: dict[tuple[str, int], asyncio.TimerHandle] = {}
+        self._held: dict[LeaseKey, asyncio.TimerHandle] = {}
         self._reports: list[dict[str, Any]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._lessor: Lessor | None = None
@@ -48,7 +49,7 @@ class LeaseSession:
 
     def report(self, row: dict[str, Any]) -> None:
         """Report the outcome of a leased request."""
-        if (row["item"], row["lease"]) in self._held:
+        if _lease_key(row) in self._held:
             self._reports.append(row)
             self._changed.set()
 
@@ -97,8 +98,8 @@ class LeaseSession:
                 return
             now_s = SystemClock().now_s()
             for lease in leases:
-                key = (lease["item"], lease["lease"])
-                self._held[key] = loop.call_later(max(lease["not_before"] - now_s, 0.0), start, lease)
+                delay_s = max(lease["not_before"] - now_s, 0.0)
+                self._held[_lease_key(lease)] = loop.call_later(delay_s, start, lease)
             await self._pause(max(wait_s, _IDLE_S))
 
     async def _send(self) -> None:
@@ -131,9 +132,13 @@ class LeaseSession:
             answers = [{"problem": ""}] * len(rows)
         del self._reports[: len(rows)]
         for row, answer in zip(rows, answers, strict=True):
-            self._held.pop((row["item"], row["lease"]), None)
+            self._held.pop(_lease_key(row), None)
             if answer["problem"]:
                 LOGGER.warning("not recorded: %s", answer["problem"])
+
+
+def _lease_key(row: dict[str, Any]) -> LeaseKey:
+    return LeaseKey(row["item"], row["lease"], row["source"])
 
 
 _SESSIONS: WeakKeyDictionary[Crawler, LeaseSession] = WeakKeyDictionary()

@@ -16,6 +16,7 @@ from scrapy.settings import BaseSettings
 from afresh.engine.app import open_engine
 from afresh.engine.engine import Engine
 from afresh.engine.json_rows import LeaseRows, answer_row, parse_report
+from afresh.engine.lending import LeaseKey
 from afresh.values.errors import InputError, StoreError, UsageError
 from afresh.values.units import format_duration, parse_duration
 
@@ -41,7 +42,7 @@ class Lessor(Protocol):
     def report(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Report polls; return the answers in their order."""
 
-    def release(self, leases: Sequence[tuple[str, int]]) -> None:
+    def release(self, leases: Sequence[LeaseKey]) -> None:
         """Give leases back without a poll."""
 
     def close(self) -> None: ...
@@ -68,7 +69,7 @@ class ProjectLessor:
         found = self._engine.lending.record(polls, skip_invalid=True)
         return [answer_row(answer) for answer in found.answers]
 
-    def release(self, leases: Sequence[tuple[str, int]]) -> None:
+    def release(self, leases: Sequence[LeaseKey]) -> None:
         self._engine.lending.release(leases)
 
     def close(self) -> None:
@@ -92,9 +93,10 @@ class HttpLessor:
         answers: list[dict[str, Any]] = self._post("observations", {"observations": list(rows)})["answers"]
         return answers
 
-    def release(self, leases: Sequence[tuple[str, int]]) -> None:
+    def release(self, leases: Sequence[LeaseKey]) -> None:
         if leases:
-            self._post("leases/release", {"leases": [{"item": key, "lease": token} for key, token in leases]})
+            rows = [{"item": one.item, "lease": one.token, "source": one.source} for one in leases]
+            self._post("leases/release", {"leases": rows})
 
     def close(self) -> None:
         """Do nothing: every request has a connection of its own."""

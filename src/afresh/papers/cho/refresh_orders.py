@@ -27,18 +27,15 @@ import numpy as np
 from afresh.allocation.budget_curve import budget_for
 from afresh.model import curves
 from afresh.model.decays.lomax import Lomax
-from afresh.model.decays.parameters import check_parameter
 from afresh.model.freshness import (
     age,
     cast_like_inputs,
     changes_per_refresh,
     check_rates_and_frequencies,
-    check_shapes,
     freshness,
 )
 from afresh.papers.report import Check, Correction, Section, corrected_check
 from afresh.values.arrays import ArrayLike, Float64s, Floats, as_floats
-from afresh.values.errors import one_of
 
 _DIGITS = 6
 _RATIOS = (0.1, 1.0, 10.0)
@@ -156,7 +153,7 @@ def gamma_freshness(
     >>> round(gamma_freshness(1.0, 1.0, 1.0), 6), round(gamma_freshness(1.0, 1.0, 1.0, "proportional"), 6)
     (0.693147, 0.632121)
     """
-    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta)
     value = curves.freshness_curve(r)
     if allocation == "uniform":
         value = np.where(square < _EQUAL, value, np.where(np.isinf(r), 0.0, decay.integral(1.0)))
@@ -171,7 +168,7 @@ def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocatio
     >>> round(gamma_age(1.0, 1.0, 1.0), 6), gamma_age(1.0, 1.0, 1.0, "proportional")
     (0.113706, inf)
     """
-    inputs, r, square, decay = _gamma_world(rate, frequency, delta, allocation)
+    inputs, r, square, decay = _gamma_world(rate, frequency, delta)
     equal = curves.age_curve(r)
     if allocation == "uniform":
         mixed = np.where(np.isinf(r), 0.5, decay.loss(1.0) - decay.age_gain(1.0))
@@ -184,15 +181,12 @@ def gamma_age(rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocatio
 
 
 def _gamma_world(
-    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike, allocation: str
+    rate: ArrayLike, frequency: ArrayLike, delta: ArrayLike
 ) -> tuple[tuple[Floats, Floats, Floats], Float64s, Float64s, Lomax]:
-    """Return a tuple (checked arguments, r, δ², decay) with r = rate/frequency and δ = ``delta``.
+    """Return a tuple (arguments as arrays, r, δ², decay) with r = rate/frequency and δ = ``delta``.
     The decay is E[e^{−Λt}] for Gamma distributed rates Λ of mean r, with the time in units of 1/frequency."""
-    one_of("allocation", allocation, ALLOCATIONS)
     deltas = as_floats("delta", delta)
-    check_parameter("delta", deltas, high=300)
     rates, frequencies = check_rates_and_frequencies(rate, frequency)
-    check_shapes(rate=rates, frequency=frequencies, delta=deltas)
     r, square = np.broadcast_arrays(changes_per_refresh(rates, frequencies), deltas.astype(np.float64) ** 2)
     spread = np.maximum(square, _EQUAL)
     with np.errstate(divide="ignore", over="ignore"):

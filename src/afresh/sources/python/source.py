@@ -1,15 +1,17 @@
 """The python source: a function of the user receives the key of an item and returns its content.
 
 The setting ``call`` is ``module:function``. The function returns bytes, text, or None if there is no such
-item. Every function runs in a thread that is not the engine's own (see ``user_calls.py``)."""
+item. ``bulk_call`` names a function that receives several keys and returns a mapping from keys to such
+results; a key that it lacks has no item. Every function runs in a thread that is not the engine's own (see
+``user_calls.py``)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 
-from afresh.sources.capabilities import Capabilities
+from afresh.sources.capabilities import Capabilities, share_cost
 from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.parsing.parse_budget import ParseBudgetError
@@ -33,7 +35,8 @@ class PythonSource(SingleGroupSource):
         self._function = find_function(settings.call)
         self._recipe = settings.recipe
         self._calls = UserCalls(f"afresh {settings.name}", settings.concurrency)
-        self.capabilities = Capabilities()
+        self._bulk_function = find_function(settings.bulk_call, "bulk_call") if settings.bulk_call else None
+        self.capabilities = Capabilities(bulk=self if self._bulk_function is not None else None)
         context.parsers.join()
 
     def group(self, key: str) -> str:
@@ -45,23 +48,42 @@ class PythonSource(SingleGroupSource):
         del group
         return float("inf") if self._calls.is_full else self._windows.next_opening_s(now_s)
 
+    def bulk_limit(self, group: str) -> int:
+        del group
+        return self._settings.bulk
+
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         del conditional
+        return (await self._poll(self._function, [lease]))[0]
+
+    async def poll_many(self, leases: Sequence[Lease], *, conditional: bool = True) -> list[Fetched]:
+        """Implement ``BulkSource.poll_many`` with one call of the function ``bulk_call``."""
+        del conditional
+        assert self._bulk_function is not None
+        return await self._poll(self._bulk_function, leases, bulk=True) if leases else []
+
+    async def _poll(
+        self, function: Callable[..., Any], leases: Sequence[Lease], *, bulk: bool = False
+    ) -> list[Fetched]:
         if self._calls.is_full:
-            at_once = self._settings.concurrency
-            return Fetched("failed", problem=f"{self._settings.call}: all {at_once} calls still run")
-        await self._context.admit(lease.group)
+            words = f"{self._settings.call}: all {self._settings.concurrency} calls still run"
+            return [Fetched("failed", problem=words)] * len(leases)
+        await self._context.admit(leases[0].group)
         start_s = self._context.clock.elapsed_s()
+        keys = [lease.key for lease in leases]
+        given, tag = (keys, tuple(keys)) if bulk else (keys[0], keys[0])
         try:
             async with asyncio.timeout(self._settings.timeout):
-                answer = await self._calls.call(self._function, lease.key, lease.key)
-                fetched = await self._compare(lease, answer)
+                answer = await self._calls.call(function, given, tag)
+                answers = _by_key(answer) if bulk else {keys[0]: answer}
+                found = [await self._compare(lease, answers.get(lease.key)) for lease in leases]
         except TimeoutError:
-            fetched = Fetched("failed", problem=f"no answer within {self._settings.timeout:g} s")
+            words = f"no answer within {self._settings.timeout:g} s"
+            found = [Fetched("failed", problem=words)] * len(leases)
         except Exception as error:  # noqa: BLE001  # any error of the user's code is the result of the poll
             words = str(error) if isinstance(error, RaisedError) else describe_error(error)
-            fetched = Fetched("failed", problem=words)
-        return replace(fetched, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
+            found = [Fetched("failed", problem=words)] * len(leases)
+        return share_cost(found, requests=1, seconds=self._context.clock.elapsed_s() - start_s)
 
     async def listings(self) -> AsyncIterator[Listing]:
         """Yield nothing, because a function lists no items."""
@@ -95,3 +117,9 @@ class PythonSource(SingleGroupSource):
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error))
         return found.to_fetched(content, media_type)
+
+
+def _by_key(answer: object) -> Mapping[str, object]:
+    if not isinstance(answer, Mapping):
+        raise RaisedError(f"bulk_call gave {type(answer).__name__}, not a mapping from keys to contents")
+    return answer

@@ -20,13 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 
 from afresh.probes.dissimilarity import DISSIMILARITIES, Dissimilarity, record_change, unequal
 from afresh.sources.python.user_function import find_function
-from afresh.sources.search.relation import LocalRelation
 from afresh.sources.search.saved_records import RecordNote
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.sql.canonical_json import value_json
@@ -38,12 +37,26 @@ _MOST_SAVED = 200_000  # records
 _UNSEEN = 2.0  # a record never seen counts as seen twice as long ago as the oldest record
 
 
+class TrackedRecords(Protocol):
+    """Records that are tracked: their keys, their weights, and the row of each key."""
+
+    @property
+    def keys(self) -> list[str]: ...
+
+    @property
+    def weights(self) -> Float64s: ...
+
+    @property
+    def rows(self) -> dict[str, int]: ...
+
+
 class RecordTracker:
     """Learns from each version of a record that is seen. Records are numbered by their row in the relation.
     ``measures`` has a measure of dissimilarity for each content field.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
+    >>> from afresh.sources.search.relation import LocalRelation
     >>> index = index_relation({"t": ["a", "b"]}, [parse_keywords("t")])
     >>> book = RecordTracker(LocalRelation(["x", "y"], index, np.ones(2), {"x": 0, "y": 1}), {"n": unequal})
     >>> book.record(0, {"n": 1}, 100.0); book.record(1, {"n": 1}, 100.0); book.record(0, {"n": 2}, 110.0)
@@ -51,7 +64,7 @@ class RecordTracker:
     array([0.105, 0.053])
     """
 
-    def __init__(self, relation: LocalRelation, measures: Mapping[str, Dissimilarity]) -> None:
+    def __init__(self, relation: TrackedRecords, measures: Mapping[str, Dissimilarity]) -> None:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
         self._is_binary = all(measure is unequal for measure in measures.values())
@@ -102,6 +115,13 @@ class RecordTracker:
             self._observed_s[row] += elapsed
         self._fields[row], self.seen_s[row] = texts, np.fmax(now_s, self.seen_s[row])
         self.not_before_s[row] = -np.inf
+
+    def confirm(self, row: int, now_s: float) -> None:
+        """Record that the content of the record in ``row`` has not changed up to ``now_s``."""
+        elapsed = now_s - self.seen_s[row]
+        if elapsed > 0:
+            self._observed_s[row] += elapsed
+            self.seen_s[row] = now_s
 
     def put_off(self, row: int, until_s: float) -> None:
         self.not_before_s[row] = until_s

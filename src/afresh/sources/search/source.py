@@ -10,14 +10,13 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff, share_cost
+from afresh.sources.capabilities import Batch, Capabilities, GroupBackoff
 from afresh.sources.change_detection import compare_content
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import RequestCost
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.search.planner import PlannedRequest, Planner
 from afresh.sources.search.record_tracker import RecordTracker, make_measures
@@ -34,11 +33,12 @@ from afresh.sources.search.settings import SearchSettings
 from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connections import KeyedRecord
+from afresh.sources.web_api.cost_sharing import CostSharing
 from afresh.sources.web_api.records_answer import RecordsAnswer
+from afresh.sources.web_api.server_backoff import ServerBackoff
 from afresh.values.arrays import Float64s
-from afresh.values.backoff import Backoff
 from afresh.values.errors import AfreshError, InputError, UsageError
-from afresh.values.fetched import Fetched, FetchedKind
+from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
 
@@ -56,28 +56,6 @@ class _BatchRequest:
 
     planned: PlannedRequest | None
     relation: LocalRelation
-
-
-class _CostSharing:
-    """Shares the cost of each request among its results. Without results, the next request takes it over."""
-
-    def __init__(self) -> None:
-        self._unpaid = RequestCost()
-
-    def share(self, found: Sequence[Fetched | None], results: RecordsAnswer) -> list[Fetched | None]:
-        before = self._unpaid
-        requests, received = before.requests + results.requests, before.bytes + results.bytes
-        seconds = before.seconds + results.seconds
-        answers = [one for one in found if one is not None]
-        if not answers:
-            self._unpaid = RequestCost(requests, received, seconds)
-            return list(found)
-        self._unpaid = RequestCost()
-        paid = share_cost(answers, requests=requests, seconds=seconds)
-        if received:
-            paid = [replace(one, bytes=0 if at else received) for at, one in enumerate(paid)]
-        left = iter(paid)
-        return [None if one is None else next(left) for one in found]
 
 
 class SearchSource(SingleGroupSource):
@@ -99,8 +77,8 @@ class SearchSource(SingleGroupSource):
         self._removed: set[str] = set()  # keys no longer in the relation, not reported yet
         self._passes: Counter[str] = Counter()
         self._absences: Counter[str] = Counter()
-        self._backoff = GroupBackoff(settings.name, -math.inf)
-        self._costs = _CostSharing()
+        self._backoff = ServerBackoff(settings, context.clock)
+        self._costs = CostSharing()
         self._look_ups = 0
         self.capabilities = Capabilities(batches=self, state=self)
 
@@ -114,8 +92,7 @@ class SearchSource(SingleGroupSource):
     # State that is saved.
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        own = (self._backoff,) if self._backoff.until_s > self._context.clock.now_s() else ()
-        return (*own, *self._server.backoffs())
+        return (*self._backoff.save(), *self._server.backoffs())
 
     def save_state(self) -> bytes:
         """Return when each record was seen, how fast it changes, and the results of each query, as bytes."""
@@ -133,11 +110,7 @@ class SearchSource(SingleGroupSource):
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
-        longest_s = self._context.clock.now_s() + self._settings.longest_rest
-        for backoff in backoffs:
-            if backoff.group == self.name:
-                self._backoff = replace(backoff, until_s=min(backoff.until_s, longest_s))
-        self._server.load_backoffs([backoff for backoff in backoffs if backoff.group != self.name])
+        self._server.load_backoffs(self._backoff.load(backoffs))
         self._load(read_state(state))
 
     def _load(self, known: SearchState) -> None:
@@ -256,9 +229,9 @@ class SearchSource(SingleGroupSource):
                 self._look_ups += 1
                 results = await self._server.look_up([self._relation.keys[row] for row in planned.rows])
         if results.problem:
-            found: list[Fetched | None] = [*self._back_off(results, len(leases))]
+            found: list[Fetched | None] = [*self._backoff.start(results, len(leases))]
         else:
-            self._backoff = GroupBackoff(self.name, -math.inf)
+            self._backoff.clear()
             found = self._sort_results(planned, results, leases, alone=alone)
         return self._costs.share(found, results)
 
@@ -338,16 +311,6 @@ class SearchSource(SingleGroupSource):
         if is_complete:
             return Fetched("gone", problem="the server no longer has a record with this key")
         return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
-
-    def _back_off(self, results: RecordsAnswer, count: int) -> list[Fetched]:
-        """Start a back-off of the server, and return ``count`` results that report the failure."""
-        settings, now_s = self._settings, self._context.clock.now_s()
-        failures = self._backoff.failures + 1
-        rest_s = Backoff(settings.first_rest, settings.longest_rest).wait_s(failures)
-        rest_s = max(rest_s, results.retry_after_s or 0.0)
-        self._backoff = GroupBackoff(self.name, now_s + rest_s, failures, results.problem)
-        kind: FetchedKind = "refused" if results.refused else "failed"
-        return [Fetched(kind, problem=results.problem, retry_after_s=rest_s)] * count
 
     def _make_planner(self, relation: LocalRelation) -> Planner:
         settings, keywords = self._settings, relation.index.keywords

@@ -19,6 +19,7 @@ VIEW = "{view}"
 
 _LONGEST_RETRY_S = 300.0
 _PATTERN = frozenset("*?[")
+_DBT_REFRESH = ("dbt", "build", "--select", VIEW)
 
 
 def _command_or_function(given: object) -> object:
@@ -30,7 +31,8 @@ class ViewSettings(DatabaseSettings):
     any tables and models that ``refresh`` can rebuild.
 
     ``views`` are names or patterns (``sales.*``) of materialised views; if empty, all of them are items.
-    ``depends_on`` names other views, each with the tables and views that it is computed from. ``refresh`` is
+    ``depends_on`` names other views, each with the tables and views that it is computed from. ``dbt`` is the
+    folder ``target`` of a dbt project, whose models are the views. ``refresh`` is
     a command, as a tuple of words, or ``module:function``. ``stale_when`` is a query or ``module:function``
     that says whether a view is stale, for all views or for each. ``count_writes`` allows triggers in a SQLite
     database. The change counters of the tables that the views depend on are read every ``look_every``
@@ -43,6 +45,7 @@ class ViewSettings(DatabaseSettings):
     url: str = Field(default="", repr=False)
     views: Texts = ()
     depends_on: Mapping[str, Texts] = Field(default_factory=dict)
+    dbt: str = ""
     refresh: Annotated[tuple[str, ...] | str | None, BeforeValidator(_command_or_function)] = None
     stale_when: str | Mapping[str, str] = ""
     count_writes: bool = False
@@ -87,11 +90,16 @@ class ViewSettings(DatabaseSettings):
         return _LONGEST_RETRY_S
 
     @property
+    def refresh_with(self) -> tuple[str, ...] | str | None:
+        """The setting ``refresh``; by default ``dbt build`` for models of dbt. None means PostgreSQL."""
+        return self.refresh if self.refresh is not None else _DBT_REFRESH if self.dbt else None
+
+    @property
     def named_views(self) -> Mapping[str, tuple[str, ...]]:
         """The views that the settings name, each with its dependencies. A name in ``views`` that is not a
         pattern counts, unless it is a materialised view of PostgreSQL, which the catalogue lists."""
         named = {view: tuple(bases) for view, bases in self.depends_on.items()}
-        if self.refresh is not None:
+        if self.refresh_with is not None:
             named |= {name: () for name in self.views if name not in named and not _PATTERN & set(name)}
         return named
 
@@ -109,6 +117,8 @@ class ViewSettings(DatabaseSettings):
         >>> ViewSettings(name="w", url="postgresql:///w", views=["sales.*"]).selects("stock.daily")
         False
         """
+        if self.dbt:
+            return not self.views or any(fnmatchcase(name, pattern) for pattern in self.views)
         if self.depends_on:
             return name in self.depends_on or any(fnmatchcase(name, pattern) for pattern in self.views)
         return not self.views or any(fnmatchcase(name, pattern) for pattern in self.views)
@@ -133,10 +143,14 @@ class ViewSettings(DatabaseSettings):
             words = 'write a command as a list, ["program", "{view}"], or a function as "module:function"'
             raise UsageError(f"refresh: {self.refresh!r} is neither: {words}")
         is_postgres = self.url.startswith((*POSTGRES, "env:"))  # what the variable holds is checked later
-        if self.refresh is None and not is_postgres:
+        if self.refresh_with is None and not is_postgres:
             words = "only PostgreSQL has views that can be refreshed: say how, by a command or a function"
             raise UsageError(f"refresh: needed: {words}")
-        if not (self.url or self.named_views):
+        if self.dbt and (self.depends_on or self.stale_when):
+            raise UsageError(
+                "dbt: its manifest says what models depend on: leave out depends_on and stale_when"
+            )
+        if not (self.url or self.named_views or self.dbt):
             raise UsageError("url: needed, or name the views in depends_on or views")
 
     def _check_questions(self) -> None:

@@ -7,9 +7,11 @@ query or function ``stale_when``, show staleness and rates, at a small cost (see
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff, StalenessReport
 from afresh.sources.change_detection import content_hash
@@ -19,12 +21,14 @@ from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.database_url import open_any_address
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.views.catalogue import Catalogue, State, is_known, is_stale
+from afresh.sources.views.dbt_artifacts import DbtTarget
+from afresh.sources.views.dbt_catalogue import contain_loads, project_catalogue
 from afresh.sources.views.named_views import add_named_views, add_statements
 from afresh.sources.views.settings import ViewSettings
 from afresh.sources.views.tracker import ViewTracker
 from afresh.sources.views.user_refresh import UserRefresh
 from afresh.sources.views.view_session import ViewSession, session_opener
-from afresh.values.errors import UsageError
+from afresh.values.errors import InputError, UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, ListingEntry
@@ -42,7 +46,7 @@ class ViewSource(SingleGroupSource):
         address, kind = None, None
         if settings.url:
             address, kind = open_any_address(settings.name, settings.url, context.resolver)
-        if kind != "postgresql" and settings.refresh is None:
+        if kind != "postgresql" and settings.refresh_with is None:
             raise UsageError(f"source {settings.name!r}: only PostgreSQL refreshes views itself: set refresh")
         opener = session_opener(address, kind, settings)
         self._refreshes: ConnectionThread[ViewSession] = ConnectionThread(
@@ -54,6 +58,7 @@ class ViewSource(SingleGroupSource):
         # While a process writes a DuckDB file nobody reads it, so that a reading would only wait.
         self._is_exclusive = kind == "duckdb"
         self._user = UserRefresh(settings)
+        self._dbt = DbtTarget(Path(settings.dbt)) if settings.dbt else None
         self.tracker = ViewTracker()
         self._warned: set[str] = set()
         self.capabilities = Capabilities(staleness=self, state=self)
@@ -120,7 +125,7 @@ class ViewSource(SingleGroupSource):
             except SqlError as error:
                 problem = str(error)
             else:
-                self.tracker.record_reading(seen)
+                self.tracker.record_reading(seen, keeps_old=self._dbt is not None and not self._settings.url)
                 entries = [ListingEntry(view, _mark(view, seen)) for view in seen.views]
                 problem = self._warning(seen)
         yield Listing(
@@ -142,6 +147,8 @@ class ViewSource(SingleGroupSource):
         """Read the catalogue, the change counters and what ``stale_when`` states, by default on the
         connection for readings."""
         now_s, thread, settings = self._context.clock.now_s(), thread or self._readings, self._settings
+        if self._dbt is not None:
+            return await self._read_models(self._dbt, thread, now_s)
         named = settings.named_views
         names = {*named, *(base for bases in named.values() for base in bases)}
         seen = await thread.run(lambda session: session.catalogue(now_s, names), _READING_S, retry=True)
@@ -153,6 +160,23 @@ class ViewSource(SingleGroupSource):
         for view in (view for view, stated_stale in stated.items() if not stated_stale):
             self.tracker.confirm_fresh(view, seen)
         return seen
+
+    async def _read_models(
+        self, target: DbtTarget, thread: ConnectionThread[ViewSession], now_s: float
+    ) -> Catalogue:
+        """Read the models of a dbt project, with what the database or the freshness of sources shows."""
+        try:
+            project, freshness = await asyncio.to_thread(target.read)
+        except InputError as error:
+            raise SqlError(str(error)) from None
+        if self._settings.url:
+            names = [node.relation for node in project.nodes.values() if node.holds_rows]
+            seen = await thread.run(lambda session: session.catalogue(now_s, names), _READING_S, retry=True)
+            return project_catalogue(project, seen, None, self._settings.selects, now_s)
+        time_s = now_s if freshness is None else freshness.time_s
+        found = project_catalogue(project, None, freshness, self._settings.selects, time_s)
+        contain_loads(self.tracker, found, {} if freshness is None else freshness.loaded_s)
+        return found
 
     def _chain(self, view: str, seen: Catalogue, *, conditional: bool) -> list[str]:
         """Return the views to refresh: the stale views that ``view`` depends on, then ``view`` itself. The
@@ -171,6 +195,8 @@ class ViewSource(SingleGroupSource):
         timeout_s = self._settings.timeout + GRACE_S
         version: int | None = None  # that of the next reading
         if self._user.can_refresh:
+            if self._dbt is not None:  # the reading is as old as the freshness of the sources
+                seen = Catalogue(seen.relations, seen.below, seen.selects, seen.reset, clock.now_s())
             await self._user.refresh(view)
         else:
             version = await self._refreshes.run(

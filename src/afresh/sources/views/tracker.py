@@ -26,6 +26,7 @@ WINDOW_S = 5.0
 
 _EARLY_S = 0.5  # a reading that comes so many seconds too early still ends the counting period
 _RECENT = 20  # refreshes
+_RUNS_KEPT = 100
 _FORMAT = 2
 
 
@@ -66,19 +67,28 @@ class ViewTracker:
         self._complete_s: dict[str, float] = {}
         self.costs: dict[str, MeasuredCost] = {}
         self._by_length: dict[str, dict[int, WriteTally]] = {}
+        self.failures: dict[str, int] = {}
+        """The number of failed refreshes since the last one that succeeded, by view."""
+        self._runs: list[str] = []
+        self.overhead = MeasuredCost()
+        """The seconds of a run of the user that no refresh took."""
 
-    def record_reading(self, seen: Catalogue) -> None:
-        """Record a reading of the catalogue: find what changed since the last one, and the stale views."""
+    def record_reading(self, seen: Catalogue, *, keeps_old: bool = False) -> None:
+        """Record a reading of the catalogue: find what changed since the last one, and the stale views. With
+        ``keeps_old``, a reading that is older than the last refresh of a view counts for that view, because
+        its state was compared with the time of the refresh."""
         self._compare(seen)
         for view in seen.views:
-            if seen.time_s < self._refreshed_s.get(view, float("-inf")):
+            refreshed_s = self._refreshed_s.get(view, float("-inf"))
+            if seen.time_s < refreshed_s and not keeps_old:
                 continue  # the reading began before the last refresh of the view
+            time_s = max(seen.time_s, refreshed_s)
             self._detect_foreign_refresh(view, seen)
             if not is_stale(view, seen, self.states.get(view)):
                 self._stale_since.pop(view, None)
-                self._complete_s[view] = seen.time_s
+                self._complete_s[view] = time_s
             elif view in self.states:
-                self._stale_since.setdefault(view, seen.time_s)
+                self._stale_since.setdefault(view, time_s)
         by_view: tuple[dict[str, Any], ...] = (self.states, self._versions, self._refreshed_s)
         for known in (*by_view, self._stale_since, self._complete_s, self.costs, self._by_length):
             for name in known.keys() - seen.relations.keys():
@@ -98,6 +108,31 @@ class ViewTracker:
         self._stale_since.pop(view, None)
         self._complete_s[view] = seen.time_s
         self.costs[view] = self.costs.get(view, MeasuredCost()).add(seconds)
+        self.failures.pop(view, None)
+
+    def record_failure(self, view: str) -> None:
+        self.failures[view] = self.failures.get(view, 0) + 1
+
+    def knows_run(self, name: str, overhead_s: float) -> bool:
+        """Return whether a run of the user was recorded before. If not, remember it and its overhead."""
+        if self.has_run(name):
+            return True
+        self._runs = [*self._runs[1 - _RUNS_KEPT :], name]
+        self.overhead = self.overhead.add(overhead_s)
+        return False
+
+    def has_run(self, name: str) -> bool:
+        """Return whether a run of the user was recorded."""
+        return name in self._runs
+
+    def built_s(self, view: str) -> float:
+        """Return the start of the last refresh of a view (Unix seconds); −∞ if there was none."""
+        return self._refreshed_s.get(view, -math.inf)
+
+    def contain(self, view: str, part: str, stamp: Stamp) -> None:
+        """Record that the last refresh of a view contained what the part has now."""
+        if view in self.states:
+            self.states[view] = {**self.states[view], part: stamp}
 
     def confirm_fresh(self, view: str, seen: Catalogue) -> None:
         """Record that a view is stated to be fresh in the reading ``seen``: it contains all changes."""
@@ -138,6 +173,10 @@ class ViewTracker:
             "versions": self._versions,
             "stale_since": self._stale_since,
             "complete_s": self._complete_s,
+            "refreshed_s": self._refreshed_s,
+            "failures": self.failures,
+            "runs": self._runs,
+            "overhead": [self.overhead.mean, self.overhead.count],
             "costs": {view: [cost.mean, cost.count] for view, cost in self.costs.items()},
             "tallies": {
                 name: {length: astuple(tally) for length, tally in tallies.items()}
@@ -159,6 +198,12 @@ class ViewTracker:
             tracker._versions = {view: int(version) for view, version in found["versions"].items()}
             tracker._stale_since = {view: float(since) for view, since in found["stale_since"].items()}
             complete = found.get("complete_s", {})  # states that older versions saved have none
+            refreshed = found.get("refreshed_s", {})
+            tracker._refreshed_s = {view: float(time_s) for view, time_s in refreshed.items()}
+            tracker.failures = {view: int(count) for view, count in found.get("failures", {}).items()}
+            tracker._runs = [str(name) for name in found.get("runs", ())]
+            mean, count = found.get("overhead", (0.0, 0))
+            tracker.overhead = MeasuredCost(float(mean), int(count))
             tracker._complete_s = {view: float(time_s) for view, time_s in complete.items()}
             tracker.costs = {
                 view: MeasuredCost(float(mean), int(count)) for view, (mean, count) in found["costs"].items()
@@ -178,6 +223,9 @@ class ViewTracker:
         """Find the parts that changed since the last reading. If the present counting period has lasted
         ``WINDOW_S`` seconds, add the writes of each table to its tally and start the next period."""
         elapsed_s = seen.time_s - self._time_s
+        if elapsed_s == 0 and self._reset == seen.reset:
+            self._elapsed_s, self._changed = 0.0, frozenset()  # the same reading once more
+            return
         comparable = self._reset == seen.reset and 0 < elapsed_s < float("inf")
         now = {name: seen.relations[name].stamp for view in seen.views for name in seen.parts(view)}
         self._elapsed_s = elapsed_s if comparable else 0.0

@@ -21,7 +21,7 @@ class UserRefresh:
     their own; a function that takes too long cannot be ended, so no refresh starts until it returns."""
 
     def __init__(self, settings: ViewSettings) -> None:
-        self._settings, self._with = settings, settings.refresh
+        self._settings, self._with = settings, settings.refresh_with
         self._function = find_function(self._with, "refresh") if isinstance(self._with, str) else None
         asked = settings.stale_when
         names = [asked] if isinstance(asked, str) else asked.values()

@@ -21,10 +21,11 @@ CREATE TABLE item (
     labels text,
     selector text NOT NULL,
     added_s double precision NOT NULL,
-    listed smallint NOT NULL DEFAULT 0
+    listed smallint NOT NULL DEFAULT 0,
+    source_id integer NOT NULL
 );
 
-CREATE UNIQUE INDEX item_key ON item (key_hash);
+CREATE UNIQUE INDEX item_key ON item (key_hash, source_id);
 
 CREATE INDEX item_by_key ON item (left(key, 600), id);
 

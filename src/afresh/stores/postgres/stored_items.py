@@ -6,7 +6,7 @@ If a crash lost a lease, the restarted server would give the item to a second wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from afresh.stores.postgres.binary_arrays import column_arrays
@@ -67,8 +67,8 @@ class PostgresItems(SqlItems[Connection]):
         taken = sorted(row[0] for row in fetch_rows(connection, self._sql["take_ids"], {"number": len(new)}))
         table = {item_id: _row(item_id, item, names) for item_id, item in zip(taken, new, strict=True)}
         given = column_arrays(_COLUMNS, list(table.values())) | {"now_s": now_s}
-        # Only the ids that were inserted are returned. Another process may have added an item with the same
-        # key in the meantime; that process also adds its state.
+        # Only the ids that were inserted are returned. Another process may have added the same item in the
+        # meantime; that process also adds its state.
         added = sorted(item_id for (item_id,) in fetch_rows(connection, self._sql["add_items"], given))
         states = [(item_id, *table[item_id][3:5]) for item_id in added]
         given = column_arrays(("ids", "sources", "groups"), states) | {"now_s": now_s}
@@ -91,12 +91,6 @@ class PostgresItems(SqlItems[Connection]):
             numbers = list(range(last - len(ids) + 1, last + 1))
             fetch_rows(connection, self._sql["add_edits"], {"numbers": numbers, "ids": ids})
             fetch_rows(connection, self._sql["trim_edits"], {"last": last, "kept": EDITS_KEPT})
-
-    def _lock_ids(self, connection: Connection, keys: Sequence[str]) -> dict[str, int]:
-        ids = list(self._ids(connection, keys).values())
-        fetch_rows(connection, self._sql["lock"], {"ids": ids})
-        # Items may have been removed while this transaction waited for the locks.
-        return self._ids(connection, keys)
 
 
 def _row(item_id: int, item: NewItem, names: dict[str, int]) -> Row:

@@ -1,8 +1,12 @@
--- name: ids
-SELECT key, id FROM item WHERE key_hash = ANY (%(keys)s::bytea[]);
+-- name: find
+SELECT item.id, name.text, item.key
+FROM item JOIN name ON name.id = item.source_id
+WHERE item.key_hash = ANY (%(keys)s::bytea[])
+  AND (%(source)s::text IS NULL OR name.text = %(source)s::text);
 
 -- name: get
-SELECT full_item.* FROM full_item JOIN item ON item.id = full_item.id WHERE item.key_hash = %(key)s;
+SELECT full_item.* FROM full_item JOIN item ON item.id = full_item.id
+WHERE item.key_hash = %(key)s AND (%(source)s::text IS NULL OR full_item.source = %(source)s::text);
 
 -- name: by_id
 SELECT full_item.*
@@ -29,18 +33,18 @@ ORDER BY source.text COLLATE "C", grouping.text COLLATE "C", tally.status;
 SELECT nextval('item_number') FROM generate_series(1, %(number)s::integer);
 
 -- name: add_items
--- In the order of the hashes, which is the same for all who add the same keys at once.
-INSERT INTO item (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels,
+-- In the order of the unique index, which is the same for all who add the same items at once.
+INSERT INTO item (id, source_id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels,
                   selector, listed, added_s)
-SELECT id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
+SELECT id, source_id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
        listed, %(now_s)s
-FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(hashes)s::bytea[], %(weights)s::double precision[], %(costs)s::double precision[], %(least)s::double precision[],
+FROM unnest(%(ids)s::bigint[], %(sources)s::integer[], %(keys)s::text[], %(hashes)s::bytea[], %(weights)s::double precision[], %(costs)s::double precision[], %(least)s::double precision[],
             %(most)s::double precision[], %(priors)s::double precision[], %(labels)s::text[], %(selectors)s::text[],
             %(listed)s::smallint[])
-     AS new (id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
+     AS new (id, source_id, key, key_hash, weight, cost, min_interval_s, max_interval_s, prior_rate_per_s, labels, selector,
              listed)
-ORDER BY key_hash
-ON CONFLICT (key_hash) DO NOTHING
+ORDER BY key_hash, source_id
+ON CONFLICT (key_hash, source_id) DO NOTHING
 RETURNING id;
 
 -- name: unlist

@@ -1,7 +1,7 @@
 -- The first three are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT * FROM item JOIN state ON state.item_id = item.id) AS item;
+(SELECT * FROM item JOIN state USING (source_id) WHERE state.item_id = item.id) AS item;
 
 -- name: content
 (SELECT * FROM content JOIN payload ON payload.content_id = content.id) AS content;

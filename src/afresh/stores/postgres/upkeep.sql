@@ -22,8 +22,8 @@ GROUP BY content_id
 HAVING sum(counted) <> sum(used);
 
 -- name: newest
-SELECT 'item ' || item.id || ' has no state' FROM item
-WHERE NOT EXISTS (SELECT 1 FROM state WHERE state.item_id = item.id)
+SELECT 'item ' || item.id || ' has no state of its source' FROM item
+WHERE NOT EXISTS (SELECT 1 FROM state WHERE state.item_id = item.id AND state.source_id = item.source_id)
 UNION ALL
 SELECT 'the newest copy of item ' || state.item_id || ' is not there' FROM state
 WHERE state.version > 0

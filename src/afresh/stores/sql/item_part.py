@@ -20,8 +20,20 @@ from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor
 from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlPart
 from afresh.stores.store import StoredItems
-from afresh.values.errors import InputError
-from afresh.values.items import STATUSES, Item, ItemChange, ItemCount, ItemPage, ItemQuery, NewItem, Sort
+from afresh.values.errors import AmbiguousKeyError, InputError
+from afresh.values.items import (
+    STATUSES,
+    Item,
+    ItemChange,
+    ItemCount,
+    ItemPage,
+    ItemQuery,
+    ItemRef,
+    NewItem,
+    Sort,
+    display_key,
+    ids_by_key,
+)
 from afresh.values.storable_text import is_storable
 from afresh.values.stored import Edits
 
@@ -41,10 +53,10 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
             added += self._database.write(partial(self._add_batch, batch=batch, now_s=now_s))
         return added
 
-    def change(self, keys: Sequence[str], change: ItemChange) -> tuple[str, ...]:
-        def work(connection: ConnectionT) -> tuple[str, ...]:
-            ids = self._lock_ids(connection, keys)
-            given = _change_parameters(change) | {"ids": self._database.as_list(ids.values())}
+    def change(self, ids: Sequence[int], change: ItemChange) -> None:
+        def work(connection: ConnectionT) -> None:
+            known = self._lock(connection, ids)
+            given = _change_parameters(change) | {"ids": self._database.as_list(known)}
             crossed = self._rows(connection, "crossed", given)
             if crossed:
                 raise InputError(f"item {crossed[0][0]!r}: min_interval_s would be more than max_interval_s")
@@ -52,34 +64,40 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
                 self._move_in_tally(connection, given, STATUS_CODE[change.status])
             for name in ("change_item", "change_state"):
                 self._rows(connection, name, given)
-            self._note_edits(connection, list(ids.values()))
-            return tuple(key for key in keys if key not in ids)
+            self._note_edits(connection, known)
 
-        return self._database.write(work)
+        self._database.write(work)
 
-    def remove(self, keys: Sequence[str], now_s: float, *, announce: bool = False) -> tuple[str, ...]:
-        def work(connection: ConnectionT) -> tuple[str, ...]:
-            ids = self._lock_ids(connection, keys)
-            given = {"ids": self._database.as_list(ids.values()), "now_s": now_s}
+    def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
+        def work(connection: ConnectionT) -> None:
+            known = self._lock(connection, ids)
+            given = {"ids": self._database.as_list(known), "now_s": now_s}
             if announce:
                 self._rows(connection, "announce_removal", given)
             self._remove(connection, given)
-            self._note_edits(connection, list(ids.values()))
-            return tuple(key for key in keys if key not in ids)
+            self._note_edits(connection, known)
 
-        return self._database.write(work)
+        self._database.write(work)
 
-    def get(self, key: str) -> Item | None:
-        if not is_storable(key):
+    def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
+        if source is not None and not is_storable(source):
+            return []
+        return self._database.read(lambda connection: self._find(connection, keys, source))
+
+    def get(self, key: str, source: str | None = None) -> Item | None:
+        if not all(is_storable(text) for text in (key, source) if text):
             return None
-        found = self._fetch("get", key=self._database.key_parameter(key))
-        return item_from_row(found[0]) if found else None
+        rows = self._fetch("get", key=self._database.key_parameter(key), source=source)
+        items = [item_from_row(row) for row in rows]
+        if len(items) > 1:
+            raise AmbiguousKeyError(display_key(key), (item.source for item in items))
+        return items[0] if items else None
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         return [item_from_row(row) for row in self._fetch("by_id", ids=self._database.as_list(ids))]
 
-    def ids(self, keys: Sequence[str]) -> dict[str, int]:
-        return self._database.read(lambda connection: self._ids(connection, keys))
+    def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
+        return ids_by_key(self.find(keys, source))
 
     def page(self, query: ItemQuery, limit: int, cursor: str | None = None) -> ItemPage:
         check_limit(limit)
@@ -107,7 +125,7 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
     @abstractmethod
     def _add_batch(self, connection: ConnectionT, batch: list[NewItem], now_s: float) -> int:
-        """Add the items of a batch whose keys are unknown, and return how many were added."""
+        """Add the items of a batch that are unknown, and return how many were added."""
 
     @abstractmethod
     def _remove(self, connection: ConnectionT, given: Parameters) -> None:
@@ -117,26 +135,33 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
     def _note_edits(self, connection: ConnectionT, ids: list[int]) -> None:
         """Add these items to the journal of edits, and drop the journal's oldest entries."""
 
-    @abstractmethod
-    def _lock_ids(self, connection: ConnectionT, keys: Sequence[str]) -> dict[str, int]:
-        """Lock these items against other writers, and return the ids of the known keys."""
+    def _lock(self, connection: ConnectionT, ids: Sequence[int]) -> list[int]:
+        """Lock these items against other writers, and return the ids that are known, sorted."""
+        found = self._rows(connection, "lock", {"ids": self._database.as_list(ids)})
+        return [item_id for (item_id,) in found]
 
-    def _ids(self, connection: ConnectionT, keys: Iterable[str]) -> dict[str, int]:
+    def _find(self, connection: ConnectionT, keys: Iterable[str], source: str | None = None) -> list[ItemRef]:
         # A key that cannot be stored is unknown. SQLite's JSON would cut it at NUL and find another key.
-        wanted = [self._database.key_parameter(key) for key in keys if is_storable(key)]
-        return dict(self._rows(connection, "ids", {"keys": self._database.as_list(wanted)}))
+        wanted = {self._database.key_parameter(key) for key in keys if is_storable(key)}
+        given = {"keys": self._database.as_list(wanted), "source": source}
+        return sorted(ItemRef(*row) for row in self._rows(connection, "find", given))
 
     def _only_new(self, connection: ConnectionT, batch: list[NewItem]) -> list[NewItem]:
-        """Return the items of a batch whose keys are unknown; of items with the same key only the first.
+        """Return the items of a batch that are unknown; of those with the same source and key only the first.
         Known items that the user adds are no longer listed ones."""
-        known = self._ids(connection, [item.key for item in batch])
-        added_by_user = {known[item.key] for item in batch if not item.listed and item.key in known}
+        found = self._find(connection, (item.key for item in batch))
+        known = {(item.source, item.key): item.id for item in found}
+        added_by_user = {
+            known[item.source, item.key]
+            for item in batch
+            if not item.listed and (item.source, item.key) in known
+        }
         if added_by_user:
             self._rows(connection, "unlist", {"ids": self._database.as_list(sorted(added_by_user))})
-        new: dict[str, NewItem] = {}
+        new: dict[tuple[str, str], NewItem] = {}
         for item in batch:
-            if item.key not in known:
-                new.setdefault(item.key, item)
+            if (item.source, item.key) not in known:
+                new.setdefault((item.source, item.key), item)
         return list(new.values())
 
     def _move_in_tally(self, connection: ConnectionT, given: Parameters, status: int | None) -> None:

@@ -33,7 +33,16 @@ def is_current(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[str, ...]) -> None:
-    """Apply the scripts that are missing, unless another process has just done so."""
+    """Apply the scripts that are missing, unless another process has just done so. A script may write a table
+    anew; meanwhile SQLite must not remove the rows of other tables that refer to it."""
+    connection.execute("PRAGMA foreign_keys = OFF")  # has an effect only outside of transactions
+    try:
+        _apply(connection, path, migrations)
+    finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _apply(connection: sqlite3.Connection, path: Path, migrations: tuple[str, ...]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not is_current(connection, path, len(migrations)):

@@ -3,13 +3,6 @@ CREATE TABLE name (
     text TEXT NOT NULL UNIQUE
 );
 
-CREATE TABLE item (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    key TEXT NOT NULL UNIQUE,
-    labels TEXT,
-    added_s REAL NOT NULL
-, selector TEXT NOT NULL DEFAULT '', listed INTEGER NOT NULL DEFAULT 0);
-
 CREATE TABLE state (
     item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
     source_id INTEGER NOT NULL,
@@ -130,16 +123,6 @@ CREATE TABLE value (
     data BLOB NOT NULL
 ) WITHOUT ROWID;
 
-CREATE VIEW full_item AS
-SELECT item.id, item.key, source.text AS source, grouping.text AS "group",
-       state.weight, state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s,
-       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
-       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
-FROM item
-JOIN state ON state.item_id = item.id
-JOIN name AS source ON source.id = state.source_id
-JOIN name AS grouping ON grouping.id = state.group_id;
-
 CREATE TABLE worker (
     name TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -196,3 +179,25 @@ CREATE TABLE answer (
 ) WITHOUT ROWID;
 
 CREATE INDEX answer_time ON answer (time_s);
+
+CREATE TABLE "item" (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    labels TEXT,
+    added_s REAL NOT NULL,
+    selector TEXT NOT NULL DEFAULT '',
+    listed INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE UNIQUE INDEX item_key ON item (key, source_id);
+
+CREATE VIEW full_item AS
+SELECT item.id, item.key, source.text AS source, grouping.text AS "group",
+       state.weight, state.cost, state.min_interval_s, state.max_interval_s, state.prior_rate_per_s,
+       item.labels, state.status, item.added_s, state.polled_s, state.changed_s, state.due_s,
+       state.polls, state.changes, state.failures, state.problem, state.version, item.selector
+FROM item
+JOIN state ON state.item_id = item.id
+JOIN name AS source ON source.id = state.source_id
+JOIN name AS grouping ON grouping.id = state.group_id;

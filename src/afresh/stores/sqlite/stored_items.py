@@ -6,7 +6,7 @@ Leases are not synced to disk, because a power loss stops the workers on this ma
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from afresh.stores.rows import ACTIVE, lease_from_row, text_from_mapping
@@ -20,7 +20,7 @@ from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
 
 # The columns of a new item in the two tables, in the order in which ``_add_batch`` gives their values.
-_ITEM = ("id", "key", "labels", "added_s", "selector", "listed")
+_ITEM = ("id", "source_id", "key", "labels", "added_s", "selector", "listed")
 _STATE = (
     *("item_id", "source_id", "group_id", "status", "weight", "cost"),
     *("min_interval_s", "max_interval_s", "prior_rate_per_s", "due_s"),
@@ -34,9 +34,7 @@ class SqlitePaging(Paging[sqlite3.Connection]):
 
     orders: ClassVar[Mapping[Sort, SortOrder]] = {
         "id": SortOrder("item.id", "item NOT INDEXED", "item.id", "state", nearby=True),
-        "key": SortOrder(
-            "item.key", "item INDEXED BY sqlite_autoindex_item_1", "item.id", "state", nearby=True
-        ),
+        "key": SortOrder("item.key", "item INDEXED BY item_key", "item.id", "state", nearby=True),
         "due": SortOrder("state.due_s", "state INDEXED BY by_due"),
         "changed": SortOrder("coalesce(state.changed_s, -9e999)", "state INDEXED BY by_changed"),
         "failures": SortOrder("state.failures", "state INDEXED BY by_failures"),
@@ -76,7 +74,7 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
             counts[place] += 1
             limits = (item.min_interval_s, item.max_interval_s, item.prior_rate_per_s)
             labels = text_from_mapping(item.labels) if item.labels else None
-            keys.append((item_id, item.key, labels, now_s, item.selector, item.listed))
+            keys.append((item_id, place[0], item.key, labels, now_s, item.selector, item.listed))
             states.append((item_id, *place, item.weight, item.cost, *limits, now_s))
         self._database.insert(connection, "item", _ITEM, keys)
         self._database.insert(connection, "state", _STATE, states)
@@ -92,9 +90,6 @@ class SqliteItems(SqlItems[sqlite3.Connection]):
     def _note_edits(self, connection: sqlite3.Connection, ids: list[int]) -> None:
         connection.execute(self._sql["add_edits"], {"ids": self._database.as_list(ids)})
         connection.execute(self._sql["trim_edits"], {"kept": EDITS_KEPT})
-
-    def _lock_ids(self, connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
-        return self._ids(connection, keys)  # there is one writer at a time
 
 
 class SqliteLeases(SqlLeases[sqlite3.Connection]):

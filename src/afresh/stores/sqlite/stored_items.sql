@@ -1,9 +1,16 @@
--- name: ids
-SELECT item.key, item.id
-FROM json_each(:keys) AS wanted CROSS JOIN item ON item.key = wanted.value;
+-- name: find
+SELECT item.id, name.text, item.key
+FROM json_each(:keys) AS wanted
+CROSS JOIN item INDEXED BY item_key ON item.key = wanted.value
+CROSS JOIN name ON name.id = item.source_id
+WHERE :source IS NULL OR name.text = :source;
 
 -- name: get
-SELECT * FROM full_item WHERE key = :key;
+SELECT * FROM full_item WHERE key = :key AND (:source IS NULL OR source = :source);
+
+-- name: lock
+-- There is one writer at a time, so that nothing needs to be locked.
+SELECT id FROM item WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: by_id
 SELECT full_item.*

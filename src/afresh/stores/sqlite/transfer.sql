@@ -1,7 +1,7 @@
 -- The first two are tables in the common form, the others find and set the last numbers given.
 
 -- name: item
-(SELECT * FROM item JOIN state ON state.item_id = item.id);
+(SELECT * FROM item JOIN state USING (source_id) WHERE state.item_id = item.id);
 
 -- name: content
 (SELECT * FROM content JOIN payload ON payload.content_id = content.id);

@@ -75,7 +75,7 @@ class Card:
 CARDS = (
     Card("Fresh, by the model", "freshness", "{freshness-range}{uniform-needs}"),
     Card("Fresh, audited", "audited", "{audited-range}"),
-    Card("Age of the copies", "age", "expected, since the first change that was missed"),
+    Card("Age of the copies", "age", "expected, since the first missed change; content lag {content-lag}"),
     Card("Polls per minute", "polls", "{changes} found a change"),
     Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
     Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
@@ -139,6 +139,13 @@ FIGURES = (
     ),
     Figure("status.audited.n", metric="audits_used", meaning="How many random polls that rests on."),
     Figure("status.age_s", "age", format_seconds, "age_seconds", "Expected weighted mean age of the copies."),
+    Figure(
+        "status.content_lag_s",
+        "content-lag",
+        format_seconds,
+        "content_lag_seconds",
+        "Expected content lag F(L;t): mean over the copies of weight · Σ time since each missed change.",
+    ),
     Figure(partial(per_minute, name="polls"), "polls"),
     Figure(partial(per_minute, name="changes"), "changes"),
     Figure("status.budget_per_s", "budget", format_rate, "budget_requests_per_second", "The budget."),

@@ -52,7 +52,7 @@
     }
   };
 
-  const item = (form, more = "") => `/api/v1/item${more}?key=${encodeURIComponent(form.dataset.key)}`;
+  const item = (form, more = "") => `/api/v1/item${more}?${new URLSearchParams({ key: form.dataset.key, source: form.dataset.source })}`;
   const actions = {
     add: (form) => {
       const keys = form.elements.keys.value.split("\n").map((line) => line.trim()).filter(Boolean);

@@ -1,0 +1,1 @@
+"""Sources of kind ``api``: the list of a web API defines the items."""

@@ -1,0 +1,1 @@
+"""Tests that need other tools (``make interop``): one folder for each tool, with its own environment."""

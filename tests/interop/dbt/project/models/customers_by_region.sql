@@ -1,0 +1,1 @@
+select region, count(*) as customers from {{ source('raw', 'customers') }} join {{ ref('regions') }} using (country) group by region
