@@ -10,15 +10,12 @@ import os
 import socket
 import sqlite3
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from tests.policy.news_addresses import news
-from tests.servers.site import Answer, Handler, Seen, page, redirect
+from tests.servers.site import Answer, Seen, page, redirect
 from tests.sources.parsing.attacks import many_agents_and_rules
 
 from afresh.engine.app import open_engine
@@ -128,9 +125,7 @@ ignore = ['\\d+ visitors online']
 discover = ["{stage.url("/start", "127.0.0.4")}"]
 """
     )
-    stage.add(
-        stage.url("/nested", "127.0.0.4"), stage.url("/digits", "127.0.0.5"), source="heavy"
-    )
+    stage.add(stage.url("/nested", "127.0.0.4"), stage.url("/digits", "127.0.0.5"), source="heavy")
     stage.start()
     stage.wait(seconds=_PARSE_S)
 
@@ -168,7 +163,9 @@ def bad_rows(stage: Stage, pages: Pages) -> None:
     del pages
     with closing(sqlite3.connect(stage.folder / "rows.db")) as table:
         table.execute("CREATE TABLE t (k, v)")
-        table.executemany("INSERT INTO t VALUES (?, 1)", [("good",), (b"\xff\x00",), ("nul\0",), ("also good",)])
+        table.executemany(
+            "INSERT INTO t VALUES (?, 1)", [("good",), (b"\xff\x00",), ("nul\0",), ("also good",)]
+        )
         table.execute("INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), 1)")
         table.commit()
     stage.configure(
@@ -181,14 +178,12 @@ def bad_rows(stage: Stage, pages: Pages) -> None:
 
 def good_rows_are_missing(stage: Stage) -> str:
     with open_engine(stage.folder, secrets=stage.environment.get) as engine:
-        keys = {item.key for item in engine.items(source="rows")} if hasattr(engine, "items") else set()
         found = engine.store.items.ids(["good", "also good"])
-    del keys
     return "" if len(found) == 2 else f"only {sorted(found)} of the good rows are there"
 
 
 def bomb(stage: Stage, pages: Pages) -> None:
-    body = gzip.compress(gzip.compress(b"http://a.test/1\n" * 120_000_000 if False else bytes(50_000_000)))
+    body = gzip.compress(gzip.compress(b"http://a.test/1\n" * 3_000_000))
     pages.by_path["/bomb.xml.gz"] = page(body, Content_Type="application/gzip", Content_Encoding="gzip")
     stage.configure(source=f'sitemaps = ["{stage.url("/bomb.xml.gz")}"]')
     stage.start()
@@ -198,7 +193,9 @@ def bomb(stage: Stage, pages: Pages) -> None:
 def endless_items(stage: Stage, pages: Pages) -> None:
     for part in range(10):
         urls = [stage.url(f"/i/{part}-{number}") for number in range(50_000)]
-        pages.by_path[f"/items{part}.xml.gz"] = page(gzip.compress(_sitemap(urls)), Content_Type="application/gzip")
+        pages.by_path[f"/items{part}.xml.gz"] = page(
+            gzip.compress(_sitemap(urls)), Content_Type="application/gzip"
+        )
     names = ", ".join(f'"{stage.url(f"/items{part}.xml.gz")}"' for part in range(10))
     stage.configure(source=f"sitemaps = [{names}]")
     stage.start()
@@ -208,7 +205,7 @@ def endless_items(stage: Stage, pages: Pages) -> None:
 def more_than_allowed(stage: Stage) -> str:
     with open_engine(stage.folder, secrets=stage.environment.get) as engine:
         count = sum(each.items for each in engine.store.items.counts())
-    return "" if 100_000 < count <= 200_001 else f"{count} items"
+    return "" if 50_000 < count <= 100_001 else f"{count} items"
 
 
 def failing_polls(stage: Stage, pages: Pages) -> None:
@@ -220,7 +217,9 @@ def failing_polls(stage: Stage, pages: Pages) -> None:
     stage.environment["ONCE"] = "1"
     folder = stage.folder / "other"
     folder.mkdir()
-    (folder / "afresh.toml").write_text('[[source]]\nname = "web"\nallow_private = true\nrespect_robots = false\n')
+    (folder / "afresh.toml").write_text(
+        '[[source]]\nname = "web"\nallow_private = true\nrespect_robots = false\n'
+    )
     with open_engine(folder) as engine:
         engine.add(["http://127.0.0.1:9/none"])
     code, _ = stage.run_command("-C", str(folder), "run", "--once")
@@ -239,27 +238,27 @@ def endless_hooks(stage: Stage, pages: Pages) -> None:
     stage.wait(seconds=_FOR_S)
 
 
-_INSIDE = (
-    "http://169.254.169.254/", "http://168.63.129.16/", "http://192.0.0.192/",
-    "http://[fd20:ce::254]/", "http://[fec0::1]/",
+_NEVER = (
+    "http://169.254.169.254/", "http://168.63.129.16/", "http://192.0.0.192/", "http://[fd20:ce::254]/"
 )  # fmt: skip
+_PRIVATE = ("http://[fec0::1]/", "http://127.1/", "http://0x7f000001/")
 
 
 def metadata(stage: Stage, pages: Pages) -> None:
     del pages
     stage.configure(after='[[source]]\nname = "public"\ndelay = "0s"\nproxy = "http://127.0.0.1:9"\n')
-    stage.add(*_INSIDE)
-    stage.add("http://127.1/", "http://0x7f000001/", source="public")
+    stage.add(*_NEVER)
+    stage.add(*_PRIVATE, source="public")
     stage.start()
     stage.wait(seconds=_FOR_S)
 
 
 def not_refused(stage: Stage) -> str:
     with open_engine(stage.folder, secrets=stage.environment.get) as engine:
-        keys = [*_INSIDE, "http://127.1/", "http://0x7f000001/"]
+        keys = [*_NEVER, *_PRIVATE]
         items = engine.store.items.by_id(list(engine.store.items.ids(keys).values()))
     wrong = [item.key for item in items if "refused" not in item.problem and item.status != "refused"]
-    return f"not refused: {wrong}" if wrong or len(items) < len(_INSIDE) else ""
+    return f"not refused: {wrong}" if wrong or len(items) < len(keys) else ""
 
 
 def idle_sockets(stage: Stage, pages: Pages) -> None:
@@ -331,7 +330,9 @@ def terminal_codes(stage: Stage, pages: Pages) -> None:
     location = "/x\x1b[31m"
 
     async def evil_move(_seen: Seen, answer: Answer) -> None:
-        await answer.raw(b"HTTP/1.1 301 X\r\nContent-Length: 0\r\nLocation: " + location.encode() + b"\r\n\r\n")
+        await answer.raw(
+            b"HTTP/1.1 301 X\r\nContent-Length: 0\r\nLocation: " + location.encode() + b"\r\n\r\n"
+        )
 
     pages.by_path["/m"] = evil_move
     stage.configure()
@@ -355,7 +356,7 @@ def observed(stage: Stage, pages: Pages) -> None:
     deep = '{"item": "a", "content": ' + "[" * 100_000 + "]" * 100_000 + "}"
     number = '{"item": "a", "time": ' + "9" * 1_000_000 + "}"
     good = json.dumps({"item": stage.url("/p"), "time": time.time(), "changed": False})
-    code, text = stage.run_command("observe", given="\n".join([deep, number, good]).encode())
+    code, text = stage.run_command("observe", given=f"{deep}\n{number}\n{good}".encode())
     if "Traceback" in text or code == 0:
         stage.figures.problem = f"observe ended with {code}: {text[-200:]}"
     code, text = stage.run_command("set", stage.url("/p"), "--weight", "1e308")
@@ -394,7 +395,9 @@ def open_files(stage: Stage, pages: Pages) -> None:
         stage.figures.problem = f"files of the project: {modes} {text[-100:] if code else ''}"
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
-    stage.configure(more=f'[web]\nport = {port}\nhost = "0.0.0.0"\ntoken = "env:KEY"\nnames = ["127.0.0.1"]\n')
+    stage.configure(
+        more=f'[web]\nport = {port}\nhost = "0.0.0.0"\ntoken = "env:KEY"\nnames = ["127.0.0.1"]\n'
+    )
     stage.start("--web")
     stage.wait(lambda: _status(port, "/") is not None)
     if _status(port, "/") not in (401, 403) or _status(port, "/api/v1/status") not in (401, 403):

@@ -124,6 +124,12 @@ class Stage:
         self._process.kill()
         self._process.wait()
 
+    def close(self) -> None:
+        """Whatever happened, leave no process behind."""
+        self._over.set()
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
     def end(self, within_s: float = 20.0) -> None:
         """Stop the engine by a signal, and by a second one if it does not end."""
         if self._process is None:
@@ -172,12 +178,14 @@ class Stage:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes that a process and all processes that it started have in memory."""
+    """Return the bytes that a process and all processes that it started have in memory. What several of them
+    share, such as libraries, counts once (PSS)."""
     total, waiting = 0, [pid]
     while waiting:
         place = Path(f"/proc/{waiting.pop()}")
-        with suppress(OSError, IndexError):
-            total += int((place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with suppress(OSError, IndexError, StopIteration):
+            lines = (place / "smaps_rollup").read_text().splitlines()
+            total += 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
             for task in (place / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
     return total
@@ -233,6 +241,4 @@ def stage(folder: Path, pages: Pages, environment: Mapping[str, str] | None = No
         try:
             yield made
         finally:
-            made._over.set()
-            if made._process is not None and made._process.poll() is None:
-                made.kill()
+            made.close()
