@@ -29,22 +29,35 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "public.top": ("calm", "slow", "usual"),
 }
 UPSTREAM = {"public.over": ("public.one",), "public.top": ("public.over",)}
+COSTS_S = {
+    "one": 0.08,
+    "over": 0.03,
+    "busy": 0.03,
+    "dear": 0.5,
+    "light": 0.02,
+    "pair": 0.05,
+    "wide": 0.05,
+    "top": 0.04,
+}
+"""How many seconds the query of each view waits: a refresh takes as long on a busy machine as on a quiet one.
+"""
+
 _MAKE = """
-    CREATE MATERIALIZED VIEW one AS SELECT bucket, count(*) AS n FROM calm GROUP BY bucket;
+    CREATE MATERIALIZED VIEW one AS {one} SELECT bucket, count(*) AS n FROM calm, wait GROUP BY bucket;
     CREATE UNIQUE INDEX ON one (bucket);
-    CREATE MATERIALIZED VIEW over AS
-        SELECT one.bucket, one.n, count(*) AS m FROM one JOIN slow USING (bucket) GROUP BY 1, 2;
-    CREATE MATERIALIZED VIEW busy AS SELECT bucket, count(*) AS n FROM hectic GROUP BY bucket;
-    CREATE MATERIALIZED VIEW dear AS
-        SELECT a.bucket, count(*) AS n FROM usual a JOIN quick b ON a.bucket = b.bucket GROUP BY a.bucket;
-    CREATE MATERIALIZED VIEW light AS SELECT max(id) AS last FROM slow;
-    CREATE MATERIALIZED VIEW pair AS SELECT bucket, min(id) AS first FROM quick GROUP BY bucket;
+    CREATE MATERIALIZED VIEW over AS {over}
+        SELECT one.bucket, one.n, count(*) AS m FROM wait, one JOIN slow USING (bucket) GROUP BY 1, 2;
+    CREATE MATERIALIZED VIEW busy AS {busy} SELECT bucket, count(*) AS n FROM hectic, wait GROUP BY bucket;
+    CREATE MATERIALIZED VIEW dear AS {dear}
+        SELECT bucket, count(*) AS n FROM wait, usual JOIN quick USING (bucket) GROUP BY bucket;
+    CREATE MATERIALIZED VIEW light AS {light} SELECT max(id) AS last FROM slow, wait;
+    CREATE MATERIALIZED VIEW pair AS {pair} SELECT bucket, min(id) AS first FROM quick, wait GROUP BY bucket;
     CREATE UNIQUE INDEX ON pair (bucket);
-    CREATE MATERIALIZED VIEW wide AS
+    CREATE MATERIALIZED VIEW wide AS {wide}
         SELECT bucket, count(*) AS n FROM
-            (TABLE slow UNION ALL TABLE usual UNION ALL TABLE hectic) AS x GROUP BY bucket;
-    CREATE MATERIALIZED VIEW top AS
-        SELECT over.bucket, over.m, count(*) AS n FROM over JOIN usual USING (bucket) GROUP BY 1, 2;
+            wait, (TABLE slow UNION ALL TABLE usual UNION ALL TABLE hectic) AS x GROUP BY bucket;
+    CREATE MATERIALIZED VIEW top AS {top}
+        SELECT over.bucket, over.m, count(*) AS n FROM wait, over JOIN usual USING (bucket) GROUP BY 1, 2;
 """
 
 
@@ -57,7 +70,10 @@ def make(connection: psycopg.Connection[tuple[object, ...]], rows: int) -> None:
         connection.execute(f"CREATE TABLE {table} (id bigserial PRIMARY KEY, bucket int)".encode())
         text = f"INSERT INTO {table} (bucket) SELECT n % 20 FROM generate_series(1, {rows}) AS n"
         connection.execute(text.encode())
-    connection.execute(_MAKE.encode())
+    waits = {
+        view: f"WITH wait AS MATERIALIZED (SELECT pg_sleep({cost_s}))" for view, cost_s in COSTS_S.items()
+    }
+    connection.execute(_MAKE.format(**waits).encode())
     connection.execute("ANALYZE")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -20,10 +21,13 @@ from afresh.cli.app import app
 from afresh.engine.app import init_folder, open_engine
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.pulse import Pulse
+from afresh.engine.scheduler.observed_staleness import pack_reports
+from afresh.engine.scheduler.poll_costs import PollTallies, Tally
 from afresh.engine.settings.parsing import parse_settings
-from afresh.engine.state_names import PULSE
+from afresh.engine.state_names import PULSE, STALENESS_REPORTS, TALLIES
 from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
+from afresh.sources.capabilities import StalenessReport
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
 from afresh.values.objective_names import OBJECTIVE_NAMES
@@ -191,9 +195,16 @@ def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> 
 
 def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
     init_folder(tmp_path)
+    view = "[[source]]\nname = 'w'\nkind = 'view'\nurl = 'postgresql:///w'\ntarget_lag = '1h'\n"
+    (tmp_path / "afresh.toml").write_text(f"[[source]]\nname = 'web'\n{view}")
     with open_engine(tmp_path) as engine:
-        engine.add(["https://example.org/"])
-        engine.store.state.set({PULSE: Pulse(1.0, 0.0).pack()})
+        engine.add(["https://example.org/"], source="web")
+        engine.add(["v"], source="w")
+        tallies = PollTallies()
+        tallies.count("w", "w", "v", Tally(1, 1, 0, 0.5))
+        report = StalenessReport(5.0, changed=False, stale_since_s=1.0)
+        kept = {PULSE: Pulse(1.0, 0.0).pack(), TALLIES: tallies.pack()}
+        engine.store.state.set(kept | {STALENESS_REPORTS + "w": pack_reports({"v": report})})
         shown = expose_metrics(DashboardData(engine, None)).decode()
     families = list(text_string_to_metric_families(shown))
     known = {
@@ -203,6 +214,17 @@ def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:
     }
     rows = table_rows((ROOT / "docs" / "metrics.md").read_text())
     assert {name: row[1] for row in rows for name in named(row[0])} == known
+
+
+def test_the_grafana_dashboard_uses_metrics_that_exist() -> None:
+    rows = table_rows((ROOT / "docs" / "metrics.md").read_text())
+    known = {name.partition("{")[0] for row in rows for name in named(row[0])}
+    board = json.loads((ROOT / "docs" / "grafana.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    used = {name for query in queries for name in re.findall(r"afresh_\w+", query)}
+    assert used
+    assert used <= known
+    assert {name for name in known if name.startswith("afresh_view_")} <= used
 
 
 def anchors(page: Path) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from bench.view_engine import run_engine
 from bench.view_world import LOADS, Load
-from bench.views import SHARE, in_turn, make_world, proportional, result_of, run, within
+from bench.views import ROWS, SHARE, in_turn, make_world, proportional, result_of, run, within
 from tests.servers.postgres import running_postgres
 
 
@@ -17,11 +17,11 @@ from tests.servers.postgres import running_postgres
 def test_views_are_younger_at_the_same_seconds(load: Load) -> None:
     load = replace(load, seconds=40.0, seed=load.seed + 10)
     with running_postgres() as server:
-        make_world(server.url(), 4000)
+        make_world(server.url(), ROWS)
         ran = run_engine(server.url(), load, SHARE, look_every_s=0.25)
         others = []
         for policy in (in_turn, proportional):
-            make_world(server.url(), 4000)
+            make_world(server.url(), ROWS)
             others.append(asyncio.run(run(server.url(), policy, load)))
     ours = result_of(ran.refreshes, ran.committed, load, ran.spent_s)
     assert ours.age_s < min(other.age_s for other in others)

@@ -18,6 +18,7 @@ from afresh.money.terms import IncomeTerms
 TIMES = settings(deadline=None)
 SPECS = [name if kind.example is None else f"{name}:{kind.example}" for name, kind in DECAYS.items()]
 SHAPED = [*SPECS, "weibull:0.3", "weibull:1", "weibull:2", "weibull:12", "lomax:0.5", "lomax:1", "lomax:4"]
+SHAPED += ["gamma:0.3", "gamma:1", "gamma:9"]
 CURVES = {
     "steps": Empirical([0.5, 1.0, 2.5, 4.0], [0.9, 0.5, 0.4, 0.0]),
     "steps to a plateau": Empirical([0.5, 1.0, 2.5, 4.0], [0.9, 0.5, 0.4, 0.3]),

@@ -15,7 +15,16 @@ from afresh.money.inverse import implied_benefit, implied_cost, implied_rates
 from afresh.values.errors import InfeasibleError, InputError, UsageError
 
 TIMES = settings(deadline=None)
-SMOOTH = ["exponential", "linear", "weibull:0.7", "weibull:2.5", "lomax:0.8", "lomax:1.5"]
+SMOOTH = [
+    "exponential",
+    "linear",
+    "weibull:0.7",
+    "weibull:2.5",
+    "lomax:0.8",
+    "lomax:1.5",
+    "gamma:0.7",
+    "gamma:3",
+]
 amounts = st.floats(1e-2, 1e2)
 extras = st.one_of(st.just(0.0), st.floats(1e-3, 1e-1))
 

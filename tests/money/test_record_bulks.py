@@ -17,7 +17,7 @@ from afresh.money.record_bulks import build_bulks, solve_bulks
 from afresh.papers.razniewski.incomes import net_income
 
 TIMES = settings(deadline=None)
-SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "geometric"]
+SPECS = ["exponential", "linear", "weibull:0.7", "weibull:2", "lomax:1.5", "gamma:2", "geometric"]
 amounts = st.floats(1e-2, 1e2)
 extras = st.one_of(st.just(0.0), st.floats(1e-2, 1e1))
 RECORDS = 6
@@ -175,3 +175,23 @@ def test_free_refreshes_of_a_bulk_are_made_all_the_time() -> None:
     assert found.interval.tolist() == [0.0, 0.0]
     assert found.freshness.tolist() == [1.0, 1.0]
     assert found.net_income == pytest.approx([4.0, 3.0])
+
+
+def test_a_bulk_is_refreshed_just_before_the_step_that_costs_most() -> None:
+    """The income has a narrow maximum just before each step of a record; the best is not the nearest one."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(1, 200) * (1 - 1e-12)
+    for _ in range(40):
+        count = int(rng.integers(2, 6))
+        records: dict[str, Any] = {
+            "rate": 10 ** rng.uniform(-2, 1, count),
+            "benefit": 10 ** rng.uniform(-2, 1, count),
+            "update_cost": 10 ** rng.uniform(-2, 1.5, count),
+            "stale_cost": 10 ** rng.uniform(-2, 1, count),
+            "decay": [str(name) for name in rng.choice(["geometric", "exponential", "linear"], count)],
+        }
+        cost = float(10 ** rng.uniform(-2, 1.5))
+        found = best_intervals(**records, cost=cost, bulk=["a"] * count)
+        searched = net_income(steps[:, None], **records, cost=0.0).sum(axis=1) - cost / steps
+        at_stake = float(np.sum(records["benefit"]) + np.sum(records["stale_cost"]))
+        assert float(found.net_income.sum()) >= float(searched.max()) - 1e-9 * at_stake

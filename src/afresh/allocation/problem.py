@@ -264,6 +264,8 @@ def build_problem(
         names = [decay.strip()] if isinstance(decay, str) else decay
         if all(name == "exponential" for name in names):
             decay = None  # exponential items need only their rates
+    if update_costs is not None and not np.any(np.asarray(update_costs)):
+        update_costs = None  # they cost nothing, so that every objective and decay can do without them
     _check_combination(objective, order, decay, update_costs)
     # Static items get no refreshes, so any rate above 0 may replace theirs and avoid divisions by 0.
     safe = np.where(rate > 0, rate, 1.0)

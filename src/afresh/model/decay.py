@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from afresh.model.decays.empirical import Empirical
+from afresh.model.decays.gamma_decay import GammaDecay
 from afresh.model.decays.geometric import Geometric
 from afresh.model.decays.lomax import Lomax
 from afresh.model.decays.parameters import Size, check_parameter
@@ -22,8 +23,8 @@ from afresh.model.decays.windowed import Windowed
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import UsageError, one_of
 
-__all__ = ["DECAYS", "Decay", "Empirical", "Exponential", "Geometric", "Linear", "Lomax", "Weibull"]
-__all__ += ["Factory", "Windowed", "decay_from"]
+__all__ = ["DECAYS", "Decay", "Empirical", "Exponential", "GammaDecay", "Geometric", "Linear", "Lomax"]
+__all__ += ["Factory", "Weibull", "Windowed", "decay_from"]
 
 
 class Decay(Protocol):
@@ -71,23 +72,26 @@ DECAYS: dict[str, Factory] = {
     "exponential": Factory(lambda rate, _: Exponential(rate)),
     "linear": Factory(lambda rate, _: Linear(rate)),
     "weibull": Factory(lambda rate, shape: Weibull(rate, shape), example=0.8),
+    "gamma": Factory(lambda rate, shape: GammaDecay(rate, shape), example=2.0),
     "lomax": Factory(lambda rate, shape: Lomax(shape, _scale(shape, rate)), example=1.5),
     "geometric": Factory(lambda rate, _: Geometric(-np.expm1(-rate))),
 }
 
 
 def decay_from(spec: str, rate: ArrayLike) -> Decay:
-    """Return the decay named by ``spec``: exponential, linear, weibull:SHAPE, lomax:SHAPE or geometric.
+    """Return the decay named by ``spec``: exponential, linear, weibull:SHAPE, gamma:SHAPE, lomax:SHAPE
+    or geometric.
 
     ``rate`` is the change rate of each item right after a refresh. But for weibull it is the number with
-    z(1/rate) = 1/e, and for geometric a step of length 1 has a change with probability 1−e^{−rate}.
+    z(1/rate) = 1/e, for gamma 1/rate is the mean time to a change, and for geometric a step of length 1 has a
+    change with probability 1−e^{−rate}.
 
     >>> round(float(decay_from("weibull:2", 1.0).survival(1.0)), 4)
     0.3679
     >>> decay_from("weibul:2", 1.0)
     Traceback (most recent call last):
     afresh.values.errors.UsageError: unknown decay 'weibul': did you mean 'weibull'? One of exponential, \
-linear, weibull, lomax, geometric
+linear, weibull, gamma, lomax, geometric
     """
     name, colon, text = spec.strip().partition(":")
     factory = DECAYS[one_of("decay", name, DECAYS)]

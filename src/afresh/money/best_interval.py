@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from afresh.model.decay import Decay, Empirical, Exponential, Geometric, Linear, Lomax, Weibull
+from afresh.model.decay import (
+    Decay,
+    Empirical,
+    Exponential,
+    GammaDecay,
+    Geometric,
+    Linear,
+    Lomax,
+    Weibull,
+)
 from afresh.money import interval_optima as optima
 from afresh.money.excess_income import frequency_of, income_at
 from afresh.money.priced_items import CostOfSize, DecayLike, IncomeOptions, PricedItems, build_items
@@ -155,6 +164,8 @@ def find_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
             return optima.empirical_optimum(decay, terms)
         case Weibull():
             return optima.weibull_optimum(decay, terms)
+        case GammaDecay():
+            return optima.gamma_optimum(decay, terms)
         case Lomax():
             return optima.lomax_optimum(decay, terms)
         case _:

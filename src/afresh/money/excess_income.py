@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from afresh.model.curves import g, h
-from afresh.model.decay import Decay, Exponential, Linear, Lomax, Weibull
+from afresh.model.decay import Decay, Exponential, GammaDecay, Linear, Lomax, Weibull
 from afresh.model.decays.parameters import multiply_by_rate
 from afresh.model.roots import HUGE, find_crossing
 from afresh.money.priced_items import PricedItems
@@ -28,7 +28,7 @@ from afresh.values.arrays import Float64s
 
 _AT_ONCE = 1e-100
 
-SMOOTH_DECAYS = (Exponential, Linear, Weibull, Lomax)
+SMOOTH_DECAYS = (Exponential, Linear, Weibull, GammaDecay, Lomax)
 """The decays whose ``turning_term`` is known; for any other decay the highest income is searched."""
 
 
@@ -47,6 +47,8 @@ def change_probability(decay: Decay, u: Float64s) -> Float64s:
             return np.asarray(-np.expm1(-weibull_power(decay, u)))
         case Lomax():
             return np.asarray(-np.expm1(-_lomax_power(decay, u)))
+        case GammaDecay():
+            return decay.change_probability(u)
         case _:
             return np.asarray(1 - decay.survival(u))
 
@@ -72,6 +74,8 @@ def turning_term(decay: Decay, u: Float64s) -> Float64s:
             shape, power = decay.shape, _lomax_power(decay, u)
             near = np.minimum(power, 800.0)
             return np.asarray(g(power) + shape * np.exp(-near) * h(near / shape))
+        case GammaDecay():
+            return decay.turning_term(u)
         case _:
             raise NotImplementedError(f"the slope of {type(decay).__name__} is not known")
 

@@ -24,7 +24,7 @@ so E is highest at u = √(−2a/(G·m)), limited to the piece. If m = 0, it is 
 z jumps down, E is highest just before the jump, because a refresh there finds a change less often and pays
 the update cost less often. So the end of a piece is evaluated with z from the left.
 
-Other decays are solved by search: Weibull and Lomax by the root of H of ``afresh.money.excess_income`` (E
+Other decays are solved by search: Weibull, gamma and Lomax by the root of H of ``money.excess_income`` (E
 rises while H < 0), any other decay by a search for the highest E. How often H changes its sign follows from
 
     H'(u) = −u·(G·z' + U·z'') = u·z·(G·η − U·(η² − η')),    η = −z'/z, the hazard.
@@ -36,6 +36,8 @@ rises while H < 0), any other decay by a search for the highest E. How often H c
 - Weibull with k > 1 and U > 0: that expression now falls with u. H rises to a peak and then falls, so the
   optimum is the root before the peak. After a second root E rises again towards 0, its value for never
   refreshing, which is better if E is below 0 at the first root.
+- Gamma with shape k and x = kλu: H' has the sign of G + U·((k−1)/u − kλ). For k ≤ 1 this rises with u, and
+  for k > 1 it falls, to 0 at u = U(k−1)/(Ukλ − G) if G < Ukλ. The same follows as for Weibull.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from functools import partial
 import numpy as np
 
 from afresh.model.curves import freshness_curve, phi
-from afresh.model.decay import Decay, Empirical, Lomax, Weibull
+from afresh.model.decay import Decay, Empirical, GammaDecay, Lomax, Weibull
 from afresh.model.roots import HUGE, find_crossing, find_maximum
 from afresh.money import excess_income as income
 from afresh.money.terms import IncomeTerms, IntervalOptimum, just_before, make_optimum
@@ -243,6 +245,7 @@ def _threshold(pieces: _Pieces, terms: IncomeTerms) -> Float64s:
 
 _AT_ONCE = 1e-30  # an interval below this share of the decay's time scale counts as 0
 _ALL_CHANGED = 745.0  # e^{−745} is the smallest power above 0 in double precision
+_GAMMA_CHANGED = 600.0  # Q(k, 600) is below 1e−130 and above 1e−300 for all shapes k that are allowed
 
 
 def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
@@ -267,7 +270,25 @@ def weibull_optimum(decay: Weibull, terms: IncomeTerms) -> IntervalOptimum:
 
         peak = find_crossing(rises, low, high)
     found = _crossing(decay, terms, low, np.where(falls_due, peak, high), rate > 0)
-    threshold = _weibull_threshold(decay, terms, low, high, falls_due)
+    threshold = _rising_hazard_threshold(decay, terms, low, high, falls_due)
+    return make_optimum(*found, threshold, np.where(rate > 0, 0.0, 1.0))
+
+
+def gamma_optimum(decay: GammaDecay, terms: IncomeTerms) -> IntervalOptimum:
+    """Return the best interval for gamma decay, z = Q(k, kλt) with the rate λ and the shape k.
+
+    >>> one, none = np.array([1.0]), np.array([0.0])
+    >>> gamma_optimum(GammaDecay(0.457, 1.0), IncomeTerms(one, none, one, none)).interval.round(2)
+    array([3.38])
+    """
+    rate, shape = (np.broadcast_to(np.asarray(x), terms.gain.shape) for x in (decay.rate, decay.shape))
+    scale = 1 / np.where(rate > 0, rate * shape, 1.0)
+    low, high = _AT_ONCE * scale, np.minimum(_GAMMA_CHANGED * scale, HUGE)
+    falls_due = (shape > 1) & (terms.update > 0)
+    over = np.where(falls_due, terms.update / scale - terms.gain, 0.0)
+    peak = np.divide(terms.update * (shape - 1), over, out=high.copy(), where=over > 0)
+    found = _crossing(decay, terms, low, np.clip(peak, low, high), rate > 0)
+    threshold = _rising_hazard_threshold(decay, terms, low, high, falls_due)
     return make_optimum(*found, threshold, np.where(rate > 0, 0.0, 1.0))
 
 
@@ -305,9 +326,10 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
     at_once = (terms.check == 0) & (
         income.excess_income(decay, terms, low) >= income.excess_income(decay, terms, interval)
     )
+    evaluated = np.where(at_once, low, interval)
+    value = np.where(worth, income.excess_income(decay, terms, evaluated), 0.0)
+    freshness = decay.integral(evaluated) / evaluated
     interval = np.where(at_once, 0.0, interval)
-    value = np.where(worth, income.excess_income(decay, terms, np.where(at_once, low, interval)), 0.0)
-    freshness = decay.integral(low + interval) / (low + interval)
 
     def earned_per_cost(u: Float64s) -> Float64s:
         paid = terms.check + terms.update * income.change_probability(decay, u)
@@ -321,7 +343,7 @@ def any_optimum(decay: Decay, terms: IncomeTerms) -> IntervalOptimum:
 
 
 def _crossing(
-    decay: Weibull | Lomax, terms: IncomeTerms, low: Float64s, high: Float64s, changing: Bools
+    decay: Weibull | GammaDecay | Lomax, terms: IncomeTerms, low: Float64s, high: Float64s, changing: Bools
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Return a tuple (interval, excess income, freshness) at the root of H between ``low`` and ``high``.
     H is explained in ``excess_income``. The excess is 0 if H does not rise through 0. At the root it is
@@ -344,8 +366,8 @@ def _late_threshold(decay: Decay, terms: IncomeTerms, changing: Bools) -> Float6
     return np.where(changing, (terms.check + terms.update) / total, np.inf)
 
 
-def _weibull_threshold(
-    decay: Weibull, terms: IncomeTerms, low: Float64s, high: Float64s, falls_due: Bools
+def _rising_hazard_threshold(
+    decay: Weibull | GammaDecay, terms: IncomeTerms, low: Float64s, high: Float64s, falls_due: Bools
 ) -> Float64s:
     """Return the gain up to which no interval pays: the least (K+U(1−z(u)))/Z(u) over all u.
     The slope of this ratio has the sign of U(ηZ+z−1) − K, whose own slope is U·η'·Z, with the hazard η. So
@@ -356,10 +378,16 @@ def _weibull_threshold(
 
     def cheaper_later(u: Float64s) -> Float64s:
         """Return (K+U(1−z))/(U·η·Z), which is above 1 where (K+U(1−z))/Z falls as u grows."""
-        hazard = np.asarray(decay.shape) * income.weibull_power(decay, u) / u
         paid = terms.check + terms.update * income.change_probability(decay, u)
-        return income.ratio_of(paid, terms.update * hazard * decay.integral(u))
+        return income.ratio_of(paid, terms.update * _hazard_at(decay, u) * decay.integral(u))
 
     u = find_crossing(cheaper_later, low, high)
     inner = (terms.check + terms.update * income.change_probability(decay, u)) / decay.integral(u)
     return np.where(falls_due & (late < np.inf), np.minimum(inner, late), late)
+
+
+def _hazard_at(decay: Weibull | GammaDecay, u: Float64s) -> Float64s:
+    """Return η(u) = −z'(u)/z(u), the rate of changes at the time u of a copy that is still correct."""
+    if isinstance(decay, Weibull):
+        return np.asarray(np.asarray(decay.shape) * income.weibull_power(decay, u) / u)
+    return np.asarray(decay.fall(u) / u / np.maximum(decay.survival(u), 1e-300))

@@ -22,7 +22,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from afresh.model.decay import Decay, Exponential, Lomax, Weibull, decay_from
+from afresh.model.decay import Decay, Exponential, GammaDecay, Lomax, Weibull, decay_from
 from afresh.model.roots import find_crossing, narrow_maximum, solve_decreasing
 from afresh.money.best_interval import find_optimum
 from afresh.money.excess_income import SMOOTH_DECAYS, by_group, cost_to_gain, excess_income, turning_term
@@ -153,7 +153,9 @@ def _is_best(decay: Decay, terms: IncomeTerms, u: Float64s) -> Bools:
     if isinstance(decay, Exponential | Lomax):
         return np.asarray(terms.gain > 0)
     earns = excess_income(decay, terms, u) > 1e-14 * terms.gain
-    return np.asarray(earns | (np.asarray(decay.shape) <= 1) if isinstance(decay, Weibull) else earns)
+    if isinstance(decay, Weibull | GammaDecay):
+        return np.asarray(earns | (np.asarray(decay.shape) <= 1))
+    return np.asarray(earns)
 
 
 def _boundary(holds: Callable[[Float64s], Bools], low: Float64s, high: Float64s) -> tuple[Float64s, Float64s]:

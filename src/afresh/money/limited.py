@@ -75,11 +75,17 @@ def with_refreshes(
     (array([5.69, 8.05]), 12.14)
     """
     items = build_items(rate, benefit, cost, **options)
+    return limit_refreshes(items, refreshes, np.ones(items.rate.size))
+
+
+def limit_refreshes(items: PricedItems, refreshes: float, counts: Float64s) -> LimitedPlan:
+    """Return the plan with the highest net income that has at most ``refreshes`` per time, for all items.
+    ``counts`` is how many items each row stands for; the columns of the plan are those of one item."""
 
     def dearer(price: float) -> IncomeTerms:
         return replace(items.terms, check=items.terms.check + price)
 
-    return _limited(items, refreshes, "refreshes", dearer, frequency_of)
+    return _limited(items, refreshes, "refreshes", dearer, lambda u: counts * frequency_of(u))
 
 
 def _limited(

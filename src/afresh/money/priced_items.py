@@ -19,7 +19,7 @@ from afresh.money.terms import IncomeTerms
 from afresh.values.arrays import ArrayLike, Float64s, Floats, nonnegative
 from afresh.values.errors import InputError, one_of
 
-DecayLike: TypeAlias = str | Decay | Sequence[str] | npt.NDArray[np.str_ | np.object_]
+DecayLike: TypeAlias = str | Decay | Sequence[str | Decay] | npt.NDArray[np.str_ | np.object_]
 Rows: TypeAlias = npt.NDArray[np.intp]
 CostOfSize: TypeAlias = str | Callable[[Float64s], ArrayLike]
 
@@ -172,15 +172,17 @@ def decay_groups(decay: DecayLike, rate: Float64s) -> list[DecayGroup]:
         if size not in (1, rate.size):
             raise InputError(f"lengths differ: decay {size}, other columns {rate.size}")
         return [DecayGroup(everything, decay)]
-    codes: dict[str, int] = {}
-    coded = np.fromiter((codes.setdefault(str(name), len(codes)) for name in decay), dtype=np.int64)
+    codes: dict[str | Decay, int] = {}  # a decay object is its own group
+    coded = np.fromiter((codes.setdefault(name, len(codes)) for name in decay), dtype=np.int64)
     order = np.argsort(coded, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(coded, minlength=len(codes)))[:-1]) if codes else []
     return [group for name, rows in zip(codes, parts, strict=True) for group in _blocks(name, rows, rate)]
 
 
-def _blocks(name: str, rows: Rows, rate: Float64s) -> list[DecayGroup]:
+def _blocks(name: str | Decay, rows: Rows, rate: Float64s) -> list[DecayGroup]:
     """Return the items of one decay function in groups that fit into the processor's cache."""
+    if not isinstance(name, str):
+        return [DecayGroup(rows, name)]
     starts = range(0, max(rows.size, 1), _BLOCK)
     blocks = [rows[start : start + _BLOCK] for start in starts]
     return [DecayGroup(block, decay_from(name, rate[block])) for block in blocks]

@@ -34,6 +34,7 @@ from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError
 
 Members = npt.NDArray[np.intp]
+_STEPS = 64  # of a decay with steps that are tried one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +176,25 @@ def solve_bulks(bulks: RecordBulks) -> BulkOptimum:
         near = narrow_maximum(bulks.excess, np.maximum(cheapest / 2, low), np.minimum(cheapest * 2, last))
         interval = bulks.higher(near, find_maximum(bulks.excess, low, last))
         for group in bulks.items.groups:  # the moment just before a step of z may earn more
-            for candidate in _steps_near(group.decay, interval):
-                interval = bulks.higher(candidate, interval)
+            for candidate in (*_first_steps(group.decay), *_steps_near(group.decay, interval)):
+                interval = bulks.higher(np.clip(candidate, first, last), interval)
     excess = bulks.excess(interval)
     interval = np.where((bulks.check == 0) & (interval <= first), 0.0, interval)
     pays = excess > 0
     return BulkOptimum(np.where(pays, interval, np.inf), np.where(pays, excess, 0.0), factor)
+
+
+def _first_steps(decay: Decay) -> list[Float64s]:
+    """Return the moments just before the first steps of the decay; none if it has no steps.
+
+    The income jumps down at a step by the update costs of the records that change there. So it may have a
+    maximum just before each step that is too narrow for a scan. Late steps are small, and ``_steps_near``
+    finds the best of them."""
+    if isinstance(decay, Geometric) and np.ptp(decay.step) == 0:
+        return [just_before(np.array(float(np.max(decay.step)) * count)) for count in range(1, _STEPS + 1)]
+    if isinstance(decay, Empirical) and not decay.linear:
+        return [just_before(time) for time in np.asarray(decay.times, dtype=np.float64)[1 : _STEPS + 1]]
+    return []
 
 
 def _steps_near(decay: Decay, u: Float64s) -> list[Float64s]:
@@ -231,4 +245,8 @@ def _break_even(bulks: RecordBulks, first: Float64s, last: Float64s) -> tuple[Fl
     if bulks.crosses_once(scaled):
         return last, factor
     cheapest = find_maximum(cheapness, first, last)
+    for group in bulks.items.groups:
+        for candidate in (*_first_steps(group.decay), *_steps_near(group.decay, cheapest)):
+            moved = np.clip(candidate, first, last)
+            cheapest = np.where(cheapness(moved) > cheapness(cheapest), moved, cheapest)
     return cheapest, factor_at(cheapest)

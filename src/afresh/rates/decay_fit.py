@@ -22,7 +22,7 @@ import numpy as np
 
 from afresh.model.decay import Decay, Empirical, Exponential, Lomax, decay_from
 from afresh.model.decays.empirical import kaplan_meier
-from afresh.model.roots import find_crossing, find_maximum
+from afresh.model.roots import find_crossing, find_maximum, solve_decreasing
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InputError
 
@@ -126,7 +126,10 @@ def fit_decays(lifetimes: ArrayLike, ended: ArrayLike | None = None) -> DecayFit
     unit = float(seen.sum() / over.sum())
     data = _Lifetimes(seen / unit, over)
     fits = [_in_input_unit(name, fitted(data), unit, data.ends) for name, fitted in _FITTERS.items()]
-    fits.append(_geometric(seen, over))
+    steps = _geometric(seen, over)
+    if not steps.why:
+        fits = [_judged_by_steps(fit, seen, over) for fit in fits]
+    fits.append(steps)
     longest = float(seen.max())
     judged = sorted((_with_error(fit, empirical, longest) for fit in fits), key=lambda fit: fit.aic)
     copies = Empirical.from_lifetimes(seen, over)
@@ -203,11 +206,54 @@ def _lomax(data: _Lifetimes) -> _Found:
     return at_scale(float(best[0]))
 
 
+def _gamma(data: _Lifetimes) -> _Found:
+    """Fit S(t) = Q(k, bt), the gamma decay: for each shape k the best b, and of these the most likely k.
+    The slope of ln L over ln b is d·k − Σ_ended bt − Σ_not ended r(bt), where r(x) = x^k·e^{−x}/Γ(k, x) rises
+    with x and d is the number of lifetimes that ended. So ln L has one maximum in b."""
+    from scipy.special import gammaln
+
+    ended, going = data.t[data.over], data.t[~data.over]
+    logs = float(np.log(ended).sum())
+
+    def at_shape(shape: float) -> _Found:
+        def slope_ratio(b: Float64s) -> Float64s:
+            """Return the positive part of the slope of ln L divided by its negative part."""
+            fall = float(b[0]) * float(ended.sum()) + float(np.sum(_relative_hazard(shape, b * going)))
+            return np.array([data.ends * shape / fall])
+
+        # The likelihood is flat at its maximum, so that an error of 1e−9 in b does not show in it.
+        b = float(solve_decreasing(slope_ratio, [1.0], shape, rtol=1e-9).low[0])
+        density = data.ends * (shape * math.log(b) - float(gammaln(shape))) + (shape - 1) * logs
+        survived = float(np.sum(_log_upper_gamma(shape, b * going)))
+        return _Found(b / shape, density - b * float(ended.sum()) + survived, shape)
+
+    ends = np.array([0.02]), np.array([100.0])
+    best = find_maximum(lambda shape: np.array([at_shape(float(shape[0])).log_likelihood]), *ends)
+    return at_shape(float(best[0]))
+
+
+def _log_upper_gamma(shape: float, x: Float64s) -> Float64s:
+    """Return ln Q(k, x); for large x, where Q underflows, by the first terms of its expansion."""
+    from scipy.special import gammaincc, gammaln
+
+    q, far = gammaincc(shape, x), np.maximum(x, 100.0)
+    late = (shape - 1) * np.log(far) - far - gammaln(shape) + np.log1p((shape - 1) / far)
+    return np.where(q > 1e-290, np.log(np.maximum(q, 1e-290)), late)
+
+
+def _relative_hazard(shape: float, x: Float64s) -> Float64s:
+    """Return x times the hazard of the Gamma distribution of this shape: x^k·e^{−x}/Γ(k, x)."""
+    from scipy.special import gammaln, xlogy
+
+    return np.exp(xlogy(shape, x) - x - gammaln(shape) - _log_upper_gamma(shape, x))
+
+
 _FITTERS: dict[str, Callable[[_Lifetimes], _Found]] = {
     # In units of the mean lifetime Σt/d the rate d/Σt is 1; d is the number of lifetimes that ended.
     "exponential": lambda data: _Found(1.0, -data.ends),
     "linear": _linear,
     "weibull": _weibull,
+    "gamma": _gamma,
     "lomax": _lomax,
 }
 
@@ -221,8 +267,7 @@ def _in_input_unit(name: str, found: _Found, unit: float, ends: int) -> DecayFit
 
 def _geometric(seen: Float64s, over: Bools) -> DecayFit:
     """Fit the probability of an end per step: ended lifetimes/steps. All lifetimes must end on whole steps.
-    A step is one unit of time. The probabilities per step are compared with the densities per unit of time of
-    the other classes, as if times were known to one step."""
+    A step is one unit of time. The other classes are then judged by the probability of each step too."""
     steps = np.where(over, np.round(seen), np.floor(seen))
     ends, tries = int(over.sum()), float(steps.sum())
     off = np.abs(seen - steps)[over] > 1e-9 * np.maximum(seen[over], 1.0)
@@ -233,6 +278,16 @@ def _geometric(seen: Float64s, over: Bools) -> DecayFit:
     rate = -math.log1p(-ends / tries)
     log_likelihood = ends * math.log(ends / tries) - (tries - ends) * rate
     return DecayFit("geometric", "geometric", rate, 1, log_likelihood, 0.0)
+
+
+def _judged_by_steps(fit: DecayFit, seen: Float64s, over: Bools) -> DecayFit:
+    """Return the fit with the likelihood of lifetimes that are known to one step: Σ_ended ln(S(t−1) − S(t)).
+    Densities at whole numbers cannot be compared with probabilities of steps: a density that is small below
+    the first step, where no lifetime can end, would be larger everywhere else."""
+    with np.errstate(divide="ignore"):
+        ended = np.log(fit.decay.survival(seen[over] - 1) - fit.decay.survival(seen[over]))
+        going = np.log(fit.decay.survival(np.floor(seen[~over])))
+    return replace(fit, log_likelihood=float(ended.sum() + going.sum()))
 
 
 def _with_error(fit: DecayFit, empirical: Empirical, longest: float) -> DecayFit:

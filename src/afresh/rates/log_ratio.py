@@ -146,6 +146,12 @@ class CohortRates:
     changed: Ints
     one_sided: Bools
 
+    @property
+    def half_life(self) -> Float64s:
+        """The time after which half of a group's items have changed, ln 2/rate; infinite for a rate of 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(2) / self.rate)
+
 
 def cohort_rates(
     group: Sequence[Any], elapsed: ArrayLike, n: ArrayLike, changed: ArrayLike, level: float = 0.9

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from afresh.engine.engine import Engine
 from afresh.engine.reporting.group_status import read_backoffs
-from afresh.engine.reporting.pulse import Course, Pulse, read_course, read_pulse
+from afresh.engine.reporting.pulse import Course, Pulse, read_course, read_pulse, read_tallies
 from afresh.engine.reporting.status import Status, read_status
+from afresh.engine.scheduler.poll_costs import PollTallies
 from afresh.sources.capabilities import GroupBackoff
 from afresh.values.errors import StoreError
 from afresh.values.items import Item, ItemQuery
@@ -47,6 +48,7 @@ class StatusSnapshot:
     backoffs: tuple[tuple[str, GroupBackoff], ...]
     longest_due_s: float
     problem: str = ""
+    tallies: PollTallies = field(default_factory=PollTallies)
 
     @property
     def state(self) -> str:
@@ -131,4 +133,5 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         failing=tuple(item for item in store.items.page(most_failing, _FAILING_SHOWN).items if item.failures),
         backoffs=read_backoffs(store, engine.settings, now_s),
         longest_due_s=due[0].due_s if due else now_s,
+        tallies=read_tallies(store),
     )

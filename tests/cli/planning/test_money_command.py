@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def addresses(tmp_path: Path) -> Path:
 def test_example_4(afresh: Afresh, addresses: Path) -> None:
     ran = afresh("money", addresses, "--benefit", 1, "--cost", 1, "--unit", "y")
     found = rows(ran.out)
-    assert list(found[0]) == ["item", "interval", "frequency", "freshness", "net_income", "status"]
+    assert list(found[0]) == [
+        *("item", "interval", "frequency", "freshness", "net_income", "status", "break_even")
+    ]
     assert [round(float(row["interval"]), 2) for row in found] == [3.38, 3.61, 4.42, 5.36]
     assert [round(float(row["net_income"]), 2) for row in found] == [0.21, 0.32, 0.49, 0.59]
 
@@ -107,3 +110,120 @@ def test_wrong_questions(
     ran = afresh("money", "items.csv", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
+
+
+@pytest.fixture
+def crawled(tmp_path: Path) -> Path:
+    """Razniewski's Table 4: 270 sites that change daily to yearly, where these are half-lives."""
+    path = tmp_path / "sites.csv"
+    shares, days = (0.23, 0.15, 0.16, 0.16, 0.30), (1, 7, 30, 120, 365)
+    rows_of = [
+        f"{day},{math.log(2) / day!r},{270 * share!r}" for share, day in zip(shares, days, strict=True)
+    ]
+    path.write_text("item,rate,count\n" + "\n".join(rows_of) + "\n")
+    return path
+
+
+def test_the_best_intervals_are_compared_with_other_ways(afresh: Afresh, crawled: Path) -> None:
+    """Table 4, B/C = 1: 1033 crawls in a month of 30 days, 6.0 % more than 270 well distributed ones earn."""
+    ran = afresh(
+        *("money", crawled, "--benefit", 1, "--cost", 1, "--compare", "--today", "30d"),
+        *("--refreshes", "9/d", "--json", "-o", "out.csv"),
+    )
+    found = json.loads(ran.out)["compare"]
+    assert list(found) == ["today", "uniform", "limited", "best"]
+    assert 30 * found["best"]["refreshes"] == pytest.approx(1033, abs=1)
+    assert 1 - found["limited"]["net_income"] / found["best"]["net_income"] == pytest.approx(0.0603, abs=1e-3)
+    assert found["limited"]["refreshes"] == pytest.approx(9)
+    incomes = [found[name]["net_income"] for name in ("today", "uniform", "best")]
+    assert incomes == sorted(incomes)
+    written = rows(Path("out.csv").read_text())
+    for name in ("today", "uniform", "limited"):
+        total = sum(
+            float(row[f"{name}_income"]) * count
+            for row, count in zip(written, (62.1, 40.5, 43.2, 43.2, 81), strict=True)
+        )
+        assert total == pytest.approx(found[name]["net_income"])
+
+
+def test_the_sweep_finds_table_4_again(afresh: Afresh, crawled: Path) -> None:
+    sweep = ("--sweep", "sweep.csv", "--plot", "income.png")
+    assert afresh("money", crawled, "--benefit", 1, "--cost", 1, "--compare", *sweep).code == 0
+    found = {round(float(row["factor"]), 6): row for row in rows(Path("sweep.csv").read_text())}
+    for ratio, crawls in ((0.1, 92.5), (1.0, 1033), (10.0, 4712), (100.0, 16018)):
+        assert 30 * float(found[ratio]["refreshes"]) == pytest.approx(crawls, rel=1e-3)
+    assert Path("income.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_curves_of_groups_are_decays(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "curves.csv").write_text("group,elapsed,right\nslow,10,0\nfast,2,0\nfast,1,0.5\n")
+    (tmp_path / "items.csv").write_text("item,rate,group,decay\na,0,slow,\nb,0,fast,\nc,0.1,,linear\n")
+    found = rows(afresh("money", "items.csv", "--decays", "curves.csv", "--benefit", 9, "--cost", 1).out)
+    # A straight line down to 0 at t is linear decay at the rate 1/t: √(2C/(λB)).
+    assert float(found[0]["interval"]) == pytest.approx(math.sqrt(2 * 10 / 9))
+    assert float(found[1]["interval"]) == pytest.approx(math.sqrt(2 * 2 / 9))
+    assert float(found[2]["interval"]) == pytest.approx(float(found[0]["interval"]))
+
+
+@pytest.mark.parametrize(
+    ("curves", "said"),
+    [
+        (
+            "group,elapsed,right\nslow,1,0.5\nslow,2,0.6\n",
+            "row 2 (line 3), column right: is 0.6, more than 0.5",
+        ),
+        ("group,elapsed,right\nslow,1,0.5\nslow,1,0.4\n", "column elapsed: is 1 twice for a group"),
+        ("group,elapsed,right\nother,1,0.5\n", "column group: is 'slow', which curves.csv has no curve for"),
+    ],
+)
+def test_wrong_curves_are_refused(afresh: Afresh, tmp_path: Path, curves: str, said: str) -> None:
+    (tmp_path / "curves.csv").write_text(curves)
+    (tmp_path / "items.csv").write_text("item,rate,group\na,0,slow\n")
+    ran = afresh("money", "items.csv", "--decays", "curves.csv", "--benefit", 9, "--cost", 1)
+    assert ran.code == 1
+    assert said in " ".join(ran.err.split())
+
+
+def test_cohorts_are_read_as_they_were_written(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "cohorts.csv").write_text("group,elapsed,n,changed\nstudent,5,8,5\nprofessor,5,19,2\n")
+    afresh("estimate", "--cohorts", "cohorts.csv", "--unit", "y", "-o", "rates.csv")
+    cohorts = rows((tmp_path / "rates.csv").read_text())
+    assert float(cohorts[0]["half_life"]) == pytest.approx(math.log(2) / float(cohorts[0]["rate"]))
+    found = rows(afresh("money", "rates.csv", "--benefit", 1, "--cost", 0.1, "--unit", "y").out)
+    assert [row["item"] for row in found] == ["student", "professor"]
+
+
+def test_lifetimes_of_groups_become_curves_for_money(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "lived.csv").write_text("group,lifetime,ended\na,2,1\na,4,1\nb,10,1\nb,20,1\nb,30,0\n")
+    ran = afresh("estimate", "--lifetimes", "lived.csv", "--curves", "curves.csv", "-o", "fits.csv", "--json")
+    assert set(json.loads(ran.out)["groups"]) == {"a", "b"}
+    fits = rows((tmp_path / "fits.csv").read_text())
+    assert {row["group"] for row in fits} == {"a", "b"}
+    (tmp_path / "items.csv").write_text("item,rate,group\nx,0,a\ny,0,b\n")
+    found = rows(afresh("money", "items.csv", "--decays", "curves.csv", "--benefit", 9, "--cost", 1).out)
+    assert float(found[0]["interval"]) < float(found[1]["interval"])
+
+
+def test_rows_of_many_items_count_as_many(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate,count\na,0.1,3\nb,5,2\n")
+    summary = json.loads(
+        afresh("money", "items.csv", "--benefit", 1, "--cost", 1, "--json", "-o", "o.csv").out
+    )
+    written = rows((tmp_path / "o.csv").read_text())
+    assert (summary["items"], summary["futile"]) == (5, 2)
+    assert summary["net_income"] == pytest.approx(3 * float(written[0]["net_income"]))
+
+
+def test_a_heavy_tail_pays_from_any_benefit_on(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,rate\nz,1\n")
+    ran = afresh("money", "items.csv", "--benefit", 0, "--cost", 1, "--decay", "lomax:0.8")
+    assert "pays from any benefit above 0 on" in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize("wrong", [("--today", "7d"), ("--refreshes", "9/d"), ("--sweep", "s.csv")])
+def test_what_belongs_to_a_comparison_needs_it(
+    afresh: Afresh, addresses: Path, wrong: tuple[str, str]
+) -> None:
+    ran = afresh("money", addresses, "--benefit", 1, "--cost", 1, *wrong)
+    assert ran.code == 2
+    assert f"{wrong[0]} goes with --compare" in ran.err

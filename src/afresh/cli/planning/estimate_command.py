@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from afresh.cli.files import check_files, choose_output, write_picture
+from afresh.cli.files import check_files, choose_output
 from afresh.cli.options import AsJson, Output, Plot, Unit, with_option_groups
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
-from afresh.values.errors import InputError, UsageError, one_of
+from afresh.values.errors import UsageError, one_of
 from afresh.values.units import parse_duration, unit_seconds
 
 COHORTS = (
@@ -21,17 +21,8 @@ COHORTS = (
     Column("n", "count", required=True, minimum=1, what="how many were looked at"),
     Column("changed", "count", required=True, minimum=0, what="how many had changed"),
 )
-LONGEST = 1e150  # in units of time; the square of a longer lifetime could overflow
-LIFETIMES = (
-    Column("lifetime", "number", required=True, above=0, maximum=LONGEST, what="units of time"),
-    Column("ended", "flag", default=True, what="0 where it was still going when last seen"),
-)
 _SEASONS = {"auto": None, "off": False, "on": True}
 _DRIFTS = {"auto": None, "off": inf}
-_FROM_CHANGE_TO_CHANGE = (
-    "this is how long a state lasts from change to change; a copy taken in the middle decays the same way "
-    "only if that is exponential. Give it to plan or money where a refresh starts the lifetime anew."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +63,10 @@ class EstimateOptions:
         str | None, Option(metavar="FILE", help="Rates of groups: columns group, elapsed, n, changed.")
     ] = None
     lifetimes: Annotated[
-        str | None, Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended.")
+        str | None, Option(metavar="FILE", help="Fit decay functions: columns lifetime, ended, group.")
+    ] = None
+    curves: Annotated[
+        str | None, Option(metavar="FILE", help="Write the decay of copies that lifetimes show, for money.")
     ] = None
     unit: Unit = "d"
     output: Output = None
@@ -121,6 +115,9 @@ class EstimateOptions:
             raise UsageError(f"--level is {self.level:g}: must be between 0 and 1, such as 0.9")
         inputs = [self.polls, self.cohorts, self.lifetimes, self.views]
         check_files(inputs, self.output, self.plot, as_json=self.as_json)
+        check_files([*inputs, self.output], self.curves)
+        if self.curves is not None and self.lifetimes is None:
+            raise UsageError("--curves goes with --lifetimes")
         if self.a is not None and not (self.method == "saa" and 0 < self.a <= 1):
             raise UsageError(f"--a is {self.a:g}: give a number above 0, at most 1, with --method saa")
         if self.polls is not None:
@@ -151,7 +148,9 @@ def estimate(options: EstimateOptions) -> None:
     elif options.cohorts is not None:
         _estimate_cohorts(options.cohorts, options)
     else:
-        _fit_lifetimes(str(options.lifetimes), options)
+        from afresh.cli.planning.lifetime_fits import fit_lifetimes
+
+        fit_lifetimes(str(options.lifetimes), options)
 
 
 def _parse_time(option: str, text: str, right: str = "a time such as 20d") -> float:
@@ -182,46 +181,19 @@ def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
     groups = [str(name) for name in found.groups]
     if options.target is not None:
         numbers, counts = ("rate", "low", "high"), ("n", "changed")
+        columns = {name: getattr(found, name) for name in (*numbers, *counts)}
         write_table(
             options.target,
-            {"group": TEXT, **dict.fromkeys(numbers, NUMBER), **dict.fromkeys(counts, "count")},
-            {"group": groups} | {name: getattr(found, name) for name in (*numbers, *counts)},
+            {
+                "group": TEXT,
+                **dict.fromkeys(numbers, NUMBER),
+                **dict.fromkeys(counts, "count"),
+                "half_life": NUMBER,
+            },
+            {"group": groups, **columns, "half_life": found.half_life},
         )
     if options.as_json:
         print_json({"groups": len(groups), "one_sided": int(found.one_sided.sum()), "unit": options.unit})
     elif found.one_sided.any():
         sided = ", ".join(name for name, one in zip(groups, found.one_sided, strict=True) if one)
         print_summary("cohorts", [("all or none", f"{sided}: half an observation stands in")])
-
-
-def _fit_lifetimes(path: str, options: EstimateOptions) -> None:
-    from afresh.plots.estimate_plots import decay_panels
-    from afresh.plots.line_plot import captioned_figure
-    from afresh.rates.decay_fit import fit_decays
-    from afresh.tables.reading import read_table
-    from afresh.tables.writing import write_table
-
-    table = read_table(path, LIFETIMES)
-    ended = table.flags("ended")
-    if not ended.any():
-        raise InputError(
-            "says of no lifetime that it ended: at least one must have", path=path, column="ended"
-        )
-    found = fit_decays(table.numbers("lifetime"), ended)
-    if options.target is not None:
-        numbers = ("rate", "aic", "log_likelihood", "relative_error")
-        write_table(
-            options.target,
-            {"decay": TEXT, **dict.fromkeys(numbers, NUMBER), "note": TEXT},
-            {"decay": [fit.spec for fit in found.fits], "note": [fit.why for fit in found.fits]}
-            | {name: [getattr(fit, name) for fit in found.fits] for name in numbers},
-        )
-    if options.plot is not None:
-        write_picture(options.plot, captioned_figure(decay_panels(found, options.unit), found.sentence, 120))
-    best = found.best
-    if options.as_json:
-        fit = {"decay": best.spec, "rate": best.rate, "relative_error": best.relative_error}
-        print_json({**fit, "lifetimes": found.lifetimes, "ended": found.ended, "unit": options.unit})
-    else:
-        rows = [("best", found.sentence), ("mind", _FROM_CHANGE_TO_CHANGE)]
-        print_summary("decay functions fitted to lifetimes", rows)

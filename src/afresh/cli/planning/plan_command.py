@@ -48,6 +48,7 @@ def plan(
         windows_rows,
     )
     from afresh.cli.planning.planned_items import read_items
+    from afresh.cli.planning.view_lags import BudgetPerUnit
     from afresh.tables.input_file import InputFile
 
     check_files([items, options.caps, options.views], options.output, plot, as_json=as_json)
@@ -67,15 +68,19 @@ def plan(
 
             write_picture(plot, plan_figure(plan_picture(given, result, total, unit, policy, chosen)))
         effect = describe_effect(given, total, policy, chosen)
+        budget_per_unit = BudgetPerUnit(total, unit, unit_s)
+        lags = None if given.lags is None else given.lags.check(given.rates, given.options, budget_per_unit)
         if as_json:
             names = ("spend", "freshness", "age", "multiplier", "gap")
             achieved = {"budget": total, **{name: getattr(result, name) for name in names}}
             achieved |= {} if effect is None else {"windows": asdict(effect)}
+            achieved |= {} if lags is None else {"target_lags": lags.as_dict()}
             content_lag = plan_content_lag(given, result, chosen)
             achieved |= {} if content_lag is None else {"content_lag": content_lag}
             print_json({**achieved, "items": given.count, "dropped": result.dropped, "unit": unit})
         else:
             rows = plan_rows(given, result, dropped, total, unit, chosen) + windows_rows(effect)
+            rows += [] if lags is None else lags.rows()
             print_summary(plan_title(policy, objective, order), rows)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from afresh.cli.planning.view_lags import ViewLags, read_view_lags
 from afresh.model.decay import decay_from
 from afresh.rates.views import ViewGraph
 from afresh.tables.cells import first_failing
@@ -40,7 +41,11 @@ POLLS = Column("polls", "number", default=np.inf, minimum=0, finite=False, what=
 DECAY = Column("decay", "text", default="exponential", what="decay function")
 GROUP = Column("group", "text", what="group that a cap limits")
 CAPS = (Column("group", "text", required=True), Column("cap", "number", required=True, minimum=0))
-VIEWS = (Column("view", "text", required=True), Column("base", "text", required=True))
+VIEWS = (
+    Column("view", "text", required=True),
+    Column("base", "text", required=True),
+    Column("target_lag", "text", what="longest lag of the view, such as 15m"),
+)
 # Column of the file → argument of ``allocate``.
 _ARGUMENTS = {"weight": "weights", "cost": "costs", "update_cost": "update_costs"}
 _ARGUMENTS |= {"min_frequency": "lower", "max_frequency": "upper"}
@@ -57,6 +62,7 @@ class PlannedItems:
     rows: int  # of ITEMS, for budgets per item; with views it differs from the number of planned items
     shape: Floats | None = None  # of the gamma distribution of each rate, if the rates were estimated
     polls: Floats | float = np.inf  # how many polls each estimated rate comes from
+    lags: ViewLags | None = None  # the target lags of the views, which are the first items
 
     @property
     def count(self) -> int:
@@ -106,9 +112,9 @@ def read_items(
     items = PlannedItems(
         rates=rates,
         rows=len(rates),
-        options={
-            argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given
-        },
+        options=_without_zero_update_costs(
+            {argument: np.concatenate(parts[name]) for name, argument in _ARGUMENTS.items() if name in given}
+        ),
         names=lambda: (batch.text("item") for batch in scan_table(source, [ITEM])),
     )
     if "decay" in given:
@@ -117,6 +123,14 @@ def read_items(
         told = (np.concatenate(parts[column.name]) for column in UNCERTAIN)
         items = replace(items, shape=_shape(rates, *told), polls=np.concatenate(parts["polls"]))
     return items if caps is None else _with_caps(items, source.name, given, parts, caps)
+
+
+def _without_zero_update_costs(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options without update costs that are all 0: they cost nothing, and most objectives and
+    decays refuse update costs."""
+    if "update_costs" in options and not np.any(options["update_costs"]):
+        options = {name: value for name, value in options.items() if name != "update_costs"}
+    return options
 
 
 def _check_items(table: CheckedTable, levels_before: list[Any] | None = None) -> None:
@@ -209,6 +223,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
     pairs.refuse_unknown_bases(known)
     of_view = dict(zip(pairs.graph.views, pairs.graph.rates(known), strict=True))
     items = _views_and_others(table, names, known, of_view, set(pairs.graph.bases), caps)
+    items = replace(items, lags=read_view_lags(pairs.table, pairs.graph))
     if "low" not in table:
         return items
     shape = _shape(np.nan_to_num(rates), *(table.numbers(column.name) for column in UNCERTAIN))

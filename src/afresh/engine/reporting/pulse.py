@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from afresh.engine.scheduler.poll_costs import PollTallies
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import COURSE, PULSE, WORKER_PULSE
+from afresh.engine.state_names import COURSE, PULSE, TALLIES, WORKER_PULSE, WORKER_TALLIES
 from afresh.stores.store import Store
 
 BEAT_S = 2.0
@@ -74,6 +75,15 @@ def read_pulse(store: Store) -> Pulse | None:
     found = [store.state.get(name) for name in store.state.names() if name.startswith(WORKER_PULSE)]
     workers = [Pulse(**json.loads(each)) for each in found if each]
     return add_workers(planner, [each for each in workers if each.time_s >= planner.started_s])
+
+
+def read_tallies(store: Store) -> PollTallies:
+    """Return what all workers together counted by source, host and view."""
+    found = PollTallies.unpack(store.state.get(TALLIES))
+    for name in store.state.names():
+        if name.startswith(WORKER_TALLIES):
+            found.add(PollTallies.unpack(store.state.get(name)))
+    return found
 
 
 def add_workers(planner: Pulse, workers: Sequence[Pulse]) -> Pulse:

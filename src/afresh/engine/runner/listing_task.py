@@ -138,12 +138,11 @@ class ListingTask:
     async def _apply(self, name: str, source: Source, listing: Listing) -> AppliedListing:
         """Apply one document and record its cost."""
         now_s = self._clock.now_s()
-        spent = compute_spent(
-            self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
-        )
+        # Reading the counters of a source that reports staleness is not charged to the budget like a refresh.
+        seconds = 0.0 if self._observes_staleness(name) else listing.seconds
+        spent = compute_spent(self._context.settings.now.budget, listing.requests, listing.bytes, seconds)
         if self._observes_staleness(name):
-            # The source reports staleness. Therefore dates of change in the listing are not used as notices,
-            # and reading it is not charged to the budget like a refresh.
+            # The source reports staleness. Therefore dates of change in the listing are not used as notices.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._context.gate.record_cost(spent)

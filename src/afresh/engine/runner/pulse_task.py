@@ -19,7 +19,7 @@ from afresh.engine.ratelimit.budget_override import BudgetOverride, read_overrid
 from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import PULSE, WORKER_PULSE
+from afresh.engine.state_names import PULSE, TALLIES, WORKER_PULSE, WORKER_TALLIES
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import StoreError
@@ -53,18 +53,21 @@ class PulseTask:
                 await self._ignore_store_errors(self._write)
                 await asyncio.sleep(BEAT_S)
         finally:
-            values: dict[str, bytes | None] = {self._pulse_name: self._pulse(stopped=True).pack()}
+            values = {self._pulse_name: self._pulse(stopped=True).pack()} | self._tallies()
             await self._ignore_store_errors(lambda: asyncio.to_thread(self._store.state.set, values))
 
     async def _write(self) -> None:
         await self._follow_override()
+        is_planner = self._run.context.member.is_planner
         values: dict[str, bytes | None] = {self._pulse_name: self._pulse().pack()}
-        if not self._run.context.member.is_planner:
-            await asyncio.to_thread(self._store.state.set, values)
-            return  # only the planner writes the time course
-        values |= await asyncio.to_thread(self._old_pulses)
+        if is_planner:
+            values |= await asyncio.to_thread(self._old_pulses)
         if self._clock.elapsed_s() >= self._point_s + self._every_s:
             self._point_s = self._clock.elapsed_s()
+            values |= self._tallies()
+            if not is_planner:  # only the planner writes the time course
+                await asyncio.to_thread(self._store.state.set, values)
+                return
             point = self._point()
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
             values |= await asyncio.to_thread(add_point, self._store, point)
@@ -76,19 +79,26 @@ class PulseTask:
         member = self._run.context.member
         return PULSE if member.is_planner else WORKER_PULSE + member.name
 
+    def _tallies(self) -> dict[str, bytes | None]:
+        """Return the record of this worker's polls by source, host and view."""
+        member = self._run.context.member
+        name = TALLIES if member.is_planner else WORKER_TALLIES + member.name
+        return {name: self._run.context.recorder.tallies.pack()}
+
     def _old_pulses(self) -> dict[str, bytes | None]:
-        """Return the records to remove: pulses of workers that ended before this run, and this one's own of
-        the time before it became the planner."""
+        """Return the records to remove: pulses and tallies of workers that ended before this run, and this
+        one's own of the time before it became the planner."""
         if self._has_tidied:
             return {}
         self._has_tidied, state = True, self._store.state
         found = {name: state.get(name) for name in state.names() if name.startswith(WORKER_PULSE)}
         own = WORKER_PULSE + self._run.context.member.name
-        return {
-            name: None
+        ended = [
+            name.removeprefix(WORKER_PULSE)
             for name, packed in found.items()
             if name == own or not packed or json.loads(packed)["time_s"] < self._started_s
-        }
+        ]
+        return {before + worker: None for worker in ended for before in (WORKER_PULSE, WORKER_TALLIES)}
 
     async def _follow_override(self) -> None:
         """Apply a budget override that was set or removed since the last call."""

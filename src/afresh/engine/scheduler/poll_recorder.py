@@ -13,7 +13,7 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.scheduler.decide import RetryRules, decide
 from afresh.engine.scheduler.earnings import MoneyInput
-from afresh.engine.scheduler.poll_costs import PollCosts
+from afresh.engine.scheduler.poll_costs import PollCosts, PollTallies, Tally
 from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import BudgetTable, LiveSettings, Settings
@@ -36,6 +36,7 @@ class PollRecorder:
         self._settings, self._scheduler, self.poll_costs = settings, scheduler, poll_costs
         self.counts: Counter[str] = Counter()
         self.failures = RunFailures()
+        self.tallies = PollTallies()
         self.only_due_s: float | None = None
         self.is_loading = False
 
@@ -157,6 +158,9 @@ class PollRecorder:
         counts["changes"] += seen is not None and seen.changed
         counts["failures"] += failed
         counts["told"] += seen is not None and seen.elapsed_s > 0
+        table, changed = self._settings.now.source(lease.source), seen is not None and seen.changed
+        view = lease.key if table is not None and table.settings.kind == "view" else ""
+        self.tallies.count(lease.source, lease.group, view, Tally(1, changed, failed, fetched.seconds))
         answered = seen is not None or fetched.kind == "gone"  # that an item is not found is an answer too
         self.failures.record_item(lease.source, lease.key, "" if answered else outcome.problem or "no answer")
         if seen is None:

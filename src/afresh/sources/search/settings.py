@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
+from afresh.sources.search.record_expression import RecordExpression
 from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.sources.web_api.paging import PagedRequest
@@ -22,9 +23,10 @@ class SearchSettings(WebApiSettings):
     """Settings of a source of kind ``search``. Items are the records of ``relation``, found on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE (SQLite), postgresql://…#TABLE or
-    env:NAME#TABLE. It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and maybe a
-    ``weight``. Each of the content ``fields`` has a measure of dissimilarity: ``absolute``, ``relative``,
-    ``unequal`` or ``module:function``.
+    env:NAME#TABLE. It has a column ``key`` and columns of ``keywords`` (``title``, ``authors:;``). ``weight``
+    is a column or an expression of columns, and so is ``rate``, the expected changes per time of a record
+    (``citations / 4 / y``). Each of the content ``fields`` has a measure of dissimilarity: ``absolute``,
+    ``relative``, ``unequal`` or ``module:function``.
 
     ``server`` is a URL, or a table with a URL and a body, with ``{query}`` and ``{page}``, ``{offset}`` or
     ``{next}``; a database (``sqlite:PATH``, ``postgresql://…`` or ``env:NAME``) with a ``table``; or a file
@@ -36,6 +38,7 @@ class SearchSettings(WebApiSettings):
     keywords: Texts = Field(min_length=1)
     fields: Mapping[str, str] = Field(default_factory=dict)
     weight: str = ""
+    rate: str = ""
     server: Annotated[str, Field(min_length=1)] | Endpoint = Field(repr=False)
     table: str = ""
     records_like: str = ""
@@ -58,6 +61,14 @@ class SearchSettings(WebApiSettings):
     def attributes(self) -> tuple[KeywordAttribute, ...]:
         """The columns of keywords, each with the character that separates its keywords."""
         return tuple(parse_keywords(text) for text in self.keywords)
+
+    @property
+    def weight_expression(self) -> RecordExpression | None:
+        return RecordExpression.parse("weight", self.weight) if self.weight else None
+
+    @property
+    def rate_expression(self) -> RecordExpression | None:
+        return RecordExpression.parse("rate", self.rate, per_time=True) if self.rate else None
 
     @property
     def place(self) -> str:
@@ -104,6 +115,7 @@ class SearchSettings(WebApiSettings):
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
             raise UsageError("keywords: name each column once")
+        _ = self.weight_expression, self.rate_expression  # raise an error if they are wrong
         if self.over_http:
             self._check_web()
         elif self.in_database and not self.table:

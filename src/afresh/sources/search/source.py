@@ -40,7 +40,7 @@ from afresh.values.arrays import Float64s
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 _MOST_PASSES = 8  # how often another request of higher value may be chosen instead of the lead
@@ -70,7 +70,7 @@ class SearchSource(SingleGroupSource):
         self._stamp = file_stamp(settings.relation)
         self._relation = _read_relation(settings, context)
         self._server = server or make_server(settings, context, self._relation)
-        self._tracker = RecordTracker(self._relation, self._measures)
+        self._tracker = RecordTracker(self._relation, self._measures, self._relation.rates)
         self._planner = self._make_planner(self._relation)
         self._lock = asyncio.Lock()
         self._unrequested: dict[str, KeyedRecord] = {}  # records found on a page without a lease
@@ -120,6 +120,7 @@ class SearchSource(SingleGroupSource):
             self._server.load_page_size(learned)
             self._planner.set_page_size(self._server.page_size)
         self._planner.load(known.queries, self._relation.rows)
+        self._planner.mark_seen(np.flatnonzero(~np.isnan(self._tracker.seen_s)))
         self._look_ups = max(self._look_ups, known.look_ups)
 
     # Choosing and sending requests.
@@ -212,7 +213,7 @@ class SearchSource(SingleGroupSource):
             except AfreshError as error:
                 problem = f"{str(error).rstrip('.')}; the records read before are kept"
         # If the relation cannot be read, list nothing: the status shows the problem, and items stay.
-        entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
+        entries = () if problem else self._relation.entries()
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
@@ -339,7 +340,7 @@ class SearchSource(SingleGroupSource):
                 return
             planner = await asyncio.to_thread(self._make_planner, relation)
             known, self._relation, self._planner = self._state(), relation, planner
-            self._tracker = RecordTracker(relation, self._measures)
+            self._tracker = RecordTracker(relation, self._measures, relation.rates)
             self._load(known)
             if isinstance(self._server, FileSearchServer):  # it searches for the keywords of one relation
                 self._server = FileSearchServer(settings, context, relation.index)
@@ -351,7 +352,8 @@ def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRel
         settings.relation,
         settings.key,
         settings.attributes,
-        settings.weight,
+        settings.weight_expression,
+        settings.rate_expression,
         scoped=settings.scoped,
         resolver=context.resolver,
     )
