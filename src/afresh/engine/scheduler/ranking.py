@@ -14,9 +14,9 @@ import numpy as np
 
 from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.item_rows import ItemRows
-from afresh.engine.scheduler.policy_rebuild import FAR, BuiltPolicy, Rebuild
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays, without_items

@@ -24,9 +24,9 @@ from afresh.engine.scheduler.earnings import MoneyInput, apply_money_terms, has_
 from afresh.engine.scheduler.forecast import Forecast
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
-from afresh.engine.scheduler.policy_rebuild import BuiltPolicy, Rebuild
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.policy.adaptive.policy_rebuild import BuiltPolicy, Rebuild
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
