@@ -43,6 +43,17 @@ items = ["17"]
 weight = 3.0
 """
 
+SHOP = """
+[[source]]
+name = "{shop}"
+kind = "search"
+relation = "{folder}/films.csv"
+key = "sku"
+keywords = ["director:;"]
+fields = {{ price = "relative" }}
+server = "{folder}/{shop}.csv"
+"""
+
 
 def price_of_a(key: str) -> bytes:
     return PRICES["shop-a"][key]
@@ -203,10 +214,7 @@ def test_two_shops_over_one_relation_are_both_complete(tmp_path: Path) -> None:
     for at, shop in enumerate(PRICES):
         rows = [f"{film},{number + at}" for number, film in enumerate(films)]
         (tmp_path / f"{shop}.csv").write_text("sku,title,director,price\n" + "\n".join(rows) + "\n")
-        text += (
-            f'[[source]]\nname = "{shop}"\nkind = "search"\nrelation = "{tmp_path}/films.csv"\nkey = "sku"\n'
-        )
-        text += f'keywords = ["director:;"]\nfields = {{ price = "relative" }}\nserver = "{tmp_path}/{shop}.csv"\n'
+        text += SHOP.format(shop=shop, folder=tmp_path)
     with make_engine(parse_settings(text), tmp_path, seed=1) as engine:
         engine.run(once=True)
         found = {
