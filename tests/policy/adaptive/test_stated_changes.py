@@ -67,3 +67,11 @@ def test_what_is_forgotten_is_as_if_it_had_never_been_learned() -> None:
     assert np.allclose(policy.belief.posterior[0], policy.belief.prior)
     assert (policy.belief.polled.tolist(), policy.belief.polls.tolist()[0]) == ([False, True], 0)
     assert policy.items.last_poll.tolist() == [19.0, 19.0]
+
+
+def test_items_of_one_age_are_not_reviewed_all_at_once() -> None:
+    """Their first reviews stay spread over the first round, as without ages."""
+    policy = Adaptive(PolicyInput.of(100, 10.0))
+    before = policy.next_review.copy()
+    policy.observe_ages(np.arange(100), 0.0, np.full(100, 500.0))
+    assert np.array_equal(policy.next_review, before)

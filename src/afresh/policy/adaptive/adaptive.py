@@ -102,10 +102,13 @@ class Adaptive(ReviewSchedule):
 
     def observe_ages(self, items: ArrayLike, now: ArrayLike, age: Float64s) -> None:
         """Learn from the ages of items that were copied for the first time at ``now``: the times since their
-        last changes, as their sources state them (``stated_changes``)."""
+        last changes, as their sources state them (``stated_changes``). No review becomes later than it was:
+        reviews are spread over the first round of all items, and must not come all at once afterwards."""
         which = self.items.as_numbers(items)
+        spread = self.next_review[which]
         self.belief.learn_age(which, age_evidence(age, self.belief.rates))
         self.mark_copied(which, now)
+        self.next_review[which] = np.minimum(self.next_review[which], spread)
 
     def forget(self, items: ArrayLike) -> None:
         """Forget what was learned of these items; only the prior is known of them. The times of their copies
