@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.watched import allocate_watched, refresh_gains
+from afresh.allocation.watched import allocate_watched, allocate_watched_age, refresh_gains
 from afresh.values.errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -147,3 +147,19 @@ def test_wrong_numbers_are_refused() -> None:
         allocate_watched([1.0], -1.0)
     with pytest.raises(InputError, match="a cost is 0"):
         allocate_watched([1.0], 1.0, costs=0.0)
+
+
+def test_the_least_age_spends_the_budget_and_prefers_what_is_cheap() -> None:
+    rate, cost = np.array([0.02, 0.02, 1.0]), np.array([1.0, 9.0, 1.0])
+    plan = allocate_watched_age(rate, 0.1, costs=cost)
+    assert plan.spend == pytest.approx(0.1)
+    assert plan.frequency[0] > plan.frequency[1]
+    # No other split of the budget gives less: w·age without the waits is f·T²/2 with T = 1/f − 1/λ.
+    best = float(np.sum((1 - plan.frequency / rate) ** 2 / (2 * plan.frequency)))
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        other = np.minimum(plan.frequency * rng.uniform(0.8, 1.25, 3), rate)
+        other *= min(0.1 / float(cost @ other), 1.0)
+        assert float(np.sum((1 - other / rate) ** 2 / (2 * other))) >= best - 1e-9
+    ample = allocate_watched_age(rate, 100.0, costs=cost)
+    assert np.allclose(ample.frequency, rate)

@@ -12,13 +12,18 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "package", "plan_scale",
-    "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals", "sql_bulk", "store",
+    "attacks", "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "package",
+    "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
+    "sql_bulk", "store",
     "store_postgres", "views", "web",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in BENCHES if name not in DEAR])
+WITH_TOOLS = ("dbt_models",)
+"""Those that need a tool of ``make interop``, where they are run."""
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHES if name not in (*DEAR, *WITH_TOOLS)])
 def test_runs_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--quick"]) == 0
     assert name in capsys.readouterr().out

@@ -17,6 +17,9 @@ import numpy as np
 from afresh.values.arrays import ArrayLike, Float64s, nonnegative
 from afresh.values.errors import InputError
 
+_SLOWEST = 1e-12
+_HALVINGS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class WatchedPlan:
@@ -100,3 +103,52 @@ def refresh_gains(
     fresh = np.divide(-np.expm1(-r), r, out=np.ones_like(r), where=r > 0)
     lost = np.where(worth[None, :] > worth[:, None], weight[None, :] * paid_off * (1 - fresh), 0.0)
     return np.where(np.asarray(stale, dtype=np.bool_), bought - lost.sum(axis=1), -np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedAgePlan:
+    """A plan with the least mean age for items whose changes are observed without polls: ``frequency`` of
+    refreshes, ``freshness`` and ``age`` of each item, and the ``spend`` per time."""
+
+    frequency: Float64s
+    freshness: Float64s
+    age: Float64s
+    spend: float
+
+
+def allocate_watched_age(rates: ArrayLike, budget: float, *, costs: ArrayLike) -> WatchedAgePlan:
+    """Return the plan with the least mean age for items whose changes are observed without polls.
+
+    An item of rate λ that is refreshed when it has been stale for T is refreshed f = 1/(1/λ + T) times per
+    time; it is fresh for the share f/λ of the time, and its mean age is f·T²/2. The least sum of ages with
+    Σ c·f = B has a price μ with T/λ + T²/2 = μ·c for every item, that is f = 1/√(1/λ² + 2μc). A refresh of
+    cost c keeps the budget busy for p = c/B. So a stale item also waits W = Σ f·p²/2 for the refresh that is
+    under way, on average, and then for its own: freshness and age are those of T + W + c.
+
+    >>> plan = allocate_watched_age([0.1, 0.1], 0.05, costs=[0.2, 0.8])
+    >>> plan.frequency.round(3).tolist(), round(plan.spend, 3)
+    ([0.071, 0.045], 0.05)
+    >>> plan.freshness.round(2).tolist(), plan.age.round(1).tolist()
+    ([0.48, 0.34], [2.7, 6.4])
+    """
+    rate = np.maximum(np.asarray(nonnegative("rates", rates), dtype=np.float64).ravel(), _SLOWEST)
+    cost = np.broadcast_to(np.asarray(nonnegative("costs", costs), dtype=np.float64), rate.shape)
+    if not budget > 0:
+        raise InputError("budget is 0: nothing can be refreshed")
+
+    def frequency(price: float) -> Float64s:
+        return np.asarray(1.0 / np.sqrt(1.0 / rate**2 + 2.0 * price * cost))
+
+    low, high = 0.0, 0.0
+    if float(cost @ frequency(0.0)) > budget:
+        high = 1.0
+        while float(cost @ frequency(high)) > budget:
+            high *= 4.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(cost @ frequency(middle)) > budget else (low, middle)
+    often = frequency(high)
+    busy = float(np.sum(often * (cost / budget) ** 2 / 2))
+    stale = np.maximum(1.0 / often - 1.0 / rate, 0.0) + busy + cost
+    share = 1.0 / (1.0 / rate + stale)
+    return WatchedAgePlan(often, share / rate, share * stale**2 / 2, float(cost @ often))

@@ -22,6 +22,7 @@ from afresh.web.reports.plan_report import (
     report_plan,
     report_present,
 )
+from afresh.web.reports.view_plan import plan_views
 from afresh.web.schemas import OtherBudgetOut, PlanOut
 from afresh.web.snapshot_cache import SnapshotCache, StatusSnapshot
 
@@ -101,7 +102,7 @@ class DashboardData:
             if key not in plans.reports:
                 plans.reports[key] = report_plan(self.engine, plans.model, objective, status, budget)
             plan = plans.reports[key]
-        return plan.model_copy(update={"now": report_present(status)})
+        return plan.model_copy(update={"now": report_present(status), "views": plan_views(status)})
 
     def compare_budget(self, objective: str, requests: float) -> OtherBudgetOut:
         spent = self.snapshots.get().status.spent_last_hour

@@ -297,6 +297,30 @@ class PlanNowOut(Model):
     dropped: int
 
 
+class ViewBudgetOut(Model):
+    """What a budget of ``seconds_per_h`` of refreshing would give in the long run: the seconds per hour that
+    would be spent, the share of views that are fresh, their mean age, and how many target lags would hold."""
+
+    seconds_per_h: float
+    spent_s: float
+    freshness: float
+    age_s: float
+    targets: int
+    targets_kept: int
+
+
+class ViewPlanOut(Model):
+    """Budgets for views, whose staleness is observed. ``planned`` of the ``views`` have a known rate and
+    cost; ``is_all`` says whether every active item is a view; ``used_s`` was used in the last hour."""
+
+    views: int
+    planned: int
+    is_all: bool
+    used_s: float
+    today: ViewBudgetOut
+    budgets: list[ViewBudgetOut]
+
+
 class PlanOut(Model):
     """A plan from a sample of ``sample`` items: the curve of optimal frequencies over rates, items as dots,
     and other budgets. ``today`` is today's budget in the long run, ``now`` the present state."""
@@ -319,6 +343,7 @@ class PlanOut(Model):
     priced: bool
     earns: bool
     most_money_per_day: Number
+    views: ViewPlanOut | None = None
 
 
 class OtherBudgetOut(Model):
@@ -409,5 +434,6 @@ class SeriesOut(Model):
     rates: dict[str, Column]
     audits: dict[str, Column]
     minutes: dict[str, Column]
+    budget_unit: Literal["requests", "seconds"]
     budget_per_minute: float
     target: Number

@@ -29,6 +29,7 @@ _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
 _UNSPENT = {
+    "lent": "lent to other programs",
     "hosts": "hosts at their limit",
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
@@ -280,6 +281,8 @@ def _describe_shortage(view: WatchedItem) -> str:
 
 
 def _describe_audits(found: Status) -> str:
+    if found.audited.n == 0 and 0 < found.by_status.get("active", 0) <= len(found.views):
+        return "not needed: staleness is observed, so that no random polls are made"
     if found.audited.n == 0:
         return "no audits yet"
     return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"

@@ -25,6 +25,7 @@ from afresh.values.listing import Listing, ListingEntry
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
+_FEW_ENTRIES = 5_000  # the store is busy with them for less than a few tenths of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +138,11 @@ class ListingTask:
     async def _apply(self, name: str, source: Source, listing: Listing) -> AppliedListing:
         """Apply one document and record its cost."""
         now_s = self._clock.now_s()
-        spent = compute_spent(
-            self._context.settings.now.budget, listing.requests, listing.bytes, listing.seconds
-        )
+        # Reading the counters of a source that reports staleness is not charged to the budget like a refresh.
+        seconds = 0.0 if self._observes_staleness(name) else listing.seconds
+        spent = compute_spent(self._context.settings.now.budget, listing.requests, listing.bytes, seconds)
         if self._observes_staleness(name):
-            # The source reports staleness. Therefore dates of change in the listing are not used as notices,
-            # and reading it is not charged to the budget like a refresh.
+            # The source reports staleness. Therefore dates of change in the listing are not used as notices.
             listing = replace(listing, entries=tuple(ListingEntry(one.key) for one in listing.entries))
         else:
             self._context.gate.record_cost(spent)
@@ -152,4 +152,5 @@ class ListingTask:
         table, most = settings.source(name), settings.store.max_size
         if table is None:  # the source was removed from the settings meanwhile
             return AppliedListing(0, 0, 0)
-        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s, most)
+        run = self._store.run if len(listing.entries) <= _FEW_ENTRIES else self._store.run_beside
+        return await run(apply_listing, sync, table.settings, group, listing, now_s, most)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import defaultdict
 
 import numpy as np
 
@@ -18,17 +19,20 @@ _MOST_BINS, _FEWEST_AUDITS = 24, 5
 
 def compute_series(snapshot: StatusSnapshot) -> SeriesOut:
     course = snapshot.course
-    requests: Counter[float] = Counter()
+    limit_s = snapshot.status.limits.seconds
+    counts_seconds = math.isfinite(limit_s)
+    used: defaultdict[float, float] = defaultdict(float)
     for row in snapshot.ledger:
-        requests[row.start_s] += row.spent.requests
+        used[row.start_s] += row.spent.seconds if counts_seconds else row.spent.requests
     return SeriesOut.model_validate(
         {
             "time_s": snapshot.time_s,
             "course": dict(zip(FIELDS, course.T.tolist(), strict=True)) if course.size else {},
             "rates": rates_per_minute(course),
             "audits": bin_audits(snapshot.audits),
-            "minutes": {"time_s": list(requests), "requests": list(requests.values())},
-            "budget_per_minute": 60.0 * snapshot.status.budget_per_s,
+            "minutes": {"time_s": list(used), "used": list(used.values())},
+            "budget_unit": "seconds" if counts_seconds else "requests",
+            "budget_per_minute": 60.0 * (limit_s if counts_seconds else snapshot.status.budget_per_s),
             "target": snapshot.status.target,
         }
     )

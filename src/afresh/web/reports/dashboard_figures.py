@@ -40,6 +40,8 @@ STATE_TITLES = {
 VIEWS_SHOWN = 100
 LONGEST_GAP_S = 300.0  # if two pulses of an engine are further apart, it did not run in between
 _MINUTE_S, _HOUR_S = 65.0, 3600.0
+_WORTH_SAYING = 0.1  # a smaller part of the budget that was not used needs no reason
+_UNSPENT_WORDS = {"nothing": "nothing was stale", "targets": "it was kept free for target lags"}
 _SHORTEST_RUN_S = 2.0  # A shorter run does not show how much of the budget is used.
 _WELL_ABOVE = 1.1  # times the budget; an engine never spends more than this, so the budget was changed
 
@@ -107,10 +109,15 @@ def running_s(snapshot: StatusSnapshot) -> float:
 
 def budget_share(snapshot: StatusSnapshot) -> float:
     """Return the requests of the last hour, divided by the requests that the budget allowed while an engine
-    ran; NaN if it ran for less than two seconds."""
-    time_s, spent = running_s(snapshot), snapshot.status.spent_last_hour.requests
-    allowed = snapshot.status.budget_per_s * time_s
-    return spent / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
+    ran; NaN if it ran for less than two seconds. If the budget limits seconds, they count instead."""
+    time_s, spent, per_s = (
+        running_s(snapshot),
+        snapshot.status.spent_last_hour,
+        snapshot.status.limits.seconds,
+    )
+    used = spent.requests if math.isinf(per_s) else spent.seconds
+    allowed = (snapshot.status.budget_per_s if math.isinf(per_s) else per_s) * time_s
+    return used / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
 
 
 def _finite(number: float) -> float:
@@ -191,10 +198,12 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         "state-words": STATE_TITLES[snapshot.state],
         "state-detail": _describe_state(snapshot),
         "freshness-range": _describe_range(status.freshness),
-        "audited-range": _describe_audits(status.audited),
+        "audited": figures["audited"] if status.audited.n or not is_all_observed(snapshot) else "not needed",
+        "audited-range": _describe_audits(snapshot),
         "items-detail": ", ".join(f"{format_whole(items)} {name}" for name, items in by_status if items)
         or "add some",
         "dropped": _describe_dropped(snapshot),
+        "budget": _describe_budget(snapshot),
         "budget-detail": _describe_spending(snapshot),
         "store-detail": f"{format_count(status.events, 'event')} and"
         f" {format_count(status.notices, 'notice')} waiting",
@@ -225,7 +234,16 @@ def _describe_range(share: ShareEstimate) -> str:
     return f"{format_share(share.low)} … {format_share(share.high)} with 95 % probability"
 
 
-def _describe_audits(audited: ShareEstimate) -> str:
+def is_all_observed(snapshot: StatusSnapshot) -> bool:
+    """Return whether the staleness of every active item is observed, so that none is polled at random."""
+    status = snapshot.status
+    return 0 < status.by_status.get("active", 0) <= len(status.views)
+
+
+def _describe_audits(snapshot: StatusSnapshot) -> str:
+    audited = snapshot.status.audited
+    if not audited.n and is_all_observed(snapshot):
+        return "staleness is observed, so that no random polls are made"
     if not audited.n:
         return "random polls will measure it"
     return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"
@@ -238,12 +256,34 @@ def _describe_dropped(snapshot: StatusSnapshot) -> str:
     return f"{format_whole(snapshot.status.dropped)} dropped{futile}"
 
 
+def _describe_budget(snapshot: StatusSnapshot) -> str:
+    """Describe the budget: the seconds of refreshing, if it limits them, or else the requests."""
+    per_s = snapshot.status.limits.seconds
+    if math.isinf(per_s):
+        return format_rate(snapshot.status.budget_per_s)
+    return f"{format_number(3600.0 * per_s)} s of requests and refreshes an hour"
+
+
 def _describe_spending(snapshot: StatusSnapshot) -> str:
     spent, time_s = snapshot.status.spent_last_hour, running_s(snapshot)
     is_shorter = 0 < time_s < 0.98 * _HOUR_S
     span = f"{format_seconds(time_s)} of running so far" if is_shorter else "the last hour"
     before = "; the budget was larger before" if budget_share(snapshot) > _WELL_ABOVE else ""
+    if math.isfinite(snapshot.status.limits.seconds):
+        return f"{format_number(spent.seconds)} s in {span}{before}{_describe_unspent(snapshot)}"
     return f"{format_count(spent.requests, 'request')}, {format_bytes(spent.bytes)} in {span}{before}"
+
+
+def _describe_unspent(snapshot: StatusSnapshot) -> str:
+    """Describe the main reason why seconds of the budget were not spent, if a tenth of them was not."""
+    pulse = snapshot.pulse
+    if pulse is None or not pulse.unspent_seconds:
+        return ""
+    reason = max(pulse.unspent_seconds, key=lambda name: pulse.unspent_seconds[name])
+    allowed_s = snapshot.status.limits.seconds * max(pulse.time_s - pulse.started_s, 1.0)
+    if pulse.unspent_seconds[reason] < _WORTH_SAYING * allowed_s:
+        return ""
+    return f"; the rest was not needed: {_UNSPENT_WORDS[reason]}" if reason in _UNSPENT_WORDS else ""
 
 
 def _hash_failures(snapshot: StatusSnapshot) -> str:

@@ -32,12 +32,12 @@
 
   const budget = (colours) => {
     const most = data.budget_per_minute;
-    const traces = [{ x: Charts.when(data.minutes.time_s), y: data.minutes.requests, type: "bar", name: "requests", width: 46000, xperiodalignment: "middle", marker: { color: colours.blue }, hovertemplate: "%{y} requests in the minute from %{x|%H:%M}<extra></extra>" }];
+    const traces = [{ x: Charts.when(data.minutes.time_s), y: data.minutes.used, type: "bar", name: data.budget_unit, width: 46000, xperiodalignment: "middle", marker: { color: colours.blue }, hovertemplate: `%{y:.3~g} ${data.budget_unit} in the minute from %{x|%H:%M}<extra></extra>` }];
     const shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: most, y1: most, line: { color: colours.orange, width: 1.5, dash: "dash" } }];
     const annotations = [{ xref: "paper", x: 1, y: most, xanchor: "right", yanchor: "bottom", text: "budget", showarrow: false, font: { color: colours.orange, size: 11 } }];
     const end = data.time_s;
     const span = Math.max(600, Math.min(3600, end - (data.minutes.time_s[0] ?? end) + 60));
-    return { traces, shapes, annotations, bargap: 0.2, showlegend: false, yaxis: { range: [0, 1.18 * Math.max(most, ...data.minutes.requests)] }, xaxis: { type: "date", title: "UTC", range: Charts.when([end - span, end + 30]) } };
+    return { traces, shapes, annotations, bargap: 0.2, showlegend: false, yaxis: { range: [0, 1.18 * Math.max(most, ...data.minutes.used)] }, xaxis: { type: "date", title: "UTC", range: Charts.when([end - span, end + 30]) } };
   };
 
   const draw = () => {
