@@ -51,9 +51,7 @@ _PAGES = {
     "sources": "/sources",
 }
 _SLIDER = "plan, another budget each time"
-_SETTINGS = (
-    '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\ndelay = "0s"\nallow_private = true\n'
-)
+_SETTINGS = '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\ndelay = "0s"\nallow_private = true\nmin_interval = 0\n'
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ what fresh copies earn (``earnings``).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, TypeAlias
@@ -88,11 +88,24 @@ class RowPolicy:
         self.item_rows, self.ranking, self.name = ranking.item_rows, ranking, name
         self.staleness: ObservedStaleness | None = None
         self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
+        self._min_intervals: Mapping[str, float] = {}
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
         self.held_back = ""
         """Why rows were barred when they were last ranked: ``targets`` (their refresh would break a target
         lag) or ``intervals`` (``min_interval_s`` has not passed since their last poll); empty if none was."""
+
+    def follow_intervals(
+        self, names: Mapping[int, str], by_source: Mapping[str, float] | None = None
+    ) -> None:
+        """Apply the least intervals of sources, ``by_source`` or those of the last call, to their items;
+        ``names`` are the names of sources by number."""
+        if by_source is not None:
+            self._min_intervals = by_source
+        least_s = {
+            code: self._min_intervals[name] for code, name in names.items() if name in self._min_intervals
+        }
+        self.item_rows.set_default_intervals(least_s)
 
     def priorities(self, now_s: float) -> Priorities:
         item_rows = self.item_rows
