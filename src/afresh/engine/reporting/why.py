@@ -265,9 +265,10 @@ def _holding(item: Item, least_s: float, now_s: float, *, due: bool) -> list[str
         found.append(f"its last {last} failed: {item.problem}; tried again {soon}{hurry}")
     elif item.polled_s is None:
         found.append("it was never polled: new items are polled first")
-    if least_s > 0:
-        whose = "" if item.min_interval_s > 0 else ", by the min_interval of its source"
-        found.append(f"never more often than every {format_duration(least_s)}{whose}")
+    if item.min_interval_s > 0:
+        found.append(f"never more often than every {format_duration(item.min_interval_s)}")
+    elif item.status == "active" and item.polled_s is not None and now_s < item.polled_s + least_s:
+        found.append(f"its source has a min_interval of {format_duration(least_s)}, which is not over yet")
     if math.isfinite(item.max_interval_s):
         found.append(f"at least every {format_duration(item.max_interval_s)}")
     if due and _due_s(item, least_s) <= now_s and item.status == "active" and item.polled_s is not None:
