@@ -27,6 +27,7 @@ BENCHES = (
     "store_postgres",
     "sql_bulk",
     "views",
+    "dbt_models",
     "polling",
     "crawl",
     "parsing",

@@ -18,7 +18,11 @@ DEAR = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in BENCHES if name not in DEAR])
+WITH_TOOLS = ("dbt_models",)
+"""Those that need a tool of ``make interop``, where they are run."""
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHES if name not in (*DEAR, *WITH_TOOLS)])
 def test_runs_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--quick"]) == 0
     assert name in capsys.readouterr().out

@@ -108,6 +108,16 @@ def test_whole_invocations_are_paid_by_the_budget(tmp_path: Path) -> None:
     project.engine.close()
 
 
+def test_the_time_that_the_caller_measured_counts(tmp_path: Path) -> None:
+    """Five minutes, because the start of Python took so long: an hour of the budget."""
+    project = Project(tmp_path, seconds="5m/h")
+    project.engine.dbt.learn(seconds=300.0)
+    project.learn("2-loaded", "sources.json")
+    assert project.due(1800.0).budget_s == 0.0
+    assert project.due(7200.0).budget_s == pytest.approx(300.0, rel=0.01)
+    project.engine.close()
+
+
 def test_without_a_budget_of_seconds_everything_stale_is_due(tmp_path: Path) -> None:
     project = Project(tmp_path)
     settings = parse_settings(

@@ -313,6 +313,9 @@ def test_beside_a_run_budget_and_delays_hold(tmp_path: Path) -> None:
                 threading.Event().wait(0.02)
         finally:
             polled = engine.stop()
+        run = engine.status().run
+        assert run is not None
+        assert run.unspent["lent"] == 2
         for lease in lent:
             path = urlsplit(lease.key).path
             others = [time_s - lease.not_before_s for time_s, each in site.requests if each != path]

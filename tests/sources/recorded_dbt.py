@@ -35,9 +35,13 @@ def copy_recorded(moment: str, target: Path, *files: str, shift_s: float = 0.0) 
         if not files or path.name in files:
             shutil.copy(path, target)
             if shift_s:
-                text = path.read_text()
-                (target / path.name).write_text(_TIME.sub(lambda found: _shifted(found[1], shift_s), text))
+                (target / path.name).write_text(shift_times(path.read_text(), shift_s))
 
 
-def _shifted(text: str, shift_s: float) -> str:
-    return f'"{(datetime.fromisoformat(text) + timedelta(seconds=shift_s)).isoformat()}"'
+def shift_times(text: str, shift_s: float) -> str:
+    """Return a file of dbt in which all times are so many seconds later."""
+
+    def shifted(found: re.Match[str]) -> str:
+        return f'"{(datetime.fromisoformat(found[1]) + timedelta(seconds=shift_s)).isoformat()}"'
+
+    return _TIME.sub(shifted, text)

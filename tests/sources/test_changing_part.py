@@ -46,6 +46,13 @@ def test_a_number_in_json_is_ignored_by_its_name() -> None:
     assert re.sub(found.value, "", versions[0].decode()) == re.sub(found.value, "", versions[1].decode())
 
 
+def test_a_page_of_one_line_is_not_noise() -> None:
+    """Its line is all that it says, although only a few characters of it change."""
+    assert (
+        find_changing_part([f"this is page 29, version {n}".encode() for n in range(9)], "text/plain") is None
+    )
+
+
 def test_nothing_is_proposed_where_the_content_changes_too() -> None:
     versions = html('<div class="clock">12:#</div>')
     real = [version + b"<p>news</p>" * n for n, version in enumerate(versions)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from afresh.allocation.build_selection import StaleItem, select_builds
@@ -106,13 +106,18 @@ class DbtModels:
         first = unbuilt_parts(tracker, project, seen, found.keys)
         return DueModels((*sorted(first), *found.keys), len(items), found.cost_s, budget_s)
 
-    def learn(self, source: str | None = None, target: Path | None = None) -> LearnedRun:
+    def learn(
+        self, source: str | None = None, target: Path | None = None, seconds: float | None = None
+    ) -> LearnedRun:
         """Learn from the last run of dbt and the freshness of its sources, as the files in ``target`` say, by
-        default in the folder of the settings."""
+        default in the folder of the settings. ``seconds`` is how long the whole run took, if it is known
+        better than to dbt, which does not count the start of Python."""
         own, now_s = self.source(source), self._clock.now_s()
         folder = target or Path(own.dbt)
         project = read_project(folder)
         run, freshness = read_run(folder, project), read_freshness(folder, project)
+        if run is not None and seconds is not None:
+            run = replace(run, seconds=seconds)
         tracker = self._tracker(own.name)
         is_new = run is not None and not tracker.has_run(run.invocation)
         loaded_s = {} if freshness is None or own.url else freshness.loaded_s

@@ -34,7 +34,8 @@ from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import UsageError
 
 _REPLAN = 0.5  # the rest is planned again when this share of the planned records is left
-_LOST_SHARE, _LOST_FEW = 0.05, 3.0  # most requests that wrong estimates may cost: per tuple, and in addition
+LOST_SHARE, LOST_FEW = 0.05, 3.0
+"""The most requests that wrong estimates of totals may cost: for each record, and in addition."""
 
 
 class Campaign:
@@ -77,7 +78,7 @@ class Campaign:
         look_ups = math.ceil(int(self.wanted.sum()) / candidates.bulk)
         most = min(look_ups, math.inf if quota is None else quota)
         self._named: Ints = np.empty(0, np.int64)  # planned for look-ups of several records, best first
-        self._to_lose = math.inf if learned is None else _LOST_SHARE * most + _LOST_FEW
+        self._to_lose = math.inf if learned is None else LOST_SHARE * most + LOST_FEW
         self._asked: dict[tuple[int, ...], tuple[int, bool]] = {}  # pages read, and whether none is left
         self.missing: Bools = np.zeros(candidates.tuples.width, dtype=np.bool_)
         self.requests = 0

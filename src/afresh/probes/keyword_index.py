@@ -99,7 +99,8 @@ Texts: TypeAlias = Mapping[str, Sequence[str]]  # columns of texts by their name
 @dataclass(frozen=True, slots=True)
 class Keyword:
     """One keyword; ``attribute`` is empty if the server searches all attributes at once. ``text`` ignores
-    upper case. ``spelling`` is the keyword as a record has it; it does not count when keywords are compared.
+    upper case. ``spelling`` is the keyword as a record has it, ``column`` the first column in which a record
+    has it; both do not count when keywords are compared.
 
     >>> Keyword("authors", "zarriess", "Zarrieß").written, Keyword("", "web").written
     ('Zarrieß', 'web')
@@ -108,6 +109,7 @@ class Keyword:
     attribute: str
     text: str
     spelling: str = field(default="", compare=False)
+    column: str = field(default="", compare=False)
 
     @property
     def written(self) -> str:
@@ -180,9 +182,9 @@ def index_relation(
     (['title=web', 'title=crawl'], array([0, 1]))
     """
     vocabulary: dict[tuple[str, str], int] = {}
-    spellings: dict[tuple[str, str], str] = {}
+    spellings: dict[tuple[str, str], tuple[str, str]] = {}
     rows = _rows(texts, attributes, vocabulary, scoped=scoped, spellings=spellings)
-    keywords = tuple(Keyword(*key, spellings[key]) for key in vocabulary)
+    keywords = tuple(Keyword(*key, *spellings[key]) for key in vocabulary)
     return _index(keywords, rows)
 
 
@@ -201,10 +203,10 @@ def _rows(
     vocabulary: dict[tuple[str, str], int],
     *,
     scoped: bool,
-    spellings: dict[tuple[str, str], str] | None = None,
+    spellings: dict[tuple[str, str], tuple[str, str]] | None = None,
 ) -> list[list[int]]:
-    """Return the keyword numbers of each record. With ``spellings``, new keywords are added to it and to
-    ``vocabulary``."""
+    """Return the keyword numbers of each record. With ``spellings``, new keywords are added to it, with
+    spelling and column, and to ``vocabulary``."""
     lengths = {len(texts[attribute.name]) for attribute in attributes}
     if len(lengths) != 1:
         raise InputError(f"keyword columns of {sorted(lengths)} rows: give at least one, all of one length")
@@ -215,7 +217,7 @@ def _rows(
             for word, spelling in attribute.split.spellings(text).items():
                 key = (scope, word)
                 if spellings is not None and key not in vocabulary:
-                    vocabulary[key], spellings[key] = len(vocabulary), spelling
+                    vocabulary[key], spellings[key] = len(vocabulary), (spelling, attribute.name)
                 if (place := vocabulary.get(key)) is not None:
                     row.append(place)
     return [sorted(set(row)) for row in rows]

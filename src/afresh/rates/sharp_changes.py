@@ -99,9 +99,42 @@ class SharpChanges:
         return np.asarray(np.bincount(polls.item[own], polls.elapsed[own], minlength=polls.items), np.float64)
 
 
-def find_sharp_changes(polls: PollTable, rates: Float64s | None = None) -> SharpChanges:
+@dataclass(frozen=True, slots=True)
+class JointJumps:
+    """What many items show together: the ``share`` of items whose rate jumped, and when. ``profile`` is in
+    proportion to h of a poll in each period of time; the periods are divided by the times ``cuts``."""
+
+    share: float
+    cuts: Float64s
+    profile: Float64s
+
+    def hazard(self, polls: PollTable) -> Float64s:
+        """Return h of each poll; for every item h adds up to about 1."""
+        assert polls.end is not None
+        share = self.profile[np.searchsorted(self.cuts, polls.end)]
+        whole = np.bincount(polls.item, share, minlength=polls.items)[polls.item]
+        return np.asarray(np.minimum(share / whole, MOST_HAZARD))
+
+
+def find_joint_jumps(polls: PollTable, rates: Float64s) -> JointJumps | None:
+    """Return when the rates of these items jumped; None if too few of them did. The result helps to judge
+    single items, which need not be in the table (``find_sharp_changes``)."""
+    enough = _enough(polls)
+    return _learn_jumps(polls.of_items(enough), rates)[2] if enough.any() else None
+
+
+def _enough(polls: PollTable) -> Bools:
+    """Return which items have ``FEWEST_POLLS`` polls and a change."""
+    changes = np.bincount(polls.item[polls.changed], minlength=polls.items)
+    return np.asarray((polls.polls_per_item() >= FEWEST_POLLS) & (changes > 0))
+
+
+def find_sharp_changes(
+    polls: PollTable, rates: Float64s | None = None, joint: JointJumps | None = None
+) -> SharpChanges:
     """Find the sharp changes of every item's rate. If the grid of ``rates`` is given, each item is judged by
-    its own polls alone, so that the result does not depend on the other items of the table.
+    its own polls and by what is known of the ``joint`` jumps of others, so that the result does not depend on
+    the other items of the table.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> found = np.arange(60) % 15 == 0
@@ -111,11 +144,10 @@ def find_sharp_changes(polls: PollTable, rates: Float64s | None = None) -> Sharp
     ([40], True)
     """
     none = np.zeros(0, np.int64)
-    enough = polls.polls_per_item() >= FEWEST_POLLS
-    enough &= np.bincount(polls.item[polls.changed], minlength=polls.items) > 0
+    enough = _enough(polls)
     if not enough.any():
         return SharpChanges(np.zeros(polls.items), none, none, None)
-    found = _search(polls if enough.all() else polls.of_items(enough), rates)
+    found = _search(polls if enough.all() else polls.of_items(enough), rates, joint)
     if enough.all():
         return found
     rows, items = np.flatnonzero(enough[polls.item]), np.flatnonzero(enough)
@@ -127,22 +159,36 @@ def find_sharp_changes(polls: PollTable, rates: Float64s | None = None) -> Sharp
     return SharpChanges(probability, items[found.item], rows[found.poll], weight)
 
 
-def _search(polls: PollTable, given: Float64s | None) -> SharpChanges:
-    """Find the sharp changes of items that each have ``FEWEST_POLLS`` polls and a change."""
-    rates = rate_grid(polls) if given is None else given
-    number = np.maximum(polls.polls_per_item(), 1)
-    hazard = (1 / number)[polls.item]
+def _learn_jumps(polls: PollTable, rates: Float64s) -> tuple[Float64s, Float64s, JointJumps | None]:
+    """Return a tuple: the probability of each item that it jumped, h of each poll, and what the items show
+    together (None if few jumped)."""
+    hazard, joint = (1 / np.maximum(polls.polls_per_item(), 1))[polls.item], None
     for _ in range(_PASSES):
-        factor = np.concatenate(
-            [_Chains.of(part, rates, hazard[rows]).log_bayes_factor() for _, rows, part in _parts(polls)]
-        )
-        probability = _probabilities(factor, is_alone=given is not None)
-        if given is not None:
-            break
+        factor = _log_bayes_factors(polls, rates, hazard)
+        probability = _probabilities(factor)
         if probability[probability >= 0.5].sum() < ENOUGH_JUMPS or polls.end is None:
-            break
+            return probability, hazard, None
         jumps = [_Chains.of(part, rates, hazard[rows]).last_jumps() for _, rows, part in _parts(polls)]
-        hazard = _share_out(polls, np.concatenate(jumps) * probability[polls.item])
+        joint = _share_out(polls, np.concatenate(jumps) * probability[polls.item], probability)
+        hazard = joint.hazard(polls)
+    return probability, hazard, joint
+
+
+def _log_bayes_factors(polls: PollTable, rates: Float64s, hazard: Float64s) -> Float64s:
+    chains = (_Chains.of(part, rates, hazard[rows]) for _, rows, part in _parts(polls))
+    return np.concatenate([chain.log_bayes_factor() for chain in chains])
+
+
+def _search(polls: PollTable, given: Float64s | None, joint: JointJumps | None) -> SharpChanges:
+    """Find the sharp changes of items that each have ``FEWEST_POLLS`` polls and a change."""
+    if given is None:
+        rates = rate_grid(polls)
+        probability, hazard, _ = _learn_jumps(polls, rates)
+    else:
+        rates, even = given, (1 / np.maximum(polls.polls_per_item(), 1))[polls.item]
+        hazard = even if joint is None else joint.hazard(polls)
+        share = None if joint is None else joint.share
+        probability = _probabilities(_log_bayes_factors(polls, rates, hazard), is_alone=True, share=share)
     unsure = probability >= UNSURE
     if not unsure.any():
         none = np.zeros(0, np.int64)
@@ -162,18 +208,18 @@ def _search(polls: PollTable, given: Float64s | None) -> SharpChanges:
     return SharpChanges(probability, item[order], poll[order], weight)
 
 
-def _share_out(polls: PollTable, jumps: Float64s) -> Float64s:
-    """Return h of each poll, given the expected last ``jumps`` just before each poll: for every item h adds
-    up to about 1, in proportion to the jumps of all items at that time, and partly evenly."""
+def _share_out(polls: PollTable, jumps: Float64s, probability: Float64s) -> JointJumps:
+    """Return the share of items that jumped, and h over time, given the expected last ``jumps`` just before
+    each poll: in proportion to the jumps of all items at that time, and partly evenly."""
     assert polls.end is not None
     number = np.maximum(polls.polls_per_item(), 1)[polls.item]
     cuts = np.unique(np.quantile(polls.end, np.linspace(0, 1, _TIMES + 1)[1:-1]))
     moment = np.searchsorted(cuts, polls.end)
     made, seen = (np.bincount(moment, values, minlength=cuts.size + 1) for values in (jumps, 1 / number))
     profile = (made + ENOUGH_JUMPS * seen / seen.sum()) / np.maximum(seen, 1e-300)
-    share = profile[moment]
-    whole = np.bincount(polls.item, share, minlength=polls.items)[polls.item]
-    return np.asarray(np.minimum(share / whole, MOST_HAZARD))
+    share = (JUMPED + float(probability.sum())) / (JUMPED + STEADY + probability.size)
+    # No poll of these items lies in some periods; those of others there have the hazard of the mean.
+    return JointJumps(share, cuts, np.where(seen > 0, profile, profile[seen > 0].mean()))
 
 
 def _parts(polls: PollTable) -> Iterator[tuple[slice, slice, PollTable]]:
@@ -186,15 +232,15 @@ def _parts(polls: PollTable) -> Iterator[tuple[slice, slice, PollTable]]:
         first = end
 
 
-def _probabilities(log_factor: Float64s, *, is_alone: bool = False) -> Float64s:
+def _probabilities(log_factor: Float64s, *, is_alone: bool = False, share: float | None = None) -> Float64s:
     """Return the probability of each item that it jumped, given ln of its Bayes factor. The share of items
     that jumped is the most probable one, where ``JUMPED`` of ``JUMPED`` + ``STEADY`` items are known before.
-    If each item ``is_alone``, only its own factor and these known items count.
+    If each item ``is_alone``, only its own factor and these known items, or a known ``share``, count.
 
     >>> _probabilities(np.array([-1.0] * 99 + [20.0])).round(3)[[0, -1]].tolist()
     [0.008, 1.0]
     """
-    share = JUMPED / (JUMPED + STEADY)
+    share = JUMPED / (JUMPED + STEADY) if share is None else share
     chance = log_factor
     for _ in range(_SHARE_STEPS):
         odds = np.clip(log_factor + math.log(share / (1 - share)), -700, 700)

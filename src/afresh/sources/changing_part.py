@@ -117,7 +117,9 @@ def _pattern(one: str, other: str, begin: int) -> str:
     rest = one[begin:].partition("\n")[0]
     pattern = re.escape(lead).replace("\\ ", " ") + ("[^,}<]*" if re.search("[,}<]", rest) else ".*")
     compiled = re.compile(pattern)
-    return pattern if compiled.sub("", one) == compiled.sub("", other) else ""
+    left = compiled.sub("", one)
+    is_small = len(left) >= (1.0 - _SMALL) * len(one)  # a page of one line is not noise
+    return pattern if is_small and left == compiled.sub("", other) else ""
 
 
 def _common_length(one: str, other: str) -> int:

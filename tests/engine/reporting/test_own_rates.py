@@ -91,6 +91,23 @@ def test_after_a_jump_of_the_rate_only_later_polls_count(engine: Engine, tmp_pat
         assert any(words.startswith("its rate changed sharply before 20") for words in why.reasons)
 
 
+def test_a_jump_of_all_items_together_is_known_from_all_of_them(engine: Engine) -> None:
+    """Each rate rose from 0.05 to 0.6 a day 16 days ago, which eight polls of one item alone hardly show. By
+    the polls of each item alone, a quarter of the intervals covered the rate of today."""
+    rng, keys, rows = np.random.default_rng(8), [f"https://all/{name}" for name in range(60)], []
+    engine.add(keys)
+    for key in keys:
+        for day in range(200, 0, -2):
+            rate = 0.05 if day > 16 else 0.6
+            rows.append(Reported(key, NOW_S - day * DAY_S, changed=rng.random() < -np.expm1(-2 * rate)))
+    engine.observe(rows)
+    whys = [engine.why(key) for key in keys[::4]]
+    covered = [why.rate_low * DAY_S < 0.6 < why.rate_high * DAY_S for why in whys]
+    assert np.mean(covered) >= 0.8
+    jumped_s = np.array([why.jumped_s for why in whys])
+    assert np.mean(np.abs(NOW_S - 16 * DAY_S - jumped_s) < 6 * DAY_S) >= 0.8
+
+
 def test_a_steady_item_has_no_jump_and_the_whole_time_is_its_period(engine: Engine) -> None:
     rows = [Reported(KEYS[0], NOW_S - day * DAY_S, changed=day % 3 == 0) for day in range(60, 0, -1)]
     engine.observe(rows)

@@ -37,7 +37,7 @@ class Shop:
     """A copy of the project in ``folder``, with its database. ``programs`` is the folder with dbt."""
 
     def __init__(self, folder: Path, programs: Path, *, orders: int = 20_000, events: int = 50_000) -> None:
-        self.folder, self.database = folder, folder / "shop.duckdb"
+        self.folder, self.database, self.programs = folder, folder / "shop.duckdb", programs
         shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
         self.environment = {
             **os.environ,

@@ -17,6 +17,7 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.searching import World, make_world, search_table
 
 from afresh.sources.context import SourceContext
+from afresh.sources.search.record_expression import RecordExpression
 from afresh.sources.search.relation import read_relation
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource
@@ -73,8 +74,9 @@ def test_files_and_tables_give_one_relation(world: World, request: pytest.Fixtur
         cursor.executemany("INSERT INTO r VALUES (%s, %s, %s, %s)", rows)
     settings = read_settings(SearchSettings, search_table(world, None, server="all.csv"))
     places = [str(world.relation), *(str(folder / f"r.{ending}") for ending in ("parquet", "jsonl", "db#r"))]
+    weight = RecordExpression.parse("weight", "w")
     found = [
-        read_relation(place, "id", settings.attributes, "w", scoped=True, resolver={"WHERE": url}.get)
+        read_relation(place, "id", settings.attributes, weight, scoped=True, resolver={"WHERE": url}.get)
         for place in (*places, f"{url}#r", "env:WHERE#public.r")
     ]
     for one in found:

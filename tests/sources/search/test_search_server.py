@@ -68,7 +68,7 @@ def table_of(kind: str, world: World, request: pytest.FixtureRequest) -> Iterato
 def ask_server(table: dict[str, Any], work: Callable[[SearchServer], Any]) -> RecordsAnswer:
     """What the server of a source answers."""
     settings = read_settings(SearchSettings, table)
-    relation = read_relation(settings.relation, settings.key, settings.attributes, "", scoped=settings.scoped)
+    relation = read_relation(settings.relation, settings.key, settings.attributes, scoped=settings.scoped)
 
     async def run() -> RecordsAnswer:
         server = make_server(settings, SourceContext(), relation)

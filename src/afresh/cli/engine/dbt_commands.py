@@ -49,7 +49,7 @@ def print_due_models(
         raise UsageError(f"{chosen}: leave it out: the models that are due are selected")
     with open_project(sets) as engine:
         found = engine.find_due_models(for_s, source)
-        _print_selection(found, as_json=as_json)
+        _print_selection(found, is_built=bool(command), as_json=as_json)
         code = _run(engine, source, [*command, "--select", *found.models]) if command and found.models else 0
     if code:
         raise typer.Exit(code)
@@ -58,20 +58,23 @@ def print_due_models(
 def observe_run(target: str, source: str | None, sets: list[str] | None, *, as_json: bool) -> None:
     """Learn from the last run of dbt: which models were built, failed or were skipped, and what it took."""
     with open_project(sets) as engine:
-        _learn(engine, source, Path(target), as_json=as_json)
+        _learn(engine, source, Path(target), None, as_json=as_json)
 
 
 def _run(engine: Engine, source: str | None, command: list[str]) -> int:
+    start_s = engine.clock.elapsed_s()
     try:
         code = subprocess.run(command, check=False).returncode
     except OSError as error:
         raise AfreshError(f"{command[0]}: {error.strerror}") from None
-    _learn(engine, source, None, as_json=False)
+    _learn(engine, source, None, engine.clock.elapsed_s() - start_s, as_json=False)
     return code if code >= 0 else 128 - code
 
 
-def _learn(engine: Engine, source: str | None, target: Path | None, *, as_json: bool) -> None:
-    found = engine.dbt.learn(source, target)
+def _learn(
+    engine: Engine, source: str | None, target: Path | None, seconds: float | None, *, as_json: bool
+) -> None:
+    found = engine.dbt.learn(source, target, seconds)
     if as_json:
         counts = {"built": list(found.built), "failed": list(found.failed), "skipped": list(found.skipped)}
         print_json({"new": found.is_new, **counts})
@@ -86,19 +89,21 @@ def _learn(engine: Engine, source: str | None, target: Path | None, *, as_json: 
     print_note(", ".join(words) or "the run built nothing")
 
 
-def _print_selection(found: DueModels, *, as_json: bool) -> None:
+def _print_selection(found: DueModels, *, is_built: bool, as_json: bool) -> None:
+    """Print the models that are due. If a command builds them, standard output belongs to the command."""
     if as_json:
         budget_s = None if math.isinf(found.budget_s) else round(found.budget_s, 3)
         cost_s = round(found.cost_s, 3)
         print_json({"models": found.models, "stale": found.stale, "cost_s": cost_s, "budget_s": budget_s})
-    for model in () if as_json else found.models:
+    for model in () if as_json or is_built else found.models:
         print_data(model)
     of = "" if math.isinf(found.budget_s) else f" of {found.budget_s:.3g} s"
     if not found.models:
         why = "no model is stale" if not found.stale else f"none of {found.stale} stale models fits{of}"
         print_note(f"nothing is due: {why}")
         return
-    print_note(f"{found.stale:,} stale; these take about {found.cost_s:.3g} s{of}")
+    these = f"building {' '.join(found.models)}" if is_built else "these"
+    print_note(f"{found.stale:,} stale; {these}: about {found.cost_s:.3g} s{of}")
 
 
 def _add_source(target: str, source: str | None) -> str:

@@ -29,6 +29,7 @@ _VIEWS_SHOWN = 20
 _NO_DELAY = "whatever the budget is: no delay between requests is set"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
 _UNSPENT = {
+    "lent": "lent to other programs",
     "hosts": "hosts at their limit",
     "windows": "windows closed",
     "nothing": "nothing worth a poll",

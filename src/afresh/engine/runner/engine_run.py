@@ -77,6 +77,7 @@ class Run:
         self.polls = PollTasks(context, tasks.writer)
         self.dispatcher = Dispatcher(context, tasks, self.polls, rng, stop)
         self._counted_items = _count_active(self.scheduler)
+        self.lent_requests = 0  # requests of the budget that this run lent to other programs
         self._delivery: asyncio.Task[int] | None = None  # the latest call of ``Hooks.deliver``
 
     @property
@@ -102,17 +103,20 @@ class Run:
         )
 
     def count_unspent(self, lasted_s: float) -> dict[str, int]:
-        """Return how many requests of the budget were not spent in ``lasted_s`` seconds, by reason: ``hosts``
-        were at their limit, ``windows`` were closed, no item could be polled again because of its
-        ``intervals``, ``targets`` of views had to be kept, ``nothing`` was worth a poll, other ``limits`` of
-        the budget were reached, or else the ``machine`` or the answers were too slow."""
+        """Return how many requests of the budget this run did not spend in ``lasted_s`` seconds, by reason:
+        they were ``lent`` to other programs, ``hosts`` were at their limit, ``windows`` were closed, no item
+        could be polled again because of its ``intervals``, ``targets`` of views had to be kept, ``nothing``
+        was worth a poll, other ``limits`` of the budget were reached, or else the ``machine`` or the answers
+        were too slow."""
         limits = budget_limits(self.settings.budget)
-        lost = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
+        unspent = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
+        lent = min(self.lent_requests, unspent)
+        lost = unspent - lent
         idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
         idle.pop(BUSY, None)
         scale = min(lost / max(sum(idle.values()), 1e-9), 1.0)
-        found = {reason: round(scale * requests) for reason, requests in idle.items()}
-        found["machine" if limits.counts_only else "limits"] = round(lost) - sum(found.values())
+        found = {"lent": round(lent)} | {reason: round(scale * each) for reason, each in idle.items()}
+        found["machine" if limits.counts_only else "limits"] = round(unspent) - sum(found.values())
         return {reason: requests for reason, requests in found.items() if requests > 0}
 
     def count_unspent_seconds(self, lasted_s: float) -> dict[str, float]:

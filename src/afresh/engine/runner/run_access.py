@@ -55,6 +55,7 @@ class RunAccess:
 
     def book(self, plan: LendingPlan) -> None:
         context = self._run.context
+        self._run.lent_requests += len(plan.starts_s)
         for group, start_s in plan.last_s.items():
             context.gate.record_lent_start(group, start_s)
         context.sources.load_backoffs([GroupBackoff(*pair) for pair in plan.busy_s.items()])

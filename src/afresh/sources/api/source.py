@@ -232,6 +232,7 @@ class ApiSource(SingleGroupSource):
             elif unchanged_since_s is not None:
                 found.append(self._confirm(lease, unchanged_since_s))
             elif all_there:
+                self._passes.pop(lease.key, None)
                 found.append(Fetched("gone", problem="the server has no record with this key"))
             else:
                 found.append(None)

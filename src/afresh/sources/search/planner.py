@@ -12,13 +12,14 @@ other pages, is the end of its query, whatever total the server reports."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from afresh.probes.candidates import Candidates, find_candidates, request_counts
 from afresh.probes.keyword_index import KeywordIndex
+from afresh.sources.search.fill_limit import FillLimit
 from afresh.sources.search.saved_records import QueryNote, ScaleNote
 from afresh.sources.search.totals import LearnedTotals
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -113,6 +114,7 @@ class Planner:
         self._alone: set[int] = set()  # rows that an answer for several keys lacked, without saying why
         self._most = math.inf if limit is None else float(limit)
         self._totals = LearnedTotals(relation, sample)
+        self._fill = FillLimit(relation.tuples, keys_at_once)
         self._queries: dict[Words, _Query] = {}
         self._flat: _ReadPages | None = None
         self._stayed, self._expected = _STABLE, _TRIALS
@@ -133,11 +135,10 @@ class Planner:
         With ``must``, only requests that may find that row are considered. The result is None if no request
         has a value."""
         chosen: tuple[float, PlannedRequest] | None = None
-        for gain, ask in (
-            self._best_read(values, must),
-            self._best_unread(values, must),
-            self._best_look_up(values, must),
-        ):
+        ways = [self._best_look_up]
+        if not self._fill.is_reached:
+            ways = [self._best_read, self._best_unread, self._best_look_up]
+        for gain, ask in (way(values, must) for way in ways):
             if ask is not None and gain > 0 and (chosen is None or gain > chosen[0]):
                 chosen = gain, ask
         return None if chosen is None else chosen[1]
@@ -170,8 +171,10 @@ class Planner:
         rows of those keys that are in the relation. ``has_more`` says whether a next page exists, None if
         the answer does not tell."""
         if not ask.words:
+            self._fill.mark_seen(np.array(ask.rows, dtype=np.int64))
             self._alone.difference_update(rows.tolist() if len(ask.rows) > 1 else ask.rows)
             return
+        self._fill.record_query(rows)
         query = self._queries.setdefault(ask.words, _Query())
         query.asked, query.asked_s = query.asked + 1, now_s
         before = query.pages.get(ask.page)
@@ -197,10 +200,17 @@ class Planner:
         self._flat = None
         self._forget()
 
-    def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
-        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row."""
+    def mark_seen(self, rows: Ints) -> None:
+        """Record that these records were seen before, in an earlier run."""
+        self._fill.mark_seen(rows)
+
+    def save(self, keys: Sequence[str], adopted: Collection[str] = ()) -> Iterable[QueryNote]:
+        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row; those ``adopted``
+        are about to join it."""
         for words, query in self._queries.items():
             pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
+            for page, found in query.keys.items() if adopted else ():
+                pages[page] = list(dict.fromkeys([*pages[page], *found.intersection(adopted)]))
             last = None if query.last == math.inf else int(query.last)
             named = tuple(self._relation.keywords[word] for word in words)
             yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)

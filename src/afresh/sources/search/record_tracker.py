@@ -7,6 +7,9 @@ the weight of one change:
 
     D = (Σδ + s)/(Σt + s/d),    where s is the mean δ of a change.
 
+If the relation states a rate r for each record, d is not the same for all: it is c·r, where c = Σδ/Σrt over
+all records. So stated rates count relative to each other, and a record's own changes soon outweigh them.
+
 If δ is only 0 or 1, several changes between two observations look like one. Then the expected number of
 changes, given at least one, is added instead of δ: x/(1 − e^{−x}) with x = λt.
 
@@ -52,7 +55,8 @@ class TrackedRecords(Protocol):
 
 class RecordTracker:
     """Learns from each version of a record that is seen. Records are numbered by their row in the relation.
-    ``measures`` has a measure of dissimilarity for each content field.
+    ``measures`` has a measure of dissimilarity for each content field. ``rates`` are the changes per second
+    that are expected of each record, NaN if unknown.
 
     >>> from afresh.probes.keyword_index import index_relation
     >>> from afresh.probes.keyword_index import parse_keywords
@@ -64,11 +68,17 @@ class RecordTracker:
     array([0.105, 0.053])
     """
 
-    def __init__(self, relation: TrackedRecords, measures: Mapping[str, Dissimilarity]) -> None:
+    def __init__(
+        self,
+        relation: TrackedRecords,
+        measures: Mapping[str, Dissimilarity],
+        rates: Float64s | None = None,
+    ) -> None:
         count = len(relation.keys)
         self._relation, self._measures = relation, measures
         self._is_binary = all(measure is unequal for measure in measures.values())
         self._weights: Float64s = relation.weights
+        self._relative: Float64s = np.ones(count) if rates is None else _relative_rates(rates)
         self.seen_s: Float64s = np.full(count, np.nan)
         self.not_before_s: Float64s = np.full(count, -np.inf)
         self._drifted: Float64s = np.zeros(count)
@@ -90,13 +100,14 @@ class RecordTracker:
         self._weights = self._relation.weights * weights
 
     def drift(self) -> Float64s:
-        """Return each record's drift: the mean dissimilarity that its content accumulates per second. The
-        drift is 1 for all records until a change is observed."""
-        moved, watched, changes = self._drifted.sum(), self._observed_s.sum(), self._changes.sum()
+        """Return each record's drift: the mean dissimilarity that its content accumulates per second. Until a
+        change is observed, it is 1 for all records, or the stated rate divided by the mean of these."""
+        relative = self._relative
+        moved, watched, changes = self._drifted.sum(), self._observed_s @ relative, self._changes.sum()
         if not (moved > 0 and watched > 0):
-            return np.ones_like(self._drifted)
+            return relative.copy()
         one = moved / changes
-        return np.asarray((self._drifted + one) / (self._observed_s + one * watched / moved))
+        return np.asarray((self._drifted + one) / (self._observed_s + one * watched / (moved * relative)))
 
     def record(self, row: int, fields: Mapping[str, object], now_s: float) -> None:
         """Record the content of the record in ``row`` at ``now_s``. Raise ``InputError`` if it cannot be
@@ -148,6 +159,15 @@ class RecordTracker:
 
     def _columns(self) -> tuple[Float64s, ...]:
         return self.seen_s, self._drifted, self._observed_s, self._changes
+
+
+def _relative_rates(rates: Float64s) -> Float64s:
+    """Return the stated rates of the records, divided by their mean; 1 where none is stated. They are at
+    least a hundredth, so that a record of which no change is expected is seen now and then."""
+    if not np.nansum(rates) > 0:
+        return np.ones(rates.size)
+    relative = rates / np.nanmean(rates)
+    return np.asarray(np.maximum(np.where(np.isnan(relative), 1.0, relative), 0.01))
 
 
 def _shorten(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Read the local relation of a ``search`` source: keys, keywords and weights, from a file or a table.
+"""Read the local relation of a ``search`` source: keys, keywords, weights and expected rates of records.
 
 A table is written FILE#TABLE (SQLite), postgresql://…#TABLE or env:NAME#TABLE. An error names the file, row
 and column. A relation with an error is not used."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,6 +18,7 @@ import numpy as np
 
 from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, index_relation
 from afresh.sources.context import no_secrets
+from afresh.sources.search.record_expression import RecordExpression, is_usable
 from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import POSTGRES, check_library, resolve_address
@@ -26,6 +27,7 @@ from afresh.sources.sql.sessions import quote_identifier
 from afresh.values.arrays import Float64s
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
+from afresh.values.listing import ListingEntry
 from afresh.values.units import number_or_nan
 
 _TIMEOUT_S, _LOCK_S = 60.0, 5.0
@@ -126,13 +128,24 @@ class TextColumns:
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRelation:
     """The keys, keywords (``index``) and weights of the records. ``rows`` maps each key to its row. If a
-    later reading has the same ``digest``, the relation has not changed."""
+    later reading has the same ``digest``, the relation has not changed. ``rates`` are the changes per second
+    that are expected of each record before it is observed, NaN if unknown; None if of no record."""
 
     keys: list[str]
     index: KeywordIndex
     weights: Float64s
     rows: dict[str, int]
     digest: bytes = b""
+    rates: Float64s | None = None
+
+    def entries(self) -> tuple[ListingEntry, ...]:
+        """Return the records as entries of a listing, with their expected rates."""
+        if self.rates is None:
+            return tuple(map(ListingEntry, self.keys))
+        rates = (rate if rate > 0 else None for rate in self.rates.tolist())
+        return tuple(
+            ListingEntry(key, prior_rate_per_s=rate) for key, rate in zip(self.keys, rates, strict=True)
+        )
 
 
 def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secrets) -> TextColumns:
@@ -157,18 +170,33 @@ def read_relation(
     path: str,
     key: str,
     attributes: Sequence[KeywordAttribute],
-    weight: str,
+    weight: RecordExpression | None = None,
+    rate: RecordExpression | None = None,
     *,
     scoped: bool,
     resolver: Resolver = no_secrets,
+    adopted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LocalRelation:
-    """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` and
-    ``weight`` are column names, ``attributes`` the columns of keywords. With ``scoped``, the server can
-    search for a keyword in one column; otherwise it searches in all."""
+    """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` is a
+    column name, ``attributes`` are the columns of keywords. ``weight`` and ``rate`` are computed from the
+    columns of a record. With ``scoped``, the server can search for a keyword in one column; otherwise it
+    searches in all. Records that were ``adopted`` (texts of columns by key) follow those of the relation,
+    with the weight 1 and no stated rate."""
     words = [attribute.name for attribute in attributes]
-    names = list(dict.fromkeys([key, *words, *([weight] if weight else [])]))
+    used = [name for one in (weight, rate) if one is not None for name in one.columns]
+    names = list(dict.fromkeys([key, *words, *used]))
     columns = read_columns(path, names, resolver)
     rows = check_keys(columns, key)
+    weights = np.ones(len(columns)) if weight is None else _read_numbers(columns, "weight", weight)
+    rates = None if rate is None else _read_numbers(columns, "rate", rate)
+    added = [own for own in adopted or {} if own not in rows]
+    for own in added:
+        rows[own] = len(rows)
+        for name, column in columns.texts.items():
+            column.append(own if name == key else (adopted or {})[own].get(name, ""))
+    weights = np.append(weights, np.ones(len(added)))
+    if rates is not None and added:
+        rates = np.append(rates, np.full(len(added), np.nan))
     for name in words:
         for row, text in enumerate(columns.texts[name], 1):
             if len(text) > _LONGEST:
@@ -177,8 +205,7 @@ def read_relation(
     index = index_relation(columns.texts, attributes, scoped=scoped)
     if len(columns) and not index.keywords:
         raise InputError(f"no record has a keyword in {', '.join(words)}", path=columns.path)
-    weights = _read_weights(columns, weight) if weight else np.ones(len(columns))
-    return LocalRelation(columns.texts[key], index, weights, rows, columns.digest())
+    return LocalRelation(columns.texts[key], index, weights, rows, columns.digest(), rates)
 
 
 def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
@@ -194,15 +221,26 @@ def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
     return rows
 
 
-def _read_weights(columns: TextColumns, name: str) -> Float64s:
-    values = []
-    for row, text in enumerate(columns.texts[name], 1):
-        value = number_or_nan(text)
-        if not 0 <= value < float("inf"):
-            problem = f"is {text!r}: a weight is a number of 0 or more"
-            raise InputError(problem, path=columns.path, row=row, line=0, column=name)
-        values.append(value)
-    return np.array(values, dtype=np.float64)
+def _read_numbers(columns: TextColumns, setting: str, expression: RecordExpression) -> Float64s:
+    """Return the ``setting``, weight or rate, of each record. A rate is NaN where a cell that it needs is
+    empty."""
+    numbers = {
+        name: np.array([number_or_nan(text) for text in columns.texts[name]], dtype=np.float64)
+        for name in expression.columns
+    }
+    values = expression.values(numbers)
+    for row in np.flatnonzero(~is_usable(values)).tolist():
+        texts = {name: columns.texts[name][row] for name in expression.columns}
+        if setting == "rate" and not all(texts.values()):
+            continue
+        wrong = [name for name in texts if np.isnan(numbers[name][row])]
+        if wrong or len(texts) == 1:
+            name = (wrong or list(texts))[0]
+            problem = f"is {texts[name]!r}: a {setting} is a number of 0 or more"
+            raise InputError(problem, path=columns.path, row=row + 1, line=0, column=name)
+        problem = f"{setting} = {expression.text!r} is {values[row]:g}: it must be a number of 0 or more"
+        raise InputError(problem, path=columns.path, row=row + 1, line=0)
+    return np.where(is_usable(values), values, np.nan)
 
 
 def _text(value: object) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
+from afresh.sources.search.record_expression import RecordExpression
 from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import POSTGRES
+from afresh.sources.web_api.answer_shape import AnswerShape
 from afresh.sources.web_api.paging import PagedRequest
 from afresh.sources.web_api.request_template import WEB, Endpoint, template_parts
 from afresh.sources.web_api.settings import WebApiSettings
@@ -22,20 +25,23 @@ class SearchSettings(WebApiSettings):
     """Settings of a source of kind ``search``. Items are the records of ``relation``, found on ``server``.
 
     ``relation`` is a CSV, Parquet or JSONL file, FILE.db#TABLE (SQLite), postgresql://…#TABLE or
-    env:NAME#TABLE. It has a column ``key``, columns of ``keywords`` (``title``, ``authors:;``) and maybe a
-    ``weight``. Each of the content ``fields`` has a measure of dissimilarity: ``absolute``, ``relative``,
-    ``unequal`` or ``module:function``.
+    env:NAME#TABLE. It has a column ``key`` and columns of ``keywords`` (``title``, ``authors:;``). ``weight``
+    is a column or an expression of columns, and so is ``rate``, the expected changes per time of a record
+    (``citations / 4 / y``). Each of the content ``fields`` has a measure of dissimilarity: ``absolute``,
+    ``relative``, ``unequal`` or ``module:function``.
 
     ``server`` is a URL, or a table with a URL and a body, with ``{query}`` and ``{page}``, ``{offset}`` or
     ``{next}``; a database (``sqlite:PATH``, ``postgresql://…`` or ``env:NAME``) with a ``table``; or a file
     of records. ``{column}`` stands for the keywords of one column, which ``{query}`` then does not contain.
-    A keyword of several words is written as ``phrase`` says, each keyword of ``{query}`` as ``term``."""
+    A keyword of several words is written as ``phrase`` says, each keyword of ``{query}`` as ``term``. Records
+    of the server that fulfil ``adopt`` (a JMESPath condition) become items too, when a query brings them."""
 
     kind: Literal["search"] = "search"
     relation: str = Field(min_length=1, repr=False)
     keywords: Texts = Field(min_length=1)
     fields: Mapping[str, str] = Field(default_factory=dict)
     weight: str = ""
+    rate: str = ""
     server: Annotated[str, Field(min_length=1)] | Endpoint = Field(repr=False)
     table: str = ""
     records_like: str = ""
@@ -44,6 +50,7 @@ class SearchSettings(WebApiSettings):
     term: str = ""
     phrase: str = _PHRASE
     joined_by: str = " "
+    adopt: str = ""
     listings_every: PositiveSeconds = 60.0
 
     @property
@@ -58,6 +65,14 @@ class SearchSettings(WebApiSettings):
     def attributes(self) -> tuple[KeywordAttribute, ...]:
         """The columns of keywords, each with the character that separates its keywords."""
         return tuple(parse_keywords(text) for text in self.keywords)
+
+    @property
+    def weight_expression(self) -> RecordExpression | None:
+        return RecordExpression.parse("weight", self.weight) if self.weight else None
+
+    @property
+    def rate_expression(self) -> RecordExpression | None:
+        return RecordExpression.parse("rate", self.rate, per_time=True) if self.rate else None
 
     @property
     def place(self) -> str:
@@ -87,6 +102,11 @@ class SearchSettings(WebApiSettings):
         return self.fields
 
     @property
+    def shape(self) -> AnswerShape:
+        texts = {attribute.name: self.path_of(attribute.name) for attribute in self.attributes}
+        return replace(super().shape, adopt=self.adopt, texts=texts if self.adopt else {})
+
+    @property
     def own_columns(self) -> list[str]:
         """The columns of keywords that have a placeholder of their own in requests."""
         names = [attribute.name for attribute in self.attributes]
@@ -104,6 +124,9 @@ class SearchSettings(WebApiSettings):
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
             raise UsageError("keywords: name each column once")
+        if self.adopt and not self.over_http:
+            raise UsageError("adopt: only records of a web server can be adopted")
+        _ = self.weight_expression, self.rate_expression  # raise an error if they are wrong
         if self.over_http:
             self._check_web()
         elif self.in_database and not self.table:

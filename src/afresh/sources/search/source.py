@@ -40,7 +40,7 @@ from afresh.values.arrays import Float64s
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 _MOST_PASSES = 8  # how often another request of higher value may be chosen instead of the lead
@@ -70,7 +70,7 @@ class SearchSource(SingleGroupSource):
         self._stamp = file_stamp(settings.relation)
         self._relation = _read_relation(settings, context)
         self._server = server or make_server(settings, context, self._relation)
-        self._tracker = RecordTracker(self._relation, self._measures)
+        self._tracker = RecordTracker(self._relation, self._measures, self._relation.rates)
         self._planner = self._make_planner(self._relation)
         self._lock = asyncio.Lock()
         self._unrequested: dict[str, KeyedRecord] = {}  # records found on a page without a lease
@@ -80,6 +80,8 @@ class SearchSource(SingleGroupSource):
         self._backoff = ServerBackoff(settings, context.clock)
         self._costs = CostSharing()
         self._look_ups = 0
+        self._adopted: dict[str, dict[str, str]] = {}  # texts by column, of records that the relation lacks
+        self._has_adopted = False  # since the relation was read
         self.capabilities = Capabilities(batches=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
@@ -102,11 +104,12 @@ class SearchSource(SingleGroupSource):
         keys, planner = self._relation.keys, self._planner
         return SearchState(
             tuple(self._tracker.save()),
-            tuple(planner.save(keys)),
+            tuple(planner.save(keys, self._adopted)),
             tuple(planner.scales()),
             self._look_ups,
             len(keys),
             (self._settings.page_size, self._server.page_size),
+            self._adopted,
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -120,7 +123,9 @@ class SearchSource(SingleGroupSource):
             self._server.load_page_size(learned)
             self._planner.set_page_size(self._server.page_size)
         self._planner.load(known.queries, self._relation.rows)
+        self._planner.mark_seen(np.flatnonzero(~np.isnan(self._tracker.seen_s)))
         self._look_ups = max(self._look_ups, known.look_ups)
+        self._adopt(known.adopted if self._settings.adopt else {})
 
     # Choosing and sending requests.
 
@@ -206,13 +211,13 @@ class SearchSource(SingleGroupSource):
     async def listings(self) -> AsyncIterator[Listing]:
         """List the keys of the relation. A file is read again only if it was written, a database always."""
         place, problem = self._settings.relation, ""
-        if is_postgres(place) or file_stamp(place) != self._stamp:
+        if is_postgres(place) or file_stamp(place) != self._stamp or self._has_adopted:
             try:
                 await self._reload_relation()
             except AfreshError as error:
                 problem = f"{str(error).rstrip('.')}; the records read before are kept"
         # If the relation cannot be read, list nothing: the status shows the problem, and items stay.
-        entries = () if problem else tuple(ListingEntry(key) for key in self._relation.keys)
+        entries = () if problem else self._relation.entries()
         yield Listing(display_place(place), "catalogue", entries, complete=not problem, problem=problem)
 
     async def close(self) -> None:
@@ -248,6 +253,7 @@ class SearchSource(SingleGroupSource):
         rows, now_s = np.array(sorted(known), dtype=np.int64), self._context.clock.now_s()
         self._planner.set_page_size(self._server.page_size)
         self._planner.learn(planned, list(by_key), rows, results.total, now_s, has_more=results.has_more)
+        self._adopt(results.adoptable)
         leased = {lease.key for lease in leases}
         for key, records in by_key.items():
             if key in self._relation.rows and key not in leased and len(records) == 1:
@@ -266,6 +272,21 @@ class SearchSource(SingleGroupSource):
             else:
                 found.append(None)
         return found
+
+    def _adopt(self, found: Mapping[str, Mapping[str, object]]) -> None:
+        """Take records into the relation that it lacks. They are listed when the relation is read again,
+        which the next listing does."""
+        separators = {
+            attribute.name: getattr(attribute.split, "separator", " ")
+            for attribute in self._settings.attributes
+        }
+        for key, texts in found.items():
+            if key in self._relation.rows or key in self._adopted:
+                continue
+            if len(self._relation.rows) + len(self._adopted) >= self._settings.max_items:
+                return
+            joined = {name: _joined(texts.get(name), separator) for name, separator in separators.items()}
+            self._adopted[key], self._has_adopted = joined, True
 
     def _learn_from_bulk(
         self, planned: PlannedRequest, by_key: Mapping[str, object], total: int | None
@@ -333,25 +354,41 @@ class SearchSource(SingleGroupSource):
         async with self._lock:
             # The stamp is taken before the file is read, so that a write during the reading is noticed later.
             stamp = file_stamp(settings.relation)
-            relation = await asyncio.to_thread(_read_relation, settings, context)
+            self._has_adopted = False
+            relation = await asyncio.to_thread(_read_relation, settings, context, dict(self._adopted))
             self._stamp = stamp
             if relation.digest == self._relation.digest:
                 return
             planner = await asyncio.to_thread(self._make_planner, relation)
             known, self._relation, self._planner = self._state(), relation, planner
-            self._tracker = RecordTracker(relation, self._measures)
+            self._tracker = RecordTracker(relation, self._measures, relation.rates)
             self._load(known)
             if isinstance(self._server, FileSearchServer):  # it searches for the keywords of one relation
                 self._server = FileSearchServer(settings, context, relation.index)
             self._unrequested.clear()
 
 
-def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRelation:
+def _joined(value: object, separator: str) -> str:
+    """Return the keywords of an adopted record as a relation has them: a list is joined by the separator.
+
+    >>> _joined(["Ann Aue", "Bo"], ";"), _joined("Deep web", " "), _joined(None, " ")
+    ('Ann Aue;Bo', 'Deep web', '')
+    """
+    if isinstance(value, list):
+        return separator.join(str(part) for part in value if isinstance(part, str | int))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _read_relation(
+    settings: SearchSettings, context: SourceContext, adopted: Mapping[str, Mapping[str, str]] | None = None
+) -> LocalRelation:
     return read_relation(
         settings.relation,
         settings.key,
         settings.attributes,
-        settings.weight,
+        settings.weight_expression,
+        settings.rate_expression,
         scoped=settings.scoped,
         resolver=context.resolver,
+        adopted=adopted,
     )

@@ -4,7 +4,8 @@ A *total* is the number of results of one query on all pages. If n records of a 
 c·n records of the server match. The sample is a file, or else the relation. The relation is no random sample:
 if it contains all papers of some authors, the server has no more papers of these authors, but many more with
 the same words in the title. So the factor c is learned for each attribute (column of keywords), from the
-logarithms of the ratios of reported totals to n. They are taken as normally distributed,
+logarithms of the ratios of reported totals to n. If the server searches all columns at once, a keyword counts
+for the first column in which a record has it. They are taken as normally distributed,
 
     log c ~ N(m, s²), with a prior of c = 1 and s = 1 that weighs as much as one keyword.
 
@@ -47,13 +48,12 @@ class LearnedTotals:
 
     def __init__(self, relation: KeywordIndex, sample: KeywordIndex) -> None:
         self.relation, self._sample = relation, sample
-        names = list(dict.fromkeys(keyword.attribute for keyword in relation.keywords))
-        self._names = names
-        self._attribute = np.array(
-            [names.index(word.attribute) for word in relation.keywords], dtype=np.int64
-        )
+        columns = [keyword.attribute or keyword.column for keyword in relation.keywords]
+        places = {name: place for place, name in enumerate(dict.fromkeys(columns))}
+        self._names = list(places)
+        self._attribute = np.array([places[name] for name in columns], dtype=np.int64)
         # Count, sum and sum of squares of log c for each attribute. They start with the prior, one keyword.
-        self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(names), 1))
+        self._seen = np.tile(np.array([[1.0, 0.0, 1.0]]), (len(places), 1))
         self.known: dict[Words, float] = {}
         self._most: Float64s = np.full(len(relation.keywords), np.inf)
 

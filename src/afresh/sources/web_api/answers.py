@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -38,6 +38,7 @@ class ParsedAnswer:
     next: str = ""
     cursors: tuple[object, ...] = ()
     left_out: tuple[str, ...] = ()
+    adoptable: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -90,24 +91,27 @@ def _parsed(
     document: _Document, rows: Sequence[Any], shape: AnswerShape, next_mark: str = ""
 ) -> ParsedAnswer:
     records, cursors, left_out = [], [], []
-    fulfils = compile_json_path("where", shape.where) if shape.where else None
+    adoptable: dict[str, Mapping[str, object]] = {}
     for row in rows:
         record = _record(document, row, shape)
-        if fulfils is not None and not _is_true(fulfils, document.plain(row, record)):
+        plain = document.plain(row, record)
+        if shape.where and not _is_true("where", shape.where, plain):
             left_out.append(record.key)
             continue
         records.append(record)
+        if shape.adopt and _is_true("adopt", shape.adopt, plain):
+            adoptable[record.key] = {name: document.value(row, at) for name, at in shape.texts.items()}
         if shape.cursor:
             cursors.append(document.value(row, shape.cursor))
     total = _count(document.value(document.root, shape.total), shape.total_pattern)
-    return ParsedAnswer(tuple(records), total, next_mark, tuple(cursors), tuple(left_out))
+    return ParsedAnswer(tuple(records), total, next_mark, tuple(cursors), tuple(left_out), adoptable)
 
 
-def _is_true(fulfils: Callable[[Any], Any], row: Any) -> bool:
+def _is_true(setting: str, condition: str, row: Any) -> bool:
     try:
-        return bool(fulfils(row))
+        return bool(compile_json_path(setting, condition)(row))
     except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
-        raise AnswerError(f"where: does not fit a row: {one_line(error)}") from None
+        raise AnswerError(f"{setting}: does not fit a row: {one_line(error)}") from None
 
 
 def _record(document: _Document, row: Any, shape: AnswerShape) -> KeyedRecord:

@@ -156,4 +156,5 @@ class ApiClient:
             cursors=parsed.cursors,
             left_out=parsed.left_out,
             status=reply.status,
+            adoptable=parsed.adoptable,
         )
