@@ -51,8 +51,8 @@ _PAGES = {
     "sources": "/sources",
 }
 _SLIDER = "plan, another budget each time"
-_QUICK = 'delay = "0s"\nallow_private = true\nmin_interval = 0\n'
-_SETTINGS = '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\n' + _QUICK
+_LOCAL = 'delay = "0s"\nallow_private = true\nmin_interval = 0\n'
+_SETTINGS = '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\n' + _LOCAL
 
 
 @dataclass(frozen=True, slots=True)

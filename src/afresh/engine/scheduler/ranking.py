@@ -131,6 +131,14 @@ class Ranking:
         self.grow()
         self.adaptive.notice(rows, self._advance_time(now_s), origin)
 
+    def is_noticed(self, origin: str) -> Bools:
+        """Return for each row whether ``origin`` has announced a change since its last poll."""
+        self.grow()
+        notices = self.adaptive.notices
+        if origin not in notices.origins:
+            return np.zeros(self.item_rows.size, dtype=bool)
+        return np.asarray(notices.pending[:, notices.origins.index(origin)] > 0)
+
     def followed_notices(self, origin: str) -> float:
         """Return how many notices of ``origin`` were followed by a poll."""
         notices = self.adaptive.notices

@@ -25,6 +25,9 @@ from afresh.engine.scheduler.saa_sampling import SaaSampling
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
+CURSOR = "cursor"
+"""The origin of the notices of a source that has a cursor."""
+
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
 _ENOUGH = 1024  # poll values are not computed while this many rows of higher tiers wait
@@ -91,9 +94,12 @@ class RowPolicy:
         self._min_intervals: Mapping[str, float] = {}
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
+        self.settled_sources: frozenset[int] = frozenset()
+        """The numbers of the sources whose cursor proved right: their rows are polled only if it moved."""
         self.held_back = ""
         """Why rows were barred when they were last ranked: ``targets`` (their refresh would break a target
-        lag) or ``intervals`` (``min_interval_s`` has not passed since their last poll); empty if none was."""
+        lag), ``intervals`` (``min_interval_s`` has not passed since their last poll) or ``unchanged`` (their
+        cursor has not moved); empty if none was."""
 
     def follow_intervals(
         self, names: Mapping[int, str], by_source: Mapping[str, float] | None = None
@@ -139,6 +145,11 @@ class RowPolicy:
         tier[item_rows.is_requested] = Tier.REQUESTED
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
+        if self.settled_sources:
+            is_settled = np.isin(item_rows.source, list(self.settled_sources)) & (tier == Tier.RANKED)
+            is_settled &= ~self.ranking.is_noticed(CURSOR)
+            tier[is_settled] = Tier.BARRED
+            self.held_back = "unchanged" if is_settled.any() else self.held_back
         return tier
 
     def _keep_targets(self, tier: npt.NDArray[np.int8], value: Float64s, now_s: float) -> None:
