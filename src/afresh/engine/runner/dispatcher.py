@@ -32,6 +32,7 @@ _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 _LONGEST_REST_S = 10.0
+_FULL_S = 0.1  # how often requests that last too long are looked for while all slots are taken
 BUSY = "busy"
 
 
@@ -89,7 +90,11 @@ class Dispatcher:
             wait_s = max(gate.wait_s(), 0.0)
             ahead = int(max(1, min(gate.starts_within(_AHEAD_S), _MOST_AT_ONCE)))
             room = context.settings.now.run.concurrency - len(polls.in_flight)
-            if self._tasks.writer.is_full or room <= 0 or gate.waiting >= ahead or wait_s > _AHEAD_S:
+            if room <= 0:
+                polls.end_late_requests()
+                await self._pause(min(left_s, _FULL_S))
+                continue
+            if self._tasks.writer.is_full or gate.waiting >= ahead or wait_s > _AHEAD_S:
                 await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
             bulks = self.choose(min(ahead, room))

@@ -25,6 +25,7 @@ from afresh.values.listing import Listing, ListingEntry
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
+_FEW_ENTRIES = 5_000  # the store is busy with them for less than a few tenths of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +168,5 @@ class ListingTask:
         table, most = settings.source(name), settings.store.max_size
         if table is None:  # the source was removed from the settings meanwhile
             return AppliedListing(0, 0, 0)
-        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s, most)
+        run = self._store.run if len(listing.entries) <= _FEW_ENTRIES else self._store.run_beside
+        return await run(apply_listing, sync, table.settings, group, listing, now_s, most)

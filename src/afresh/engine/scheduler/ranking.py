@@ -16,6 +16,7 @@ from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays, without_items
@@ -29,7 +30,6 @@ ALL_ROWS = 5_000
 """Up to this number of rows all poll values are exact; with more rows, only those of the most urgent rows."""
 
 POOL_SHARE, FEWEST = 150, 512  # of n rows, n/150 but at least 512 are the most urgent ones
-FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
 JUST_NOW_S = 60.0  # a stamp that is younger at the first poll may be the time of the answer itself
 ROUNDED_S = 1e-3  # a poll that is compared with one so much earlier than the last is compared with the last
@@ -252,24 +252,30 @@ class Ranking:
         families. The beliefs of the items are kept, and what does not depend on the budget: what was learned
         of notices, the season and, unless the budget is a quite different one, the families. Of these, what
         the ``forgotten`` rows taught is left out."""
+        self.replace_policy(self.prepare_rebuild(budget_per_s, forgotten).build(names))
+
+    def prepare_rebuild(self, budget_per_s: float, forgotten: Ids | None = None) -> Rebuild:
+        """Return all that a new policy is built from, as it is now. ``Rebuild.build`` takes seconds if there
+        are very many items; another thread may call it while this ranking is used."""
         self.grow()
         before = self.adaptive
         rows, learned = before.rows(np.arange(before.items.size)), before.shared()
         if forgotten is not None:
             learned = without_items(learned, forgotten, self.families[forgotten])
-        if names is not None and len(names) == self.item_rows.size:
-            self.families = families_of(names)
-        self.adaptive = _build_policy(self, budget_per_s)
-        shared = self.adaptive.shared()
-        kept = (
-            ("notices.", "season.", "shocks.")
-            if _have_similar_bins(learned, shared)
-            else ("notices.", "season.")
-        )
-        learned = {name: value for name, value in learned.items() if name.startswith(kept)}
-        shared |= learned | {"notices.frequency": shared["notices.frequency"]}
-        self.adaptive.restore(shared, np.arange(before.items.size), rows)
-        self.adaptive.refit(self.now_s)
+        return Rebuild(_policy_input(self, budget_per_s), self.families, before, rows, learned)
+
+    def replace_policy(self, built: BuiltPolicy) -> bool:
+        """Use a policy that was built from an earlier state, and return True. What was learned of items that
+        were polled since then is taken over; what those polls taught of all items together is not. Return
+        False if the policy was replaced meanwhile: then this one is of no use."""
+        before = self.adaptive
+        if before is not built.before:
+            return False
+        self.adaptive, self.families = built.adaptive, built.families
+        changed = built.changed_rows()
+        if changed.size:
+            self.adaptive.restore(None, changed, before.rows(changed))
+        return True
 
     def adopt_learned(self, shared: Arrays) -> None:
         """Adopt what another engine learned of all items together; the beliefs of the items are kept."""
@@ -336,8 +342,12 @@ def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
 
 
 def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
+    return Adaptive(_policy_input(ranking, budget_per_s))
+
+
+def _policy_input(ranking: Ranking, budget_per_s: float) -> PolicyInput:
     item_rows, families = ranking.item_rows, ranking.families
-    start = PolicyInput(
+    return PolicyInput(
         budget_per_s * ranking.share,
         item_rows.ranked_weight(slice(None)),
         item_rows.ranked_cost(slice(None)),
@@ -347,13 +357,6 @@ def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
         hosts=item_rows.group,
         slowest=SLOWEST_PER_S,
     )
-    return Adaptive(start)
-
-
-def _have_similar_bins(one: Arrays, other: Arrays) -> bool:
-    """Return whether both have families, and count their changes over similar times."""
-    widths = [each.get("shocks.width", np.array(np.nan)) for each in (one, other)]
-    return bool(1.0 / FAR <= widths[0] / widths[1] <= FAR)
 
 
 def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:

@@ -50,8 +50,8 @@ class RunFailures:
         _record(self.hosts, group, problem)
 
     def exit_code(self) -> int:
-        """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing that was due succeeded. A listing
-        that could be read is no success if items were due."""
+        """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing that was due succeeded. If
+        items were due, a listing that could be read is no success."""
         if not (self._items or self.sources or self.hosts):
             return 0
         were_due = bool(self._items or self.hosts)

@@ -112,7 +112,7 @@ class HttpSettings(WebSettings):
     discover: Texts = ()
     secret_hosts: Texts = ()
     max_listings: int = Field(default=1000, ge=1)
-    max_items: int = Field(default=200_000, ge=0)
+    max_items: int = Field(default=100_000, ge=0)
     concurrency: int = Field(default=1, ge=1)
     queue_time: Seconds = 30.0
     accept_encoding: str = "gzip, deflate"
