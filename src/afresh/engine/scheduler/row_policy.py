@@ -22,6 +22,7 @@ from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, RefreshTerms
 from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
 from afresh.engine.scheduler.saa_sampling import SaaSampling
+from afresh.engine.settings.tables import Settings
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
 
@@ -92,6 +93,7 @@ class RowPolicy:
         self.staleness: ObservedStaleness | None = None
         self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
         self._min_intervals: Mapping[str, float] = {}
+        self._objectives: Mapping[str, str] = {}
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
         self.settled_sources: frozenset[int] = frozenset()
@@ -101,17 +103,21 @@ class RowPolicy:
         lag), ``intervals`` (``min_interval_s`` has not passed since their last poll) or ``unchanged`` (their
         cursor has not moved); empty if none was."""
 
-    def follow_intervals(
-        self, names: Mapping[int, str], by_source: Mapping[str, float] | None = None
-    ) -> None:
-        """Apply the least intervals of sources, ``by_source`` or those of the last call, to their items;
-        ``names`` are the names of sources by number."""
-        if by_source is not None:
-            self._min_intervals = by_source
+    def follow_sources(self, names: Mapping[int, str], settings: Settings | None = None) -> None:
+        """Apply what ``settings``, or those of the last call, say of sources to the rows of their items: the
+        least interval and the objective. ``names`` are the names of sources by number."""
+        if settings is not None:
+            self._min_intervals, plan = settings.min_intervals(), settings.plan.objective
+            own = {
+                table.settings.name: settings.objective_of(table.settings.name) for table in settings.sources
+            }
+            self._objectives = {name: objective for name, objective in own.items() if objective != plan}
         least_s = {
             code: self._min_intervals[name] for code, name in names.items() if name in self._min_intervals
         }
         self.item_rows.set_default_intervals(least_s)
+        codes = {code: self._objectives[name] for code, name in names.items() if name in self._objectives}
+        self.ranking.source_objectives = codes
 
     def priorities(self, now_s: float) -> Priorities:
         item_rows = self.item_rows
