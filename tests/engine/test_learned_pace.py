@@ -64,9 +64,9 @@ allow_private = true
     )
 
 
-def poll(folder: Path, site: LimitedSite, for_s: float, budget: str = "8/s") -> GroupStatus:
+def poll(folder: Path, site: LimitedSite, for_s: float, source: str = "") -> GroupStatus:
     """Run an engine for some seconds; return the status of the site."""
-    with site.engine(folder, settings=settings_of(budget)) as engine:
+    with site.engine(folder, settings=settings_of("8/s", source)) as engine:
         engine.add(site.urls())
         engine.run(for_s=for_s)
         (group,) = engine.status().groups
@@ -77,7 +77,7 @@ def poll(folder: Path, site: LimitedSite, for_s: float, budget: str = "8/s") -> 
 def test_a_budget_above_the_limit_gets_most_of_the_limit(
     tmp_path: Path, retry_after: str, for_s: float
 ) -> None:
-    site = LimitedSite(200, retry_after=retry_after)
+    site = LimitedSite(600, retry_after=retry_after)
     poll(tmp_path, site, for_s)
     # Before the pace was learned, a budget of 8/s got 24 answers in 40 s from this server.
     assert sum(time_s < 40.0 for time_s in site.answered_s) >= 0.85 * 40 * LIMIT
@@ -86,7 +86,7 @@ def test_a_budget_above_the_limit_gets_most_of_the_limit(
 
 
 def test_the_pace_is_kept_in_the_store_and_shown(tmp_path: Path) -> None:
-    site = LimitedSite(200)
+    site = LimitedSite(300)
     first = poll(tmp_path, site, 10.0)
     assert 4 < first.pace_per_s < LIMIT
     assert first.most_per_s == first.pace_per_s
@@ -124,10 +124,18 @@ def test_a_quota_in_headers_is_never_exceeded(tmp_path: Path) -> None:
             told = {"x-ratelimit-remaining": str(left), "x-ratelimit-reset": f"{math.ceil(reset_s)}"}
             return replace(reply, headers={**reply.headers, **told})
 
-    site = Counting(50, limit=60, window_s=60.0)
+    site = Counting(200, limit=60, window_s=60.0)
     poll(tmp_path, site, 150.0)
     assert site.refused_s == []
     assert len(site.answered_s) >= 0.85 * 150
+
+
+def test_a_quota_of_the_settings_is_kept_across_a_restart(tmp_path: Path) -> None:
+    site = LimitedSite(300, limit=1000)
+    for _ in range(2):
+        poll(tmp_path, site, 10.0, 'quota = "100/20s"\nrespect_robots = false')
+    # The budget of 8/s alone would allow 160 requests in these 20 s.
+    assert 95 <= len(site.answered_s) <= 100
 
 
 def test_the_pace_goes_with_the_claim_on_its_host(tmp_path: Path) -> None:

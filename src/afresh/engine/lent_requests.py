@@ -29,7 +29,8 @@ from afresh.engine.state_names import BACKOFFS, CAPPED_STARTS, LAST_LEFT
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.pace import spacing_s
-from afresh.sources.http.politeness import HostState, Politeness, record_end
+from afresh.sources.http.politeness import HostState, Politeness, record_end, record_quota
+from afresh.sources.http.quota import NOTHING_USED, count_request, remaining
 from afresh.sources.http.statuses import host_condition
 from afresh.stores.store import LENT_GROUPS, Store, lent_claim
 from afresh.values.clock import Clock
@@ -266,9 +267,9 @@ def next_backoff(
 ) -> GroupBackoff | None:
     """Return the back-off of a group after a request has ended, or None if it has none.
 
-    >>> busy = RequestEnd("a.test", Reply(503), None, "503 Service Unavailable")
+    >>> busy = RequestEnd("a.test", Reply(503), None, "503")
     >>> next_backoff(None, Politeness(first_rest_s=10.0), busy, 100.0)
-    GroupBackoff(group='a.test', until_s=110.0, failures=1, why='503 Service Unavailable', pace=None)
+    GroupBackoff(group='a.test', until_s=110.0, failures=1, why='503', pace=None, used=None)
     """
     host = HostState()
     if before is not None:
@@ -280,6 +281,10 @@ def next_backoff(
     if condition == "busy" and end.retry_after_s is not None:
         condition = "limited"
     after = record_end(host, rules, now_s, condition, end.retry_after_s, end.problem)
-    if after.next_s <= now_s and not after.failures and after.pace is None:
+    used = None if before is None else before.used
+    if rules.quota is not None:
+        used = count_request(used or NOTHING_USED, rules.quota, now_s)
+        after = record_quota(after, rules, now_s, remaining(used, rules.quota, now_s))
+    if after.next_s <= now_s and not after.failures and after.pace is None and used is None:
         return None
-    return GroupBackoff(end.group, after.next_s, after.failures, after.why, after.pace)
+    return GroupBackoff(end.group, after.next_s, after.failures, after.why, after.pace, used)

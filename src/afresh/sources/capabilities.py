@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from afresh.sources.http.pace import Pace
+from afresh.sources.http.quota import UsedQuota
 from afresh.sources.source import Source
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
@@ -71,13 +72,15 @@ class StalenessReport:
 class GroupBackoff:
     """The back-off of one group: no request is sent to ``group`` before ``until_s`` (Unix seconds).
     ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets.
-    ``pace`` is the pace that the group allows, if it was learned; it outlasts the back-off."""
+    ``pace`` is the pace that the group allows, if it was learned; it outlasts the back-off. ``used`` counts
+    requests if the settings have a quota."""
 
     group: str
     until_s: float
     failures: int = 0
     why: str = ""
     pace: Pace | None = None
+    used: UsedQuota | None = None
 
 
 @dataclass(frozen=True, slots=True)

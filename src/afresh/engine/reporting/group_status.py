@@ -17,6 +17,7 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.pace import Pace
+from afresh.sources.http.quota import UsedQuota
 from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
@@ -76,15 +77,18 @@ def pack_backoffs(backoffs: Iterable[GroupBackoff]) -> bytes:
 def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
     """Return the back-offs that ``pack_backoffs`` packed.
 
-    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
-    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable', pace=None),)
+    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503"]]')
+    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503', pace=None, used=None),)
     """
     return tuple(map(_unpack_backoff, json.loads(packed))) if packed else ()
 
 
 def _unpack_backoff(row: Sequence[Any]) -> GroupBackoff:
     group, until_s, failures, why, *more = row  # version 0.1.0 stored no pace
-    return GroupBackoff(group, until_s, failures, why, Pace(*more[0]) if more and more[0] else None)
+    pace, used = (*more, None, None)[:2]
+    return GroupBackoff(
+        group, until_s, failures, why, Pace(*pace) if pace else None, UsedQuota(*used) if used else None
+    )
 
 
 def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:

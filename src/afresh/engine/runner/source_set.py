@@ -246,7 +246,7 @@ class SourceSet:
                 theirs = [
                     backoff
                     for backoff in unpack_backoffs(kept)
-                    if (backoff.until_s > now_s or backoff.pace is not None)
+                    if (backoff.until_s > now_s or backoff.pace is not None or backoff.used is not None)
                     and backoff.group not in known
                     and backoff.group not in ours
                 ]

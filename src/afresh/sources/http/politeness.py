@@ -25,6 +25,7 @@ from afresh.sources.http.pace import (
     refused_pace,
     spacing_s,
 )
+from afresh.sources.http.quota import NOTHING_USED, QuotaRule, UsedQuota, count_request, remaining
 from afresh.sources.http.quota_headers import RemainingQuota
 from afresh.values.backoff import Backoff
 
@@ -43,12 +44,13 @@ _REST_REQUESTS = 10.0  # after a 429 without Retry-After the host rests for the 
 class Politeness:
     """The rules for requests to a host. ``delay_s`` is the shortest time from the start of one request to the
     start of the next. At most ``concurrency`` requests run at a time. ``first_rest_s`` is the first back-off,
-    ``longest_rest_s`` the longest."""
+    ``longest_rest_s`` the longest. ``quota`` limits the requests in a period."""
 
     delay_s: float = 1.0
     concurrency: int = 1
     first_rest_s: float = 10.0
     longest_rest_s: float = 86400.0
+    quota: QuotaRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class HostState:
     requests, ``failures`` the number of consecutive failures. ``asked_s`` is the time at which the last
     request started, ``gap_s`` the time between the last two starts. ``pace`` is the learned pace, None if the
     host has not asked for fewer requests; it fell last at ``fell_s``. ``answered`` counts good answers.
-    Until ``quota_until_s``, requests are ``quota_gap_s`` apart, because the host allows no more of them."""
+    Until ``quota_until_s``, requests are ``quota_gap_s`` apart, because the host allows no more of them.
+    ``used`` counts requests if the rules have a quota."""
 
     next_s: float = float("-inf")
     in_flight: int = 0
@@ -73,6 +76,7 @@ class HostState:
     answered: AnswerCount = NO_ANSWERS
     quota_gap_s: float = 0.0
     quota_until_s: float = float("-inf")
+    used: UsedQuota = NOTHING_USED
 
 
 def ready_s(host: HostState, rules: Politeness) -> float:
@@ -95,14 +99,16 @@ def strictest_rules(first: Politeness, *others: Politeness) -> Politeness:
     """Return rules that keep every limit of the given rules.
 
     >>> strictest_rules(Politeness(delay_s=1.0), Politeness(delay_s=3.0, longest_rest_s=60.0))
-    Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0)
+    Politeness(delay_s=3.0, concurrency=1, first_rest_s=10.0, longest_rest_s=86400.0, quota=None)
     """
     every = (first, *others)
+    quotas = [each.quota for each in every if each.quota is not None]
     return Politeness(
         max(each.delay_s for each in every),
         min(each.concurrency for each in every),
         max(each.first_rest_s for each in every),
         max(each.longest_rest_s for each in every),
+        min(quotas, key=lambda quota: quota.requests / quota.period_s, default=None),
     )
 
 
@@ -163,6 +169,24 @@ def record_quota(host: HostState, rules: Politeness, now_s: float, quota: Remain
         return host
     why = host.why or "its quota of requests is used up"
     return replace(host, next_s=_end_of_rest_s(host, rules, now_s, reset_s), why=why)
+
+
+def count_start(host: HostState, rules: Politeness, now_s: float, unix_s: float) -> HostState:
+    """Count a request that starts, if the rules have a quota. ``unix_s`` is the same time as ``now_s``."""
+    if rules.quota is None:
+        return host
+    host = replace(host, used=count_request(host.used, rules.quota, unix_s))
+    return record_quota(host, rules, now_s, remaining(host.used, rules.quota, unix_s))
+
+
+def strictest_quota(
+    host: HostState, rules: Politeness, told: RemainingQuota | None, unix_s: float
+) -> RemainingQuota | None:
+    """Return the stricter one of the quota that the host has told and that of the rules."""
+    if rules.quota is None or host.used.until_s <= unix_s:
+        return told
+    own = remaining(host.used, rules.quota, unix_s)
+    return own if told is None or own.spacing_s > told.spacing_s else told
 
 
 def _record_answer(
@@ -265,6 +289,7 @@ class HostRegistry:
             for group, host in self.states.items()
             if host.failures
             or host.pace is not None
+            or host.used.requests
             or group in self.queues
             or ready_s(host, self.politeness(group, Politeness())) > now_s
         }

@@ -13,10 +13,12 @@ from afresh.sources.http.politeness import (
     HostQueue,
     HostState,
     Politeness,
+    count_start,
     ready_s,
     record_end,
     record_quota,
     record_start,
+    strictest_quota,
 )
 from afresh.sources.http.quota_headers import RemainingQuota
 from afresh.values.units import format_duration
@@ -71,34 +73,31 @@ class HostThrottle:
         return self._hosts.is_asked_by(group, self._source)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts of this source that back off after a failure or a Retry-After, or whose pace was
-        learned; at most 10,000, those that rest longest first."""
+        """Return the hosts of this source that back off after a failure or a Retry-After, whose pace was
+        learned, or whose quota is used in part; at most 10,000, those that rest longest first."""
         clock = self._context.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
-            GroupBackoff(
-                group, round(max(host.next_s, now_s) + offset_s, 3), host.failures, host.why, host.pace
-            )
-            if host.next_s > now_s
-            else GroupBackoff(group, 0.0, pace=host.pace)
+            _backoff_of(group, host, now_s, offset_s)
             for group, host in self._hosts.states.items()
-            if (host.pace is not None or (host.next_s > now_s and (host.failures or host.why)))
-            and self.has_asked(group)
+            if self.has_asked(group) and _is_worth_saving(host, now_s, offset_s)
         ]
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Load the back-offs of an earlier process, of limited length in case the clock was set back, and the
-        learned paces."""
+        """Load the back-offs of an earlier process, of limited length in case the clock was set back, the
+        learned paces, and what is used of quotas."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
-            if wait_s <= 0 and backoff.pace is None:
+            learned = backoff.pace or backoff.used
+            if wait_s <= 0 and learned is None:
                 continue
-            if backoff.failures or backoff.why or backoff.pace:  # otherwise another program sends a request
+            if backoff.failures or backoff.why or learned:  # otherwise another program sends a request
                 self._hosts.register(backoff.group, self._source, self._rules)
             host = self._hosts.states.get(backoff.group, HostState())
-            host = replace(host, pace=backoff.pace or host.pace)
+            used = max(host.used, backoff.used or host.used, key=lambda used: (used.until_s, used.requests))
+            host = replace(host, pace=backoff.pace or host.pace, used=used)
             if wait_s > 0:
                 host = replace(
                     host,
@@ -138,7 +137,9 @@ class HostThrottle:
                     await self._wait(group, queue)
                     await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
-                hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
+                host = record_start(hosts.states.get(group, HostState()), now_s)
+                rules = hosts.politeness(group, self._rules)
+                hosts.states[group] = count_start(host, rules, now_s, self._context.clock.now_s())
                 return now_s
         finally:
             queue.waiters -= 1
@@ -157,8 +158,10 @@ class HostThrottle:
             slot.why,
             started_s=slot.started_s,
         )
-        if slot.quota is not None:
-            hosts.states[group] = record_quota(hosts.states[group], rules, now_s, slot.quota)
+        host, unix_s = hosts.states[group], self._context.clock.now_s()
+        quota = strictest_quota(host, rules, slot.quota, unix_s)
+        if quota is not None:
+            hosts.states[group] = record_quota(host, rules, now_s, quota)
         if group in hosts.queues:
             hosts.queues[group].freed.set()
         else:
@@ -174,3 +177,15 @@ class HostThrottle:
                 raise HostBackoffError(group, wait_s, spaced=not self._hosts.states[group].why)
             else:
                 await self._context.sleep(wait_s)
+
+
+def _is_worth_saving(host: HostState, now_s: float, offset_s: float) -> bool:
+    rests = host.next_s > now_s and bool(host.failures or host.why)
+    return rests or host.pace is not None or host.used.until_s > now_s + offset_s
+
+
+def _backoff_of(group: str, host: HostState, now_s: float, offset_s: float) -> GroupBackoff:
+    used = host.used if host.used.requests else None
+    if host.next_s <= now_s:
+        return GroupBackoff(group, 0.0, pace=host.pace, used=used)
+    return GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why, host.pace, used)
