@@ -1,4 +1,4 @@
-"""A web API that asks for fewer requests rests as long as it asks for, and longer only after real failures."""
+"""A web API that asks for fewer requests rests as long as it asks for; only other failures double the rest."""
 
 from __future__ import annotations
 
