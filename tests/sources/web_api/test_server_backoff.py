@@ -1,4 +1,4 @@
-"""A web API that asks for fewer requests rests as long as it asks for; only other failures double the rest."""
+"""A web API that asks for fewer requests rests as long as it asks for."""
 
 from __future__ import annotations
 
