@@ -20,7 +20,7 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.fetcher import Reply, Request
-from afresh.sources.http.pace import Pace
+from afresh.sources.http.pacing.pace import Pace
 
 LIMIT = 6
 

@@ -28,9 +28,9 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, CAPPED_STARTS, LAST_LEFT
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.fetcher import Reply
-from afresh.sources.http.pace import spacing_s
+from afresh.sources.http.pacing.pace import spacing_s
+from afresh.sources.http.pacing.quota import NOTHING_USED, count_request, remaining
 from afresh.sources.http.politeness import HostState, Politeness, record_end, record_quota
-from afresh.sources.http.quota import NOTHING_USED, count_request, remaining
 from afresh.sources.http.statuses import host_condition
 from afresh.stores.store import LENT_GROUPS, Store, lent_claim
 from afresh.values.clock import Clock

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from afresh.sources.http.pace import Pace
-from afresh.sources.http.quota import UsedQuota
+from afresh.sources.http.pacing.pace import Pace
+from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.source import Source
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched

@@ -14,7 +14,7 @@ from tests.sources.polling import SetClock, lease_of, lease_with_copy, quick_sou
 from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
-from afresh.sources.http.pace import Pace
+from afresh.sources.http.pacing.pace import Pace
 from afresh.sources.http.source import HttpSource
 from afresh.sources.http.trust import HostTrust
 from afresh.values.fetched import Fetched

@@ -16,8 +16,8 @@ from typing import Any
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
-from afresh.sources.http.pace import Pace
-from afresh.sources.http.quota import UsedQuota
+from afresh.sources.http.pacing.pace import Pace
+from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store

@@ -15,7 +15,7 @@ from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import GroupBackoff
-from afresh.sources.http.pace import spacing_s
+from afresh.sources.http.pacing.pace import spacing_s
 from afresh.values.errors import StoreError
 
 T = TypeVar("T")

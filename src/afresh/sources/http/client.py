@@ -10,7 +10,7 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request, ResponseLimits
 from afresh.sources.http.ip_addresses import NEVER
-from afresh.sources.http.quota_headers import has_quota, remaining_quota
+from afresh.sources.http.pacing.quota_headers import has_quota, remaining_quota
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
 from afresh.sources.http.statuses import (

@@ -3,7 +3,7 @@
 By default, one request to a host runs at a time. Requests start at least a delay apart, and later if the host
 asks for it (Crawl-delay, Retry-After) or fails. Each consecutive failure doubles the back-off of the whole
 host, not only of the item that failed. One good response ends the back-off. A host that asks for fewer
-requests gets them at a lower pace, which ``pace`` learns. Times are seconds of a monotonic clock.
+requests gets them at a lower pace, which ``pacing.pace`` learns. Times are seconds of a monotonic clock.
 
 All sources of an engine share one ``HostRegistry``. If several sources have pages on one host, the strictest
 rules apply: the longest delay and the fewest requests at a time. The sources also share back-offs,
@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from afresh.sources.http.pace import (
+from afresh.sources.http.pacing.pace import (
     NO_ANSWERS,
     AnswerCount,
     Pace,
@@ -25,8 +25,8 @@ from afresh.sources.http.pace import (
     refused_pace,
     spacing_s,
 )
-from afresh.sources.http.quota import NOTHING_USED, QuotaRule, UsedQuota, count_request, remaining
-from afresh.sources.http.quota_headers import RemainingQuota
+from afresh.sources.http.pacing.quota import NOTHING_USED, QuotaRule, UsedQuota, count_request, remaining
+from afresh.sources.http.pacing.quota_headers import RemainingQuota
 from afresh.values.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
+from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
-from afresh.sources.http.quota import QuotaRule, parse_quota
 from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
 from afresh.sources.secrets import Resolver, Secret, resolve

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
+from afresh.sources.http.pacing.quota_headers import RemainingQuota
 from afresh.sources.http.politeness import (
     HostCondition,
     HostQueue,
@@ -20,7 +21,6 @@ from afresh.sources.http.politeness import (
     record_start,
     strictest_quota,
 )
-from afresh.sources.http.quota_headers import RemainingQuota
 from afresh.values.units import format_duration
 
 _MOST_BACKOFFS = 10_000

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.sources.http.pacing.quota_headers import RemainingQuota, remaining_quota
 from afresh.sources.http.politeness import HostState, Politeness, ready_s, record_quota, record_start
-from afresh.sources.http.quota_headers import RemainingQuota, remaining_quota
 
 NOW_S = 1.7e9
 RULES = Politeness(delay_s=0.0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.sources.http.pacing.quota import NOTHING_USED, QuotaRule, count_request, parse_quota
 from afresh.sources.http.politeness import (
     HostState,
     Politeness,
@@ -16,7 +17,6 @@ from afresh.sources.http.politeness import (
     record_end,
     record_start,
 )
-from afresh.sources.http.quota import NOTHING_USED, QuotaRule, count_request, parse_quota
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.settings import read_settings
 from afresh.values.errors import UsageError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.sources.http.pace import Pace, after_answer, fall, rise
+from afresh.sources.http.pacing.pace import Pace, after_answer, fall, rise
 from afresh.sources.http.politeness import HostState, Politeness, ready_s, record_end, record_start
 
 PER_S = st.floats(1e-4, 1e4)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from afresh.sources.http.quota_headers import RemainingQuota
+from afresh.sources.http.pacing.quota_headers import RemainingQuota
 from afresh.values.errors import UsageError
 from afresh.values.units import parse_duration
 
