@@ -281,6 +281,7 @@ class ApiSource(SingleGroupSource):
                 *copy,
                 near,
                 small=most_bytes_here(recipe, near),
+                party=self.name,
             )
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))
