@@ -45,20 +45,3 @@ def test_what_hardly_changes_is_due_late_and_what_changes_too_fast_never() -> No
         expected = rates[row] * after[place]
         gain = poll_value.marginal(np.array([[expected]]))[0, 0] / rates[row]
         assert gain == pytest.approx(0.5, rel=0.05)
-
-
-@given(st.floats(1e-3, 30.0), st.floats(1e-4, 5.0), st.floats(0.0, 3.0))
-@settings(max_examples=50, deadline=None)
-def test_shocks_add_at_most_their_chance_until_the_next_poll(
-    horizon: float, shocks: float, own_changes: float
-) -> None:
-    """However slow an item is, a shock is worth no more than what it may have made stale until then."""
-    rates = np.exp2(np.arange(-14.0, 4.0))
-    poll_value, posterior = PollValue("freshness", rates), np.full((1, rates.size), 1.0 / rates.size)
-    own, by_shocks = np.full((1, rates.size), own_changes), np.array([shocks])
-    limited = poll_value.mean_after_shocks(
-        posterior, own + shocks, by_shocks, rates[None], np.array([horizon])
-    )[0]
-    alone, whole = (poll_value.mean(posterior, each, rates[None])[0] for each in (own, own + shocks))
-    most = np.exp(-own_changes) * -np.expm1(-shocks) * horizon
-    assert alone * (1 - 1e-9) <= limited <= min(whole, alone + most) * (1 + 1e-9)

@@ -39,7 +39,7 @@ def describe_unfit(target: UnfitTarget) -> str:
 
     >>> from afresh.engine.reporting.lag_status import UnfitTarget
     >>> describe_unfit(UnfitTarget("v", 300.0, 42.0))
-    'its target of 5m does not fit: 42 s of refreshing an hour are missing'
+    'its target of 5 m does not fit: 42 s of refreshing an hour are missing'
     """
     target_lag = format_duration(target.target_lag_s)
     if math.isinf(target.missing_s):

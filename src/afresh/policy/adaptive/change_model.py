@@ -33,15 +33,12 @@ class ChangeForecast:
     ``expected``       E, the number of changes expected since the last poll.
     ``change_chance``  1−e^{−E}, the probability that the item has changed since then.
     ``rate``           the rate of the grid after calibration and with shocks.
-    ``by_shocks``      the part of E that shocks of the families add, one number per item; None if no families
-                       are known.
     """
 
     posterior: Posteriors
     expected: Float64s
     change_chance: Float64s
     rate: Float64s
-    by_shocks: Float64s | None
 
 
 class ChangeModel:
@@ -123,14 +120,12 @@ class ChangeModel:
             evidence = self.notices.evidence(items, self.belief.rates)
             expected = (1.0 - evidence.recall) * expected + evidence.announced
             chance = -np.expm1(-expected)
-        by_shocks = None
         if self.shocks is not None:
-            by_shocks = self.shocks.exposure(items, since, until).total(self.shocks.trust)
-            expected += by_shocks[:, None]
-            chance -= np.expm1(-by_shocks)[:, None] * (1.0 - chance)
+            by_shocks = self.shocks.exposure(items, since, until).total(self.shocks.trust)[:, None]
+            expected += by_shocks
+            chance -= np.expm1(-by_shocks) * (1.0 - chance)
             rate += self.shocks.trust * self.shocks.rate(items)[:, None]
-        posterior = self.belief.posteriors_after(items, elapsed)
-        return ChangeForecast(posterior, expected, chance, rate, by_shocks)
+        return ChangeForecast(self.belief.posteriors_after(items, elapsed), expected, chance, rate)
 
     def learn(self, items: Ints, now: Float64s, changed: Bools, stated: StatedChanges | None = None) -> Ints:
         """Learn from polls, and from what their sources ``stated`` with them; return the items whose families

@@ -85,30 +85,6 @@ class PollValue:
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
         return np.asarray((posterior * gain).sum(axis=1))
 
-    def mean_after_shocks(
-        self, posterior: Floats, expected: Float64s, by_shocks: Float64s, rate: Float64s, horizon: Float64s
-    ) -> Float64s:
-        """Return ``mean`` for items whose families had shocks, with a limit on what the shocks add to it.
-
-        Of ``expected``, the shocks contribute ``by_shocks``. The formula of the poll value lets the gain from
-        them last for 1/rate, because the item is not expected to change again before. But the item is polled
-        anyway within its ``horizon``, and from then on the poll of now gains nothing. So shocks add at most
-        the chance that they alone changed the item, times the horizon. Without this limit an item that hardly
-        ever changes would come before all others, however unlikely it is that the shock reached it.
-
-        >>> poll_value = PollValue("freshness", np.array([0.001]))
-        >>> one, rate, shock = np.ones((1, 1)), np.array([[0.001]]), np.array([0.3])
-        >>> float(poll_value.mean(one, shock[:, None], rate)[0].round(1))
-        36.9
-        >>> float(poll_value.mean_after_shocks(one, shock[:, None], shock, rate, np.array([7.0]))[0].round(1))
-        1.8
-        """
-        own = np.maximum(expected - by_shocks[:, None], 0.0)
-        alone = self.marginal(own) / rate
-        added = self.marginal(expected) / rate - alone
-        most = np.exp(-own) * (-np.expm1(-by_shocks) * horizon)[:, None]
-        return np.asarray((posterior * (alone + np.minimum(added, most))).sum(axis=1))
-
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
         """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
 

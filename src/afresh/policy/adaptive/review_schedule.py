@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from afresh.policy.adaptive.change_model import ChangeForecast, ChangeModel
+from afresh.policy.adaptive.change_model import ChangeModel
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.row_products import row_products
 from afresh.policy.adaptive.shocks import RAISED
@@ -141,7 +141,6 @@ class ReviewSchedule(ChangeModel):
         forecast = self.forecast(items, now)
         posterior = forecast.posterior
         value = self.poll_value.mean(posterior, forecast.expected, forecast.rate, forecast.change_chance)
-        self._limit_shocks(value, items, now, forecast)
         unsure = np.flatnonzero(np.isfinite(self.baseline_information[items]))
         if unsure.size:
             some = items[unsure]
@@ -152,29 +151,6 @@ class ReviewSchedule(ChangeModel):
             beyond = np.maximum(information - self.baseline_information[some], 0.0)
             value[unsure] += self._time_of_use() * beyond
         return np.asarray(value * self.items.weight[items] / self.items.cost[items])
-
-    def _limit_shocks(self, value: Float64s, items: Ints, now: float, forecast: ChangeForecast) -> None:
-        """Limit what shocks add to these poll values (``PollValue.mean_after_shocks``). The horizon of an
-        item is its time since the last poll, and the mean polling interval at least.
-
-        An item that shocks change at their mean rate stays below the limit, so only items whose families had
-        more shocks than on average are concerned. Other objectives than freshness have no limit: there the
-        loss by a change grows with time, and it is worth most to find what waits longest.
-        """
-        if forecast.by_shocks is None or self.poll_value.name != "freshness":
-            return
-        horizon = np.maximum(now - self.items.last_poll[items], 1.0 / self.items.mean_frequency)
-        # Shocks add at most E/rate times the chance that they changed the item, which is most at the lowest
-        # rate of the grid.
-        some = np.flatnonzero(forecast.expected[:, 0] > forecast.rate[:, 0] * horizon)
-        if some.size:
-            value[some] = self.poll_value.mean_after_shocks(
-                forecast.posterior[some],
-                forecast.expected[some],
-                forecast.by_shocks[some],
-                forecast.rate[some],
-                horizon[some],
-            )
 
     def _poll_values_blockwise(self, items: Ints, now: float) -> Float64s:
         """Return ``poll_values``, computed in blocks: millions at once would take more memory and time."""

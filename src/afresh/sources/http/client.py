@@ -253,7 +253,7 @@ class PoliteClient:
             return refused
         async with self._throttle.slot(host_group(request.url)) as slot:
             cost.requests += 1
-            reply = await self._fetcher.fetch(request)
+            reply = await self._context.under_way.wait_for(self._fetcher.fetch(request))
             slot.condition = host_condition(reply)
             slot.retry_after_s = requested_delay_s(reply, self._context.clock.now_s())
             if slot.condition != "fine" or slot.retry_after_s:

@@ -126,7 +126,8 @@ class WebApiSettings(WebSettings):
         """Raise ``UsageError`` for a mistake in the settings of a web API."""
         self.shape.check()
         _ = self.look_up_request, self.bulk_request
+        known = {*self.field_names, *self.shape.texts}
         for setting in ("paths", "patterns"):
             for name in getattr(self, setting):
-                if name not in self.field_names:
+                if name not in known:
                     raise UsageError(f"{setting}: {name!r} is none of the fields")
