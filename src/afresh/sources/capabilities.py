@@ -155,6 +155,15 @@ class StatefulSource(Protocol):
         is used only if it is newer. State in the format of another version is ignored."""
 
 
+class CursorSource(Source, Protocol):
+    """A source whose listings announce changes by a cursor: a value that grows with every change."""
+
+    @property
+    def is_cursor_proven(self) -> bool:
+        """Whether the cursor moved with all recent changes that polls found. Then items that its listings do
+        not announce are polled only at random, to check it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """The optional protocols of a source. Each field is the source itself, or None without that protocol."""
@@ -163,6 +172,7 @@ class Capabilities:
     batches: BatchSource | None = None
     staleness: StalenessSource | None = None
     state: StatefulSource | None = None
+    cursor: CursorSource | None = None
 
 
 def find_capabilities(source: Source) -> Capabilities:

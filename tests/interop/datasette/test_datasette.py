@@ -109,8 +109,9 @@ def test_a_whole_table_is_listed_and_changes_are_found(database: Path, site: Api
         (listing,) = [one async for one in source.listings()]
         assert (len(listing.entries), listing.complete, listing.requests) == (ROWS, True, ROWS // 1000)
         desk = Desk([entry.key for entry in listing.entries], clock)
-        await desk.ask(source)
-        assert len(desk.fetched) == ROWS
+        while len(desk.fetched) < ROWS and desk.requests == 0:
+            await desk.ask(source)
+        assert len(desk.fetched) == ROWS  # the contents came with the list
         with closing(sqlite3.connect(database)) as connection, connection:
             connection.execute("UPDATE papers SET cites = 777 WHERE id IN (5, 19999)")
             connection.execute("DELETE FROM papers WHERE id = 9")

@@ -34,6 +34,7 @@ _UNSPENT = {
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
     "intervals": "no item may be polled again yet (min_interval)",
+    "unchanged": "rows whose cursor has not moved",
     "targets": "kept free for target lags",
     "limits": "other limits of the budget",
     "machine": "machine or answers too slow",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from afresh.engine.scheduler.row_policy import CURSOR
 from afresh.engine.scheduler.store_room import full_words, is_full_for_new_items
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
 from afresh.sources.settings import SourceSettings
@@ -102,7 +103,7 @@ def apply_listing(
         store.items.change(list(missing.values()), ItemChange(due_s=now_s))
     notices = _unseen(store, store.items.ids(found.notices, source.name), entries, now_s)
     if notices:
-        origin = "cursor" if listing.kind == "query" else listing.kind
+        origin = CURSOR if listing.kind == "query" else listing.kind
         store.notices.add(list(notices), list(notices.values()), origin)
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}

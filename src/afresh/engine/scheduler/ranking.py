@@ -7,7 +7,7 @@ stopped. If a ranking has only a part of the items, it plans with their share of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
+from afresh.policy.adaptive.poll_value import PollValue
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays, without_items
@@ -56,7 +57,8 @@ class RankingStart:
 class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
     ``now_s`` is the policy's time, which never goes back: ``shift_s`` is added if the clock was set back.
-    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items."""
+    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items.
+    ``source_objectives`` has the numbers of sources whose items have another ``objective``."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -64,7 +66,7 @@ class Ranking:
         self.is_complete = total is None or item_rows.size >= total
         self.total_items = max(total or 0, item_rows.size)
         self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
-        self.objective = start.objective
+        self.objective, self.source_objectives = start.objective, dict[int, str]()
         self.families = _find_families(item_rows, start.names)
         self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
@@ -131,6 +133,14 @@ class Ranking:
         self.grow()
         self.adaptive.notice(rows, self._advance_time(now_s), origin)
 
+    def is_noticed(self, origin: str) -> Bools:
+        """Return for each row whether ``origin`` has announced a change since its last poll."""
+        self.grow()
+        notices = self.adaptive.notices
+        if origin not in notices.origins:
+            return np.zeros(self.item_rows.size, dtype=bool)
+        return np.asarray(notices.pending[:, notices.origins.index(origin)] > 0)
+
     def followed_notices(self, origin: str) -> float:
         """Return how many notices of ``origin`` were followed by a poll."""
         notices = self.adaptive.notices
@@ -181,12 +191,40 @@ class Ranking:
             self.adaptive.next(now_s, -(-size // POOL_SHARE))  # called only to update its shadow price
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
             value[rows] = self.adaptive.poll_values(rows, now_s)
-            return value
-        urgent = self.adaptive.next(now_s, max(FEWEST, size // POOL_SHARE))
-        exact = self.adaptive.poll_values(urgent, now_s)
-        value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
-        value[urgent] = exact
+        else:
+            urgent = self.adaptive.next(now_s, max(FEWEST, size // POOL_SHARE))
+            exact = self.adaptive.poll_values(urgent, now_s)
+            value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
+            value[urgent] = exact
+        for objective, rows in self._rows_by_objective(wanted):
+            value[rows] = self._values_under(objective, rows, now_s)
         return value
+
+    def _rows_by_objective(self, wanted: Bools | None = None) -> Iterator[tuple[str, Ints]]:
+        """Yield tuples (objective, rows) for the rows whose source has another objective than the others."""
+        for objective in sorted(set(self.source_objectives.values())):
+            codes = [code for code, name in self.source_objectives.items() if name == objective]
+            found = np.isin(self.item_rows.source, codes)
+            rows = np.flatnonzero(found if wanted is None else found & wanted)
+            if rows.size:
+                yield objective, rows
+
+    def _values_under(self, objective: str, rows: Ids, now_s: float) -> Float64s:
+        """Return the poll values of ``rows`` under another objective, without the value of information."""
+        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
+        found = np.empty(rows.size)
+        for begin in range(0, rows.size, _SMALL_BLOCK):
+            some = rows[begin : begin + _SMALL_BLOCK]
+            forecast = self.adaptive.forecast(some, now_s)
+            value = own.mean(forecast.posterior, forecast.expected, forecast.rate)
+            found[begin : begin + _SMALL_BLOCK] = value * items.weight[some] / items.cost[some]
+        return found / self._unit(own)
+
+    def _unit(self, own: PollValue) -> float:
+        """Return what a value under another objective is divided by, to compare it with values under that of
+        the plan: an age of one mean polling interval counts as much as one stale copy."""
+        power = own.objective.power - self.adaptive.poll_value.objective.power
+        return float((1.0 / self.adaptive.items.mean_frequency) ** power)
 
     def values_of(self, rows: Ids, now_s: float) -> Float64s:
         """Return an array with one entry per row: the exact poll values of ``rows``, and 0 elsewhere."""
@@ -214,7 +252,18 @@ class Ranking:
             return policy.poll_value.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
-        return np.concatenate(blocks) if blocks else np.empty(0)
+        found = np.concatenate(blocks) if blocks else np.empty(0)
+        for objective, others in self._rows_by_objective():
+            where = np.flatnonzero(np.isin(rows, others))
+            found[where] = self._time_under(objective, rows[where], poll_value)
+        return found
+
+    def _time_under(self, objective: str, rows: Ids, poll_value: float) -> Float64s:
+        """Return ``time_to_reach`` of rows whose source has another objective."""
+        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
+        value = poll_value * self._unit(own) * items.cost[rows] / np.maximum(items.weight[rows], 1e-270)
+        posterior, rates = self.adaptive.belief.posterior[rows], self.possible_rates(rows)
+        return own.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
     def review_waits_s(self, rows: Ids) -> Float64s:
         """Return after how many seconds without a poll each row is polled to review whether it is rightly

@@ -117,6 +117,7 @@ class Scheduler:
         self.item_rows.load(columns)
         self.policy.ranking.grow()
         self.names = self.policy.sampling.names = names
+        self.policy.follow_sources(names)
         self.picker.invalidate()
 
     def edit(self, item_ids: Sequence[int], columns: PolicyColumns, now_s: float) -> None:
@@ -188,6 +189,7 @@ class Scheduler:
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
         self.policy.sampling.follow_settings(settings, self.names)
+        self.policy.follow_sources(self.names, settings)
         ranking.set_objective(settings.plan.objective)
         if not has_income(settings):
             ranking.set_budget(settings.budget.requests)

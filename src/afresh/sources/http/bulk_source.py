@@ -110,7 +110,7 @@ class BulkHttpSource(HttpSource):
         arguments = content, _MEDIA_TYPE, recipe, lease.content_hash, lease.validators, near
         try:
             small = most_bytes_here(recipe, near)
-            found = await self._parsers.parse(compare_content, *arguments, small=small)
+            found = await self._parsers.parse(compare_content, *arguments, small=small, party=lease.group)
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error))
         return found.to_fetched(content, _MEDIA_TYPE)

@@ -38,6 +38,11 @@ class WebSettings(SourceSettings):
     max_size: Size = 50_000_000
 
     @property
+    def default_min_interval_s(self) -> float | None:
+        """One minute: a server that others use is not asked for one record every second."""
+        return 60.0
+
+    @property
     def delay_s(self) -> float | None:
         return self.delay
 

@@ -22,6 +22,7 @@ _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
 _MOST_OVERLAP = 64  # the texts of all rows may together be this many times as long as the page
 _LARGEST_TOTAL = 10**15
+SMALL_MARKED_UP_BYTES = 4096  # HTML and XML up to this size cost little, whatever they contain
 _COUNT = re.compile(r"\d[\d.,' \u00a0\u202f’]*")
 
 
@@ -259,7 +260,11 @@ class _MarkedUp:
         found = next(iter(self._all(row, element)), None) if element else row
         if found is None:
             return None
-        text = self._attribute(found, attribute) if attribute else self._inner_text(found)
+        return self._counted(self._attribute(found, attribute) if attribute else self._inner_text(found))
+
+    def _counted(self, text: str | None) -> str | None:
+        """Return a text with single blanks. All texts together are not much longer than the page: if rows
+        contain each other, they could be as long as its square."""
         if text is None:
             return None
         self._left -= len(text)
@@ -271,7 +276,7 @@ class _MarkedUp:
         return self.value(row, place) or ""
 
     def whole_row(self, row: Any) -> dict[str, Any]:
-        return {"text": " ".join(self._inner_text(row).split())}
+        return {"text": self._counted(self._inner_text(row))}
 
     def plain(self, row: Any, record: KeyedRecord) -> Any:
         del row
