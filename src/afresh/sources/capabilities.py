@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from afresh.sources.http.pacing.pace import Pace
+from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.source import Source
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
@@ -69,12 +71,16 @@ class StalenessReport:
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
     """The back-off of one group: no request is sent to ``group`` before ``until_s`` (Unix seconds).
-    ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets."""
+    ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets.
+    ``pace`` is the pace that the group allows, if it was learned; it outlasts the back-off. ``used`` counts
+    requests if the settings have a quota."""
 
     group: str
     until_s: float
     failures: int = 0
     why: str = ""
+    pace: Pace | None = None
+    used: UsedQuota | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,8 @@ class StatefulSource(Protocol):
     second, and because workers exchange back-offs group by group."""
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the groups whose last request failed, or that wait longer than usual (a limited number)."""
+        """Return the groups whose last request failed, that wait longer than usual, or that have a learned
+        pace (a limited number)."""
 
     def save_state(self) -> bytes:
         """Return everything that the source has learned, except back-offs, as bytes of limited size."""

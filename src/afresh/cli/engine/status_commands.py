@@ -96,7 +96,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     ]
     for group in found.groups:
         rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
-        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{rests}"))
+        pace = (
+            "" if math.isinf(group.pace_per_s) else f"; takes {format_number(group.pace_per_s)}/s (learned)"
+        )
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{rests}"))
     for index, problem in enumerate(found.problems):
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))

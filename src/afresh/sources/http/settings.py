@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
+from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
@@ -31,6 +32,7 @@ class WebSettings(SourceSettings):
     delay: Seconds = 1.0
     first_rest: PositiveSeconds = 10.0
     longest_rest: PositiveSeconds = 86400.0
+    quota: str = ""
     allow_private: bool = False
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
     cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -49,6 +51,14 @@ class WebSettings(SourceSettings):
     @property
     def first_rest_s(self) -> float:
         return self.first_rest
+
+    @property
+    def quota_rule(self) -> QuotaRule | None:
+        return parse_quota(self.quota, self.time_zone) if self.quota else None
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        _ = self.quota_rule
 
 
 class HttpBulkSettings(BaseModel):
@@ -156,7 +166,7 @@ class HttpSettings(WebSettings):
 
     @property
     def politeness(self) -> Politeness:
-        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
+        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest, self.quota_rule)
 
     @property
     def secret_origins(self) -> frozenset[str]:

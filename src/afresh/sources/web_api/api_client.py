@@ -13,7 +13,7 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestBody, RequestCost
 from afresh.sources.http.settings import make_fetcher
-from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
+from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, host_condition, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.urls import host_group
 from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
@@ -141,6 +141,7 @@ class ApiClient:
                 refused=kind == "refused",
                 retry_after_s=wait_s,
                 busy=wait_s is not None,
+                limited=host_condition(reply) == "limited",
                 status=reply.status,
             )
         media_type = reply.headers.get("content-type", "")

@@ -19,8 +19,8 @@ class RecordsAnswer:
     column, of records that fulfil the condition ``adopt``, by key.
 
     ``refused`` is True if the server must not be asked. ``retry_after_s`` are the seconds to wait before the
-    next request; ``busy`` is True if the server itself asked for this wait. ``status`` is the HTTP status.
-    The other fields are the cost of the answer."""
+    next request; ``busy`` is True if the server itself asked for this wait, ``limited`` if it asked for fewer
+    requests. ``status`` is the HTTP status. The other fields are the cost of the answer."""
 
     records: tuple[KeyedRecord, ...] = ()
     total: int | None = None
@@ -31,6 +31,7 @@ class RecordsAnswer:
     refused: bool = False
     retry_after_s: float | None = None
     busy: bool = False
+    limited: bool = False
     next: str = ""
     has_more: bool | None = None
     cursors: tuple[object, ...] = ()

@@ -54,7 +54,7 @@ class WebApiSettings(WebSettings):
         """The settings of the HTTP client that sends the requests."""
         own = WebSettings.model_fields.keys() - SourceSettings.model_fields.keys()
         return HttpSettings(
-            **{name: getattr(self, name) for name in ("name", "timeout", *own)}, concurrency=1
+            **{name: getattr(self, name) for name in ("name", "timeout", "time_zone", *own)}, concurrency=1
         )
 
     @property
