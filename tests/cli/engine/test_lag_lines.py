@@ -47,9 +47,9 @@ def fill(folder: Path) -> None:
 
 def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
-    assert "not known yet" in mirror("config", "check").err
+    assert "not known yet" in mirror("config", "check").out
     fill(tmp_path)
-    checked = " ".join(mirror("config", "check").err.split())
+    checked = " ".join(mirror("config", "check").out.split())
     assert "3 targets" in checked
     # To see a change takes 15 s, a refresh 8 s: more than 20 s. At 300 s/h 40 s are paid off in 8 minutes.
     assert "c no budget keeps its target of 20 s" in checked
@@ -65,7 +65,7 @@ def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
 def test_what_is_given_up_says_what_brings_it_back(mirror: Afresh, tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
     fill(tmp_path)
-    words = " ".join(mirror("why", "dear").err.split())
+    words = " ".join(mirror("why", "dear").out.split())
     assert "given up: refreshing it costs more than it gains" in words
     assert 'objective = "age" brings it back' in words
-    assert "given up" not in mirror("why", "cheap").err
+    assert "given up" not in mirror("why", "cheap").out

@@ -69,4 +69,4 @@ def test_a_round_ends_although_a_stale_view_fails(house: Afresh) -> None:
     found = house("run", "--once")
     assert found.code == 1  # nothing that was due succeeded
     assert found.err.count("poll failed") == 2
-    assert "no room" in house("status").err
+    assert "no room" in house("status").out

@@ -13,7 +13,7 @@ from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, 
 from afresh.cli.engine.lag_lines import lag_rows
 from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.options import PrintJson
-from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.cli.summary import format_number, print_json, print_report
 from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.units import format_duration
 
@@ -49,7 +49,7 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
     if as_json:
         print_json(asdict(found))
     else:
-        print_summary(Path().resolve().name, status_rows(found, set_per_s))
+        print_report(Path().resolve().name, status_rows(found, set_per_s))
 
 
 def why(
@@ -70,7 +70,7 @@ def why(
     if as_json:
         print_json(asdict(found))
     else:
-        print_summary(title, rows)
+        print_report(title, rows)
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
