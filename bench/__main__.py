@@ -31,6 +31,7 @@ BENCHES = (
     "polling",
     "crawl",
     "parsing",
+    "attacks",
     "engine_scale",
     "replay",
     "notice_hosts",

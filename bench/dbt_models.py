@@ -32,12 +32,12 @@ from afresh.engine.settings.parsing import parse_settings
 from afresh.sources.views.dbt_artifacts import MANIFEST, RUN_RESULTS, DbtProject, read_project, read_run
 from bench.rows import Row
 
-SHARE = 1 / 15  # four minutes of dbt an hour
+SHARE = 1 / 60  # a minute of dbt an hour
 CALL_S = 60.0  # how often each policy may start an invocation
 RATES = {"orders": 1 / 150, "events": 1 / 1800, "customers": 1 / 600, "prices": 1 / 400}
 SETTINGS = """
 [budget]
-seconds = "4m/h"
+seconds = "1m/h"
 requests = "10/s"
 [[source]]
 name = "models"
@@ -221,7 +221,7 @@ def run_policy(world: World, policy: Everything | Due, horizon_s: float) -> None
 def rows(*, quick: bool = False) -> list[Row]:
     """The mean ages under each policy, at equal wall time of whole invocations."""
     programs = environment("dbt")
-    horizon_s = 120.0 if quick else 1800.0
+    horizon_s = 120.0 if quick else 3600.0
     size = {"orders": 20_000, "events": 50_000} if quick else {"orders": 3_000_000, "events": 400_000}
     rng = np.random.default_rng(3)
     writes = sorted(

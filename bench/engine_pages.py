@@ -24,6 +24,7 @@ audit_share = 0
 [[source]]
 name = "web"
 allow_private = true
+min_interval = 0
 delay = 0
 concurrency = {AT_ONCE}
 """

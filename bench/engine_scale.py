@@ -41,6 +41,7 @@ requests = "{BUDGET:g}/s"
 [[source]]
 name = "web"
 allow_private = true
+min_interval = 0
 delay = 0
 concurrency = {AT_ONCE}
 """

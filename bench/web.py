@@ -51,9 +51,8 @@ _PAGES = {
     "sources": "/sources",
 }
 _SLIDER = "plan, another budget each time"
-_SETTINGS = (
-    '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\ndelay = "0s"\nallow_private = true\n'
-)
+_LOCAL = 'delay = "0s"\nallow_private = true\nmin_interval = 0\n'
+_SETTINGS = '[budget]\nrequests = "{budget}/s"\n[[source]]\nname = "web"\n' + _LOCAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,16 @@ def test_a_job_too_large_for_the_budget_is_built_when_nothing_is_owed() -> None:
     assert select_builds({"b": items["b"]}, HOUR, 100.0, owes_nothing=False).keys == ()
 
 
+def test_beyond_the_budget_as_many_jobs_are_built_as_pay_for_the_overhead() -> None:
+    """An invocation of ten seconds is worth more than one cheap job, but not a dear one that gains little."""
+    cheap = {name: replace(A, key=name, cost_s=1.0) for name in "abc"}
+    items = {**cheap, "dear": replace(A, key="dear", cost_s=1000.0)}
+    assert select_builds(items, HOUR, 5.0, overhead_s=10.0).keys == ("a", "b", "c")
+    assert select_builds(items, HOUR, 5.0, overhead_s=10.0, owes_nothing=False).keys == ()
+    new = {"new": replace(A, key="new", stale_s=float("inf"), cost_s=100.0)}
+    assert select_builds(new, HOUR, 5.0).keys == ("new",)
+
+
 def test_what_was_never_built_comes_first_and_what_fails_comes_later() -> None:
     new = replace(A, key="new", stale_s=float("inf"))
     failing = replace(A, key="failing", failures=3, stale_s=700.0)

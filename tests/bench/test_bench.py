@@ -12,8 +12,9 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "package", "plan_scale",
-    "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals", "sql_bulk", "store",
+    "attacks", "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "package",
+    "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
+    "sql_bulk", "store",
     "store_postgres", "views", "web",
 )  # fmt: skip
 

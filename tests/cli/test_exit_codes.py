@@ -25,7 +25,11 @@ WRONG = [
     ),
     ("add", (KEY, "--selector", "main >"), "is not a CSS selector"),
     ("add", (KEY, "--source", "wbe"), "did you mean 'web'"),
-    ("add", (KEY, "--set", "plan.target=2"), "--set plan.target=2: input should be less than 1"),
+    (
+        "add",
+        (KEY, "--set", "plan.target=2"),
+        "--set plan.target=2: is 2.0: a freshness must be more than 0 and less than 1",
+    ),
     ("add", ("gopher://h.test/",), "is not an http or https address"),
     ("add", ("--sitemap", "map.xml"), "'map.xml' is not an http or https address"),
     ("add", ("--feed", "feed"), "'feed' is not an http or https address"),

@@ -97,6 +97,7 @@ name = "web"
 concurrency = 4
 first_rest = "0.2s"
 allow_private = true
+{"" if "min_interval" in source else "min_interval = 0"}
 {source}
 """
     )

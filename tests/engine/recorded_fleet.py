@@ -47,6 +47,7 @@ concurrency = 4
 first_rest = "0.2s"
 respect_robots = false
 allow_private = true
+min_interval = 0
 on_change = "told:write"
 """
 # One write of one short line is there whole or not at all, also if the process is killed.

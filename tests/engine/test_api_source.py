@@ -69,6 +69,7 @@ page_size = {PAGE}
 overlap = "1s"
 respect_robots = false
 delay = 0
+min_interval = 0
 {'cursor = "updated"' if cursor else ""}
 {more}
 """

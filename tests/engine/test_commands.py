@@ -85,10 +85,8 @@ def test_a_mirror_from_first_to_last(shell: Shell, site: LivingSite, tmp_path: P
 def test_status_and_why_for_people(shell: Shell, site: LivingSite) -> None:
     shell("add", site.url(0))
     shell("run", "--once", *QUICK)
-    shell("status")
-    words = shell.err
-    shell("why", site.url(0))
-    words += shell.err
+    words = shell("status") + shell("why", site.url(0))
+    assert shell.err == ""
     for part in ("freshness, model", "freshness, audited", "budget", "changes a", "next poll", "because"):
         assert part in words
 

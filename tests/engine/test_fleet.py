@@ -44,6 +44,7 @@ concurrency = 1
 first_rest = "0.2s"
 respect_robots = false
 allow_private = true
+min_interval = 0
 """
 
 

@@ -25,6 +25,7 @@ name = "web"
 delay = "0s"
 concurrency = 4
 allow_private = true
+min_interval = 0
 """
 
 

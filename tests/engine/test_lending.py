@@ -218,6 +218,7 @@ def test_a_host_that_asks_for_rest_gets_it(engine: Engine, clock: FixedClock) ->
 def test_bytes_and_seconds_are_counted_and_paid_off(tmp_path: Path, clock: FixedClock) -> None:
     settings = parse_settings(
         "[budget]\nrequests = '1/s'\nbytes = '1kB/s'\n[[source]]\nname = 'web'\ndelay = '0s'"
+        "\nmin_interval = 0"
     )
     with make_engine(settings, tmp_path, clock=clock, seed=1) as engine:
         engine.add(["https://h/a", "https://h/b"])
@@ -269,7 +270,9 @@ def test_wrong_rows_fail_alone(engine: Engine, clock: FixedClock) -> None:
 
 
 def test_threads_share_the_items(tmp_path: Path) -> None:
-    settings = parse_settings("[budget]\nrequests = '1000/s'\n[[source]]\nname = 'web'\ndelay = '0s'")
+    settings = parse_settings(
+        "[budget]\nrequests = '1000/s'\n[[source]]\nname = 'web'\ndelay = '0s'\nmin_interval = 0"
+    )
     with make_engine(settings, tmp_path, seed=1) as engine:
         engine.add([f"https://h/{number}" for number in range(60)])
         keys: list[str] = []

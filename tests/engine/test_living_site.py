@@ -142,7 +142,9 @@ def test_once_does_not_wait_for_items_whose_source_is_no_more(tmp_path: Path) ->
     site = VirtualSite([0.0] * 2)
     with site.engine(tmp_path) as engine:
         engine.add(["https://example.org/left-behind"])
-    settings = parse_settings("[[source]]\nname = 'another'\nallow_private = true\ndelay = 0")
+    settings = parse_settings(
+        "[[source]]\nname = 'another'\nallow_private = true\ndelay = 0\nmin_interval = 0"
+    )
     with site.engine(tmp_path, settings=settings) as engine:
         engine.add(site.urls())
         assert engine.run(once=True).polls == 2

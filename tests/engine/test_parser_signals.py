@@ -24,6 +24,7 @@ drain_timeout = "0.1s"
 name = "web"
 kind = "http"
 allow_private = true
+min_interval = 0
 delay = "0.001s"
 selectors = "main"
 """

@@ -43,6 +43,17 @@ items = ["17"]
 weight = 3.0
 """
 
+SHOP = """
+[[source]]
+name = "{shop}"
+kind = "search"
+relation = "{folder}/films.csv"
+key = "sku"
+keywords = ["director:;"]
+fields = {{ price = "relative" }}
+server = "{folder}/{shop}.csv"
+"""
+
 
 def price_of_a(key: str) -> bytes:
     return PRICES["shop-a"][key]
@@ -194,3 +205,24 @@ def test_exports_name_the_source(engine: Engine, tmp_path: Path) -> None:
     files = {(row["source"], row["item"]): (tmp_path / "out" / row["file"]).read_bytes() for row in index}
     assert files == {(shop, key): price for shop, prices in PRICES.items() for key, price in prices.items()}
     assert write_polls(engine.store, str(tmp_path / "polls.csv")) == 4
+
+
+def test_two_shops_over_one_relation_are_both_complete(tmp_path: Path) -> None:
+    films = [f"{number},film {number},Director {number % 7}" for number in range(40)]
+    (tmp_path / "films.csv").write_text("sku,title,director\n" + "\n".join(films) + "\n")
+    text = '[budget]\nrequests = "1000/s"\nburst = 1000\n'
+    for at, shop in enumerate(PRICES):
+        rows = [f"{film},{number + at}" for number, film in enumerate(films)]
+        (tmp_path / f"{shop}.csv").write_text("sku,title,director,price\n" + "\n".join(rows) + "\n")
+        text += SHOP.format(shop=shop, folder=tmp_path)
+    with make_engine(parse_settings(text), tmp_path, seed=1) as engine:
+        engine.run(once=True)
+        found = {
+            shop: [json.loads(content(engine, str(number), shop))["price"] for number in range(40)]
+            for shop in PRICES
+        }
+        counts = {count.source: count.items for count in engine.store.items.counts()}
+        requests = engine.store.ledger.total(0.0, 1e12).requests
+    assert counts == dict.fromkeys(PRICES, 40)
+    assert found == {shop: [str(number + at) for number in range(40)] for at, shop in enumerate(PRICES)}
+    assert requests < 40  # queries by director, not look-ups

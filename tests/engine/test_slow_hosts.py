@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.engine.living import settings_for
+from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen, Site, page
 from tests.servers.threaded import served_by
 from tests.waiting import until
 
 from afresh.engine.app import make_engine
-from afresh.values.items import ItemChange
+from afresh.sources.http.fetcher import Reply, Request
+from afresh.values.items import ItemChange, ItemQuery
 
 pytestmark = pytest.mark.waits
 
@@ -59,3 +64,32 @@ def test_slow_hosts_leave_slots_to_a_quick_one(tmp_path: Path) -> None:
             site.is_over = True
             engine.stop()
     assert site.most_dripping == SLOW_SHARE
+
+
+class StallingSite(VirtualSite):
+    """All hosts answer at once until ``stalls_s``; then only that of page 0 does."""
+
+    stalls_s = math.inf
+
+    async def fetch(self, request: Request) -> Reply:
+        if self.time.now_s() > self.stalls_s and urlsplit(request.url).path != "/p/0":
+            self.paths.append(urlsplit(request.url).path)
+            await asyncio.sleep(60.0)
+            return Reply(trouble="timeout", problem="no answer within 60 s")
+        return await super().fetch(request)
+
+
+def test_hosts_that_were_quick_lose_reserved_slots_when_they_stall(tmp_path: Path) -> None:
+    site = StallingSite([0.0] * 13, hosts=13)
+    more, source = f"[run]\nconcurrency = {SLOTS}", "respect_robots = false"
+    with site.engine(tmp_path, budget="200/s", more=more, source=source) as engine:
+        engine.add(site.urls())
+        engine.set(site.urls(), ItemChange(max_interval_s=0.05))
+        site.stalls_s = site.time.now_s() + 5.0
+        engine.run(for_s=25.0)
+        honest = [time_s for time_s, path in site.requests if path == "/p/0" and time_s > site.stalls_s]
+        problems = {item.problem for item in engine.store.items.page(ItemQuery(), 99).items}
+    gaps = [after - before for before, after in pairwise([site.stalls_s, *honest])]
+    assert max(gaps) < 1.2
+    assert len(honest) > 100
+    assert any("kept others waiting" in problem for problem in problems)

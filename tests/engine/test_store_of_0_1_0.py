@@ -37,6 +37,7 @@ name = "web"
 delay = "0s"
 concurrency = 4
 allow_private = true
+min_interval = 0
 """
 # Beliefs are kept in single precision, and processors with wider vectors add them up in another order:
 # answers differed by 1.5e-6 between two processors.

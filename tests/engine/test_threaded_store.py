@@ -205,3 +205,24 @@ def test_a_cancelled_call_is_not_tried_again() -> None:
 
     asyncio.run(use())
     assert work.calls == 1
+
+
+def test_long_work_beside_keeps_no_other_call_waiting(threaded: ThreadedStore) -> None:
+    goes_on, failures = Event(), [StoreLockedError("the store is locked")]
+
+    def long() -> str:
+        if failures:
+            raise failures.pop()
+        assert goes_on.wait(60)
+        return "done"
+
+    async def work() -> str:
+        beside = asyncio.create_task(threaded.run_beside(long))
+        for _ in range(3):
+            await threaded.run(threaded.sync.state.get, "name")
+        assert not beside.done()
+        goes_on.set()
+        return await beside
+
+    assert asyncio.run(work()) == "done"
+    assert failures == []

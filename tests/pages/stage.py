@@ -98,7 +98,8 @@ class Stage:
         for number, table in enumerate(tables):
             if re.search(r'^kind = "(?!http|search)', table, re.MULTILINE) is None:
                 delay = "" if re.search(r"^delay", table, re.MULTILINE) else 'delay = "0s"\n'
-                tables[number] = f"allow_private = true\n{delay}{table}"
+                least = "" if re.search(r"^min_interval", table, re.MULTILINE) else "min_interval = 0\n"
+                tables[number] = f"allow_private = true\n{delay}{least}{table}"
         return "[[source]]\n".join([first, *tables])
 
     def run(self, script: str, folder: Path, *, sources: Mapping[str, str] = _LENIENT) -> str:

@@ -240,5 +240,6 @@ scoped = true
 delay = 0
 respect_robots = false
 allow_private = true
+min_interval = 0
 {more}
 """

@@ -33,6 +33,7 @@ port = 0
 [[source]]
 name = "web"
 allow_private = true
+min_interval = 0
 delay = "0.01s"
 """
 _BUSY = ("--host-delay", "0.01s", "--budget", "50/s")

@@ -64,11 +64,12 @@ def test_every_setting_has_a_default_but_what_a_kind_cannot_do_without() -> None
         for kind, made in BUILT_IN.items()
     }
     assert needed == {
+        "api": {"list", "key"},
         "http": set(),
         "python": {"call"},
         "search": {"relation", "key", "keywords", "server"},
         "sql": {"url", "query", "key"},
-        "view": {"url"},
+        "view": set(),
     }
 
 

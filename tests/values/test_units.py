@@ -98,3 +98,12 @@ def test_a_duration_for_people_is_close_to_it(seconds: float) -> None:
 
 def test_for_ever_is_never() -> None:
     assert format_duration(float("inf")) == "never"
+
+
+def test_rates_per_several_units() -> None:
+    assert parse_rate("10/5m") == parse_rate("2/m")
+    assert parse_budget("0.05/item/2d").per_second == parse_budget("0.025/item/d").per_second
+    assert parse_size_rate("10GB/2d") == parse_size_rate("5GB/d")
+    assert parse_share("20m/2h") == parse_share("10m/h")
+    with pytest.raises(UsageError, match="per no time"):
+        parse_rate("10/0m")

@@ -31,6 +31,7 @@ audit_share = 0.2
 [[source]]
 name = "web"
 delay = 0
+min_interval = 0
 """
 PAGES, FAST = 61, 60  # items, and the one that always changes
 _RAN_S, _POINT_S = 600.0, 10.0

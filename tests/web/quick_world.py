@@ -24,7 +24,7 @@ from afresh.values.lease import Lease
 from afresh.values.outcome import Observation, Outcome
 from afresh.web.dashboard_data import DashboardData
 
-_SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\n'
+_SETTINGS = '[budget]\nrequests = "{}/s"\n[[source]]\nname = "web"\ndelay = "0s"\nmin_interval = 0\n'
 _STEP_S, _KEEP_S, _LASTS_S = 0.4, 60.0, 10_000.0
 
 

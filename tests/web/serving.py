@@ -30,6 +30,7 @@ requests = "2/s"
 price_per_request = 0.001
 [[source]]
 name = "web"
+min_interval = 0
 """
 
 

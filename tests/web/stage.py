@@ -45,6 +45,7 @@ audit_share = 0.0
 name = "hosts"
 delay = 0
 allow_private = true
+min_interval = 0
 [[source]]
 name = "views"
 kind = "view"

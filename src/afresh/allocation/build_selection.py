@@ -10,7 +10,9 @@ A stale item that others are made from must be built before them. So a *job* is 
 below it, its gain and its cost are the sums over those that are not chosen yet, and the job with the highest
 gain per second is chosen first. A build that failed n times in a row succeeds with the probability 1/(n + 1).
 If not even the best job fits, it is chosen nevertheless when nothing is owed, because otherwise it would
-never be built; what it costs too much is then paid off before the next builds."""
+never be built, and with it all jobs that gain at least as much per second as those before them and the
+overhead together (which is the best ratio of gain to cost); what they cost too much is then paid off before
+the next builds."""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ def select_builds(
     """
     gains = {key: build_gain(item, period_s, objective) for key, item in items.items()}
     chosen: dict[str, None] = {}
-    spent_s = overhead_s
+    spent_s, gained, is_over = overhead_s, 0.0, False
     jobs = {key: (*(low for low in item.below if low in items), key) for key, item in items.items()}
     while jobs:
         for key in [key for key in jobs if key in chosen]:
@@ -93,10 +95,13 @@ def select_builds(
         costs = {key: _cost(job, items, chosen) for key, job in jobs.items()}
         ranked = sorted(jobs, key=lambda key: (-_density(jobs[key], items, gains, chosen), costs[key], key))
         taken = next((key for key in ranked if spent_s + costs[key] <= budget_s), None)
-        if taken is None and not chosen and owes_nothing and ranked and gains[ranked[0]] > 0:
-            taken, budget_s = ranked[0], 0.0
+        if taken is None and owes_nothing and ranked and (is_over or not chosen):
+            # Beyond the budget, a further job must gain as much per second as all so far, overhead included.
+            is_over = not chosen or _density(jobs[ranked[0]], items, gains, chosen) * spent_s >= gained
+            taken = ranked[0] if is_over else None
         if taken is None or gains[taken] <= 0:
             break
+        gained += sum(gains[key] for key in jobs[taken] if key not in chosen)
         spent_s += costs[taken]
         chosen |= dict.fromkeys(_in_order(jobs[taken], items))
     keys = _in_order(tuple(chosen), items)

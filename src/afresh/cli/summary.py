@@ -1,4 +1,4 @@
-"""Prints for programs on standard output, and for people on standard error. Commands print only by this.
+"""Prints data and reports on standard output, notes and summaries on standard error; commands print by this.
 
 Texts from outside (keys, messages) are made safe for the terminal, and are never taken for markup of rich."""
 
@@ -54,8 +54,17 @@ def print_data(text: str) -> None:
     typer.echo(printable(text) if sys.stdout.isatty() else text)
 
 
+def print_report(title: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Print ``rows`` of (name, value) as a table on standard output, as the answer of a command."""
+    _print_table(title, rows, stderr=False)
+
+
 def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Print ``rows`` of (name, value) as a table on standard error."""
+    """Print ``rows`` of (name, value) as a table on standard error, beside data on standard output."""
+    _print_table(title, rows, stderr=True)
+
+
+def _print_table(title: str, rows: Sequence[tuple[str, str]], *, stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -72,7 +81,7 @@ def print_summary(title: str, rows: Sequence[tuple[str, str]]) -> None:
     table.add_column()
     for name, value in rows:
         table.add_row(Text(printable(name)), Text(printable(value, lines=True)))
-    Console(stderr=True, highlight=False).print(table)
+    Console(stderr=stderr, highlight=False).print(table)
 
 
 def format_age(age: float, unit: str) -> str:

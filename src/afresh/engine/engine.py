@@ -227,6 +227,7 @@ class Engine(ItemOperations, ClosedOnExit):
             cost=cost,
             resolver=self._given.secrets,
             new_fetcher=self._given.new_fetcher,
+            under_way=gate.under_way,
         )
         return lambda table: table.kind.build(table.settings, context)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import uuid4
 
@@ -21,13 +21,16 @@ from afresh.engine.reporting.group_status import (
     pack_backoffs,
     read_backoffs,
     read_crawl_delays,
+    read_paces,
     unpack_backoffs,
 )
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, CAPPED_STARTS, LAST_LEFT
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.http.fetcher import Reply
-from afresh.sources.http.politeness import HostState, Politeness, record_end
+from afresh.sources.http.pacing.pace import spacing_s
+from afresh.sources.http.pacing.quota import NOTHING_USED, count_request, remaining
+from afresh.sources.http.politeness import HostState, Politeness, record_end, record_quota
 from afresh.sources.http.statuses import host_condition
 from afresh.stores.store import LENT_GROUPS, Store, lent_claim
 from afresh.values.clock import Clock
@@ -123,22 +126,23 @@ class _NoDelays:
 @dataclass(frozen=True, slots=True)
 class StoredGroups:
     """``GroupStarts`` as far as the store knows them: ``busy_s`` has the times until which groups may not be
-    asked. ``engine_groups`` are those to which a running engine may send requests at any time. At ``left_s``
-    the last engine stopped, which may have sent requests to any group until then."""
+    asked, and ``asked_delays`` the seconds between requests that hosts ask for (Crawl-delay) or that were
+    learned. ``engine_groups`` are those to which a running engine may send requests at any time. At
+    ``left_s`` the last engine stopped, which may have sent requests to any group until then."""
 
     settings: Settings
     now_s: float
     busy_s: Mapping[str, float]
     engine_groups: frozenset[str]
     left_s: float
-    crawl_delays: Mapping[str, float]
+    asked_delays: Mapping[str, float]
 
     def ready_s(self, source: str, group: str) -> float:
         ready_s = max(self.now_s + self.ahead_s(source, group), self.left_s + self.delay_s(source, group))
         return max(self.busy_s.get(group, ready_s), ready_s)
 
     def delay_s(self, source: str, group: str) -> float:
-        return group_delay_s(self.settings, source, group, self.crawl_delays.get(group, 0.0))
+        return group_delay_s(self.settings, source, group, self.asked_delays.get(group, 0.0))
 
     def ahead_s(self, source: str, group: str) -> float:
         return FOLLOWED_S + self.delay_s(source, group) if group in self.engine_groups else 0.0
@@ -177,7 +181,9 @@ class LentRequests:
             began = self._store.state.get(CAPPED_STARTS + group)
             if began:
                 busy_s[group] = max(float(began) + 1.0 / cap, busy_s.get(group, now_s))
-        left, delays = self._store.state.get(LAST_LEFT), self._crawl_delays(settings)
+        left, delays = self._store.state.get(LAST_LEFT), dict(self._crawl_delays(settings))
+        for group, per_s in read_paces(self._store, settings).items():
+            delays[group] = max(1.0 / per_s, delays.get(group, 0.0))
         # If the clock was set back, the time at which the last engine stopped lies in the future.
         left_s = min(float(left), now_s) if left else -math.inf
         return StoredGroups(settings, now_s, busy_s, frozenset(engines), left_s, delays)
@@ -261,14 +267,24 @@ def next_backoff(
 ) -> GroupBackoff | None:
     """Return the back-off of a group after a request has ended, or None if it has none.
 
-    >>> busy = RequestEnd("a.test", Reply(503), None, "503 Service Unavailable")
+    >>> busy = RequestEnd("a.test", Reply(503), None, "503")
     >>> next_backoff(None, Politeness(first_rest_s=10.0), busy, 100.0)
-    GroupBackoff(group='a.test', until_s=110.0, failures=1, why='503 Service Unavailable')
+    GroupBackoff(group='a.test', until_s=110.0, failures=1, why='503', pace=None, used=None)
     """
     host = HostState()
     if before is not None:
-        host = HostState(next_s=before.until_s, failures=before.failures, why=before.why)
-    after = record_end(host, rules, now_s, host_condition(end.reply), end.retry_after_s, end.problem)
-    if after.next_s <= now_s and not after.failures:
+        host = HostState(next_s=before.until_s, failures=before.failures, why=before.why, pace=before.pace)
+        # Only the program that sends the requests knows their pace; the learned one was refused.
+        gap_s = spacing_s(before.pace) if before.pace else math.inf
+        host = replace(host, gap_s=gap_s)
+    condition = host_condition(end.reply)
+    if condition == "busy" and end.retry_after_s is not None:
+        condition = "limited"
+    after = record_end(host, rules, now_s, condition, end.retry_after_s, end.problem)
+    used = None if before is None else before.used
+    if rules.quota is not None:
+        used = count_request(used or NOTHING_USED, rules.quota, now_s)
+        after = record_quota(after, rules, now_s, remaining(used, rules.quota, now_s))
+    if after.next_s <= now_s and not after.failures and after.pace is None and used is None:
         return None
-    return GroupBackoff(end.group, after.next_s, after.failures, after.why)
+    return GroupBackoff(end.group, after.next_s, after.failures, after.why, after.pace, used)

@@ -51,10 +51,18 @@ class ThreadedStore:
 
         Most errors pass: locks are released, disks are cleared, servers restart. The errors of a damaged
         store, or of a store that a newer version of afresh wrote, do not, so they are raised at once."""
+        return await self._retry(lambda: self.run_once(work, *args, **kwargs))
+
+    async def run_beside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same as ``run``, but in a thread besides the store's own: for work that takes long, reads
+        much and writes little at a time, so that the other calls do not wait for it."""
+        return await self._retry(lambda: asyncio.to_thread(work, *args, **kwargs))
+
+    async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
         failures = 0
         while True:
             try:
-                result = await self.run_once(work, *args, **kwargs)
+                result = await call()
             except (StoreCorruptError, StoreVersionError):
                 raise
             except StoreError as error:

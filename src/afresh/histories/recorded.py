@@ -47,7 +47,8 @@ class RecordedHistory:
     entry per item; ``group`` is None if the file ``items_path`` has no such column. If the file of changes
     has values, ``value`` is the content after each change, and ``initial`` the content of each item at the
     start (NaN: unknown). ``remarks`` are sentences for the user about assumptions that were made.
-    ``modified`` is the last change of each item up to the start (NaN: unknown)."""
+    ``modified`` is the last change of each item up to the start (NaN: unknown). An item without one counts as
+    changed when the record begins, because a server would state a time that is earlier still."""
 
     names: pa.LargeStringArray
     item: Ints
@@ -87,7 +88,7 @@ def read_recorded(
     order = np.lexsort((item, time))
     at_start = time[order] <= window[0]  # every copy contains these changes already
     value, initial = _values(table, item[order[at_start]], order[at_start], known.rows)
-    modified = np.full(known.rows, np.nan)
+    modified = np.full(known.rows, time[order[0]] if at_start.any() else np.nan)
     modified[item[order[at_start]]] = time[order[at_start]]  # of several, the last one remains
     order = order[~at_start]
     return RecordedHistory(

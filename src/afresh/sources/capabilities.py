@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from afresh.sources.http.pacing.pace import Pace
+from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.source import Source
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
@@ -69,12 +71,16 @@ class StalenessReport:
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
     """The back-off of one group: no request is sent to ``group`` before ``until_s`` (Unix seconds).
-    ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets."""
+    ``failures`` is the number of consecutive failures. ``why`` is the reason in one line, without secrets.
+    ``pace`` is the pace that the group allows, if it was learned; it outlasts the back-off. ``used`` counts
+    requests if the settings have a quota."""
 
     group: str
     until_s: float
     failures: int = 0
     why: str = ""
+    pace: Pace | None = None
+    used: UsedQuota | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,8 @@ class StatefulSource(Protocol):
     second, and because workers exchange back-offs group by group."""
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the groups whose last request failed, or that wait longer than usual (a limited number)."""
+        """Return the groups whose last request failed, that wait longer than usual, or that have a learned
+        pace (a limited number)."""
 
     def save_state(self) -> bytes:
         """Return everything that the source has learned, except back-offs, as bytes of limited size."""
@@ -153,6 +160,15 @@ class StatefulSource(Protocol):
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         """Load the state and the back-offs that an earlier process or another worker saved. Saved knowledge
         is used only if it is newer. State in the format of another version is ignored."""
+
+
+class CursorSource(Source, Protocol):
+    """A source whose listings announce changes by a cursor: a value that grows with every change."""
+
+    @property
+    def is_cursor_proven(self) -> bool:
+        """Whether the cursor moved with all recent changes that polls found. Then items that its listings do
+        not announce are polled only at random, to check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,7 @@ class Capabilities:
     batches: BatchSource | None = None
     staleness: StalenessSource | None = None
     state: StatefulSource | None = None
+    cursor: CursorSource | None = None
 
 
 def find_capabilities(source: Source) -> Capabilities:

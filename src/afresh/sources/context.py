@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from afresh.sources.http.fetcher import Fetcher
 from afresh.sources.http.politeness import HostRegistry
+from afresh.sources.http.requests_under_way import RequestsUnderWay
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver, Secret
 from afresh.values.clock import Clock, SystemClock
@@ -46,7 +47,7 @@ class SourceContext:
     """Everything that a source may use from outside: time, budget, secrets, hosts, the network and processes.
     Code in ``sources`` uses no other clock, no environment variables and no globals. Sources with the same
     context share ``hosts``, so that together they observe the limits of one host, and ``parsers``, which a
-    source joins while it is open."""
+    source joins while it is open. Requests wait for their replies in ``under_way``."""
 
     clock: Clock = field(default_factory=SystemClock)
     admit: Admit = admit_all
@@ -57,3 +58,4 @@ class SourceContext:
     hosts: HostRegistry = field(default_factory=HostRegistry)
     new_fetcher: NewFetcher = network_fetcher
     parsers: ParserPool = field(default_factory=ParserPool)
+    under_way: RequestsUnderWay = field(default_factory=lambda: RequestsUnderWay(SystemClock()))

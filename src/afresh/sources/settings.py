@@ -84,8 +84,10 @@ class SourceSettings(BaseModel):
     are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
     is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
-    only until the source has ``max_items``; a user may add more. ``saa_guess`` is a first guess of the rates,
-    in changes per second, with which SAA polls items until it knows their rates."""
+    only until the source has ``max_items``; a user may add more. ``min_interval`` is the least time in
+    seconds between two polls of an item that has none of its own; None stands for that of the kind of source.
+    ``saa_guess`` is a first guess of the rates, in changes per second, with which SAA polls items until it
+    knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -105,6 +107,7 @@ class SourceSettings(BaseModel):
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
     max_items: int = Field(default=10_000_000, ge=0)
+    min_interval: Seconds | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -154,6 +157,12 @@ class SourceSettings(BaseModel):
     def default_objective(self) -> str | None:
         """What is optimised for the items of this kind of source by default; None: what ``[plan]`` says."""
         return None
+
+    @property
+    def default_min_interval_s(self) -> float | None:
+        """The ``min_interval`` of this kind of source in seconds, if the settings have none: 0 for no limit,
+        None for the time between two listings of the run."""
+        return 0.0
 
     @property
     def detection_delay_s(self) -> float:

@@ -20,13 +20,16 @@ RequestWindow(first_s=196.0, until_s=197.0)
 from __future__ import annotations
 
 import math
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from afresh.stores.store import Fleet
 from afresh.values.clock import Clock
-from afresh.values.errors import InputError
+from afresh.values.errors import InputError, StoreError
 from afresh.values.stored import RequestWindow
 
+_SET_S, _ASK_AGAIN_S = 1.0, 1.0  # smaller steps of the machine's clock are corrections
 _STEP_S = 600.0  # a time that is this much before the last reservation means that the clock was set back
 
 
@@ -86,7 +89,10 @@ class ReservationState:
 class SharedClock:
     """A clock that shows the store's time: the machine's ``clock`` plus ``ahead_s`` seconds.
 
-    Call ``measure`` from time to time to update ``ahead_s``, because clocks drift.
+    Call ``measure`` from time to time to update ``ahead_s``, because clocks drift. If the machine's clock is
+    set, by a second or more, a store with a clock of its own is asked at once, in another thread. Until it
+    has answered, the time goes on as if the clock had not been set: leases and deferred events that one
+    worker wrote hours ahead of the others would stop them for hours.
 
     >>> from afresh.stores.sqlite.memory_store import MemoryStore
     >>> from afresh.values.clock import SystemClock
@@ -97,13 +103,41 @@ class SharedClock:
 
     def __init__(self, clock: Clock, fleet: Fleet) -> None:
         self._clock, self._fleet = clock, fleet
-        self.ahead_s = fleet.ahead_s(clock)
+        self._asking, self._asked_s = threading.Lock(), -math.inf
+        self.measure()
+
+    @property
+    def ahead_s(self) -> float:
+        return self._measured[0]
 
     def measure(self) -> None:
-        self.ahead_s = self._fleet.ahead_s(self._clock)
+        """Ask the store for its time; raise ``StoreError`` if it does not answer."""
+        ahead_s = self._fleet.ahead_s(self._clock)
+        # Both numbers change at once, because other threads read them meanwhile.
+        self._measured = ahead_s, self._clock.now_s() - self._clock.elapsed_s()
 
     def now_s(self) -> float:
-        return self._clock.now_s() + self.ahead_s
+        now_s, (ahead_s, offset_s) = self._clock.now_s(), self._measured
+        set_by_s = now_s - self._clock.elapsed_s() - offset_s
+        if abs(set_by_s) < _SET_S or not self._fleet.has_own_clock:
+            return now_s + ahead_s
+        self._measure_soon()
+        return now_s - set_by_s + ahead_s
 
     def elapsed_s(self) -> float:
         return self._clock.elapsed_s()
+
+    def _measure_soon(self) -> None:
+        elapsed_s = self._clock.elapsed_s()
+        if elapsed_s < self._asked_s + _ASK_AGAIN_S or not self._asking.acquire(blocking=False):
+            return
+        self._asked_s = elapsed_s
+
+        def work() -> None:
+            try:
+                with suppress(StoreError):  # asked again, while the time goes on as before
+                    self.measure()
+            finally:
+                self._asking.release()
+
+        threading.Thread(target=work, daemon=True, name="afresh-clock").start()

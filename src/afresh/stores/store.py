@@ -349,6 +349,10 @@ class Fleet(Protocol):
         """Add a debt: the seconds for which no window begins, because requests cost more than the budget
         had earned. Return the Unix time at which all debts will be paid."""
 
+    @property
+    def has_own_clock(self) -> bool:
+        """Whether the store has a clock of its own, so that clocks of workers do not move its time."""
+
     def ahead_s(self, clock: Clock) -> float:
         """Return by how many seconds the store's clock is ahead of ``clock``; 0 if too few to be measured."""
 

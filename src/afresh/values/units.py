@@ -22,7 +22,10 @@ CHANGES_PER = {"s": "a second", "h": "an hour", "d": "a day", "w": "a week", "y"
 
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
 _DURATION = re.compile(rf"{_NUMBER}\s*(?P<unit>[A-Za-zµ]+)")
-_PER_TIME = re.compile(rf"{_NUMBER}\s*(?P<size>[A-Za-z]*)\s*(?P<item>/item)?\s*/\s*(?P<unit>[A-Za-z]+)")
+_PER_TIME = re.compile(
+    rf"{_NUMBER}\s*(?P<size>[A-Za-z]*)\s*(?P<item>/item)?\s*/\s*"
+    r"(?P<periods>[0-9]+(?:\.[0-9]*)?)?\s*(?P<unit>[A-Za-z]+)"
+)
 _COMMON = ("s", "m", "h", "d", "w", "y")
 _UNITS_IN_WORDS = "s, m, h, d, w or y"
 
@@ -76,15 +79,15 @@ def parse_duration(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Return the number per second in a rate such as ``2/s`` or ``5000/d``.
+    """Return the number per second in a rate such as ``2/s``, ``5000/d`` or ``10/5m`` (10 in 5 minutes).
 
-    >>> parse_rate("86400/d")
-    1.0
+    >>> parse_rate("86400/d"), parse_rate("600/5m")
+    (1.0, 2.0)
     """
     match = _per_time(text, "a rate", "5000/d")
     if match["size"] or match["item"]:
         raise UsageError(f"{text!r} is not a rate: give a number per time, such as 5000/d")
-    return _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, float(match["number"]) / _period_s(text, match))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def parse_budget(text: str) -> BudgetRate:
     match = _per_time(text, "a budget", "5/d or 0.05/item/d")
     if match["size"]:
         raise UsageError(f"{text!r} is not a budget: give cost units per time, such as 5/d or 0.05/item/d")
-    per_second = _check_finite(text, float(match["number"]) / UNIT_SECONDS[match["unit"]])
+    per_second = _check_finite(text, float(match["number"]) / _period_s(text, match))
     return BudgetRate(per_second, per_item=bool(match["item"]))
 
 
@@ -124,7 +127,7 @@ def parse_size_rate(text: str) -> float:
     if match["size"] not in SIZE_BYTES or match["item"]:
         raise UsageError(f"{text!r} is not a size per time: use {', '.join(SIZE_BYTES)}, such as 10GB/d")
     size = float(match["number"]) * SIZE_BYTES[match["size"]]
-    return _check_finite(text, size / UNIT_SECONDS[match["unit"]])
+    return _check_finite(text, size / _period_s(text, match))
 
 
 def parse_share(text: str) -> float:
@@ -136,7 +139,7 @@ def parse_share(text: str) -> float:
     match = _per_time(text, "a share of time", "20m/h")
     if match["size"] not in UNIT_SECONDS or match["item"]:
         raise UsageError(f"{text!r} is not a share of time: give time per time, such as 20m/h")
-    share = float(match["number"]) * UNIT_SECONDS[match["size"]] / UNIT_SECONDS[match["unit"]]
+    share = float(match["number"]) * UNIT_SECONDS[match["size"]] / _period_s(text, match)
     if share > 1:
         raise UsageError(f"{text!r} is more than all of the time")
     return share
@@ -215,6 +218,14 @@ def _per_time(text: str, kind: str, example: str) -> re.Match[str]:
             f"{text!r} is not {kind}: unknown unit of time {match['unit']!r}, use {_UNITS_IN_WORDS}"
         )
     return match
+
+
+def _period_s(text: str, match: re.Match[str]) -> float:
+    """Return the seconds of the period after the slash: 300 for ``10/5m``, 60 for ``10/m``."""
+    periods = float(match["periods"] or 1)
+    if periods == 0:
+        raise UsageError(f"{text!r} is per no time: give a number and a time that is not 0, such as 10/5m")
+    return periods * UNIT_SECONDS[match["unit"]]
 
 
 def _check_finite(text: str, value: float) -> float:

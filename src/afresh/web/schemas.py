@@ -359,13 +359,16 @@ class OtherBudgetOut(Model):
 
 
 class HostOut(Model):
-    """A host: its delay, robots.txt, back-off, and problems with its validators. ``failing`` counts its items
-    among the 200 items of the source with most failures; ``failing_of`` is their most common problem."""
+    """A host: its delay, robots.txt, back-off, and problems with its validators. ``pace_per_s`` is the
+    learned pace in requests per second, None if it never asked for fewer requests. ``failing`` counts its
+    items among the 200 items of the source with most failures; ``failing_of`` is their most common problem.
+    """
 
     name: str
     items: int
     by_status: dict[str, int]
     delay_s: Number
+    pace_per_s: Number
     robots: str
     problem: str
     failures: int

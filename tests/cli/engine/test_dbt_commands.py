@@ -64,7 +64,7 @@ def test_models_are_due_after_a_load_and_the_command_gets_them(
     assert words[:2] == ["build", "--select"]
     assert set(words[2:]) == OF_ORDERS
     assert set(built("due", "--dbt").out.split()) == OF_ORDERS - {"orders_daily"}
-    assert "broken" in built("status").err
+    assert "broken" in built("status").out
 
 
 def test_observing_a_run_learns_from_it_once(built: Afresh, tmp_path: Path, shift_s: float) -> None:
@@ -76,9 +76,9 @@ def test_observing_a_run_learns_from_it_once(built: Afresh, tmp_path: Path, shif
 
 
 def test_views_are_shown_by_status_and_why(built: Afresh) -> None:
-    shown = built("status").err
+    shown = built("status").out
     assert all(model in shown for model in MODELS)
-    assert "fresh: nothing that it is made from changed" in built("why", "funnel").err
+    assert "fresh: nothing that it is made from changed" in built("why", "funnel").out
 
 
 @pytest.mark.parametrize(

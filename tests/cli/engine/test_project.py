@@ -87,7 +87,7 @@ def test_a_store_that_may_only_be_read_answers_questions(
     monkeypatch.setattr(SqliteDatabase, "__init__", refused)
     assert mirror("get", key).out == "a"
     assert json.loads(mirror("status", "--json").out)["copies"] == 1
-    assert "1 item" in mirror("status").err
+    assert "1 item" in mirror("status").out
     assert mirror("why", key).code == mirror("export").code == mirror("due").code == 0
     ran = mirror("set", key, "--pause")
     assert (ran.code, "may be read but not written" in ran.err) == (1, True)

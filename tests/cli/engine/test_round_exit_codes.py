@@ -79,3 +79,24 @@ def test_a_database_that_cannot_be_reached_is_a_failure(mirror: Afresh, tmp_path
     done = json.loads(ran.out)
     assert (ran.code, list(done["failed_sources"])) == (1, ["rows"])
     assert "freshness" not in done
+
+
+@pytest.mark.parametrize("kind", ["python", "api", "search"])
+def test_what_cannot_be_asked_is_a_failure_of_every_kind(mirror: Afresh, tmp_path: Path, kind: str) -> None:
+    """A function that raises, an API and a search server that do not answer: 1, since nothing succeeded."""
+    dead = "http://127.0.0.1:9"
+    (tmp_path / "relation.csv").write_text("id,title\n1,one\n2,two\n")
+    own = {
+        "python": 'call = "json:loads"\n',  # no key is JSON
+        "api": f'list = "{dead}/items"\nkey = "id"\nfirst_rest = "1h"\n',
+        "search": f'relation = "relation.csv"\nkey = "id"\nkeywords = ["title"]\nfirst_rest = "1h"\n'
+        f'server = "{dead}/?q={{query}}&p={{page}}"\nlook_up = "{dead}/{{key}}"\n',
+    }
+    private = "" if kind == "python" else "allow_private = true\n"
+    write_settings(tmp_path, f'[[source]]\nname = "other"\nkind = "{kind}"\n{own[kind]}{private}')
+    if kind == "python":
+        mirror("add", "no json", "--source", "other")
+    ran = mirror("run", "--once", "--json", "--budget", "200/s")
+    done = json.loads(ran.out)
+    assert ran.code == 1, done
+    assert done["failed_items"] or done["failed_sources"] or done["failed_hosts"]

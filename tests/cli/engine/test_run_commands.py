@@ -21,11 +21,11 @@ def test_closed_windows_are_said_everywhere(mirror: Afresh, site: Site, tmp_path
     write_settings(tmp_path, f'[[source]]\nname = "web"\nwindows = ["{window}"]\n')
     key = f"{site.url}/a"
     mirror("add", key)
-    why = mirror("why", key).err
+    why = mirror("why", key).out
     assert f"{opens}" in why.split("next poll")[1].splitlines()[0]
     assert "its source is polled only in its windows" in why
     assert mirror("due").out == mirror("due", "--lease", "1m").out == ""
-    assert "outside its windows until" in mirror("status").err
+    assert "outside its windows until" in mirror("status").out
     ran = mirror("run", "--for", "0.2s", *QUICK)
     assert f"every source is outside its windows until {datetime.now(UTC):%Y-}" in ran.err
     assert opens in ran.err
@@ -63,7 +63,7 @@ def test_what_is_refused_is_said_with_its_remedy_and_costs_nothing(mirror: Afres
     assert status["spent_last_hour"]["requests"] == 0
     (problem,) = status["problems"]
     assert problem["items"] == 3
-    for words in (mirror("status").err, mirror("why", f"{site.url}/a").err):
+    for words in (mirror("status").out, mirror("why", f"{site.url}/a").out):
         assert "127.0.0.1 is a loopback address (allowed by --allow-private" in " ".join(words.split())
     assert site.seen == []
 

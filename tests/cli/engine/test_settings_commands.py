@@ -17,7 +17,7 @@ def test_a_new_project_is_right_and_stays_as_it_is(afresh: Afresh, tmp_path: Pat
     ran = afresh("config", "check")
     assert ran.code == 0
     for words in ("afresh.toml is right", "1/s in requests", "0 items", "with a token", "source web"):
-        assert words in ran.err
+        assert words in ran.out
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     found = json.loads(afresh("config", "check", "--json").out)
     assert found["problems"] == []
@@ -37,7 +37,7 @@ def test_secrets_are_not_shown(afresh: Afresh, tmp_path: Path) -> None:
 def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:
     (tmp_path / "afresh.toml").write_text("")
     ran = afresh("config", "check")
-    assert (ran.code, "not there yet" in ran.err) == (0, True)
+    assert (ran.code, "not there yet" in ran.out) == (0, True)
     assert [path.name for path in tmp_path.iterdir()] == ["afresh.toml"]
 
 
@@ -48,10 +48,10 @@ def test_a_store_that_the_next_run_makes_or_upgrades_is_right(
     with closing(sqlite3.connect(tmp_path / "afresh.db")) as store:
         store.execute("PRAGMA user_version = 0")
     ran = afresh("config", "check")
-    assert (ran.code, "brings it up to date" in ran.err) == (0, True), ran.err
+    assert (ran.code, "brings it up to date" in ran.out) == (0, True), ran.out
     url = f"store.url={postgres_url}&schema=not_there_yet"
     ran = afresh("config", "check", "--set", url)
-    assert (ran.code, "not there yet" in ran.err) == (0, True), ran.err
+    assert (ran.code, "not there yet" in ran.out) == (0, True), ran.out
     ran = afresh("config", "check", "--set", url.replace("/postgres?", "/no_database?"))
     assert (ran.code, "no such database" in ran.err) == (2, True), ran.err
 
@@ -120,7 +120,7 @@ def test_the_items_of_views_must_be_known(afresh: Afresh, tmp_path: Path) -> Non
     right = "[[view]]\nname = 'front'\nitems = [\n'https://a.example/1',\n'https://a.example/2',\n]\n"
     (tmp_path / "afresh.toml").write_text(right)
     ran = afresh("config", "check")
-    assert (ran.code, "view front" in ran.err, "2 items" in ran.err) == (0, True, True), ran.err
+    assert (ran.code, "view front" in ran.out, "2 items" in ran.out) == (0, True, True), ran.out
     assert json.loads(afresh("config", "check", "--json").out)["settings"]["view"][0]["name"] == "front"
     for wrong, problem in (
         (

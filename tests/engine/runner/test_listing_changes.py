@@ -85,6 +85,13 @@ def test_listings_add_items_until_the_source_has_max_items(store: Store) -> None
     assert read("c", "d", "e") == (0, "")
 
 
+def test_many_items_are_added_in_parts(store: Store) -> None:
+    entries = [ListingEntry(f"https://h/{number}") for number in range(4_500)]
+    assert apply(store, listing(*entries), 10.0) == (4_500, 0, 0)
+    assert sum(count.items for count in store.items.counts()) == 4_500
+    assert apply(store, listing(*entries[:-1]), 20.0) == (0, 1, 0)
+
+
 def test_listings_add_no_items_to_a_store_that_is_full(store: Store) -> None:
     def read(*keys: str, max_bytes: float) -> tuple[int, str]:
         given = listing(*(ListingEntry(key) for key in keys), complete=False)

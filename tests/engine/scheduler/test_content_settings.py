@@ -134,7 +134,8 @@ def test_the_same_settings_forget_nothing_and_other_settings_do_once(tmp_path: P
 
 def test_what_the_items_of_another_source_taught_is_kept(tmp_path: Path) -> None:
     """Half of the items are of a source whose settings stay."""
-    news = f'\n[[source]]\nname = "news"\nkind = "http"\nallow_private = true\ndelay = "0s"\n{QUIET}'
+    quick = 'allow_private = true\ndelay = "0s"\nmin_interval = 0'
+    news = f'\n[[source]]\nname = "news"\nkind = "http"\n{quick}\n{QUIET}'
     with ClockSite() as site, site.engine(tmp_path, budget=BUDGET, source=QUIET + news) as engine:
         engine.add(site.urls()[: PAGES // 2])
         engine.add(site.urls()[PAGES // 2 :], source="news")

@@ -39,6 +39,7 @@ def engine_of(
         [[source]]
         name = "web"
         allow_private = true
+        min_interval = 0
         respect_robots = false
         delay = 0
         concurrency = 8

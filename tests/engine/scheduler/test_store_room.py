@@ -44,7 +44,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def engine_with_room(site: LargePages, folder: Path, store: Store, pages: float) -> tuple[Engine, int]:
     """An engine with the pages of ``site`` as items, and the size that its store may have: so many pages."""
-    source = "[[source]]\nname = 'web'\ndelay = '0s'\nallow_private = true\n"
+    source = "[[source]]\nname = 'web'\ndelay = '0s'\nallow_private = true\nmin_interval = 0\n"
     text = f"[budget]\nrequests = '100/s'\n[plan]\naudit_share = 0\n{source}"
     site.engine(folder, settings=parse_settings(text), store=store).add(site.urls())
     most = store.upkeep.used_bytes() + int(pages * PAGE_BYTES)

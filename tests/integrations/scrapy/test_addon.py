@@ -31,6 +31,7 @@ name = "web"
 delay = "0s"
 first_rest = "0.2s"
 allow_private = true
+min_interval = 0
 respect_robots = false
 """
 

@@ -67,3 +67,14 @@ def test_what_is_forgotten_is_as_if_it_had_never_been_learned() -> None:
     assert np.allclose(policy.belief.posterior[0], policy.belief.prior)
     assert (policy.belief.polled.tolist(), policy.belief.polls.tolist()[0]) == ([False, True], 0)
     assert policy.items.last_poll.tolist() == [19.0, 19.0]
+
+
+def test_the_price_follows_if_the_ages_of_many_items_are_learned_at_once() -> None:
+    """Items that are all old change rarely, so that a poll gains less than of items of which nothing is
+    known: with the price of before, no item would seem worth a poll in the first round."""
+    policies = [Adaptive(PolicyInput.of(200, 10.0)) for _ in range(2)]
+    unknown = policies[0].shadow_price
+    for policy, items in zip(policies, (np.arange(200), np.arange(5)), strict=True):
+        policy.observe_ages(items, 0.0, np.full(items.size, 5000.0))
+    assert policies[0].shadow_price < 0.7 * unknown
+    assert policies[1].shadow_price == unknown  # a few items do not change it

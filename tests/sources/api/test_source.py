@@ -255,6 +255,25 @@ def test_the_next_process_goes_on_where_the_last_one_stopped() -> None:
     visit_shelf(shelf, clock, visit)
 
 
+def test_a_long_list_is_handed_out_in_parts() -> None:
+    clock = SetClock()
+
+    async def rows(_: web.Request) -> web.Response:
+        return web.json_response({"results": [{"id": number} for number in range(7_000)]})
+
+    async def run(site: ApiSite) -> None:
+        own = {"list": site.url + "/rows", "next": "", "cursor": "", "look_up": ""}
+        source = source_on(site, clock, **own, rows="results", key="id", fields=[])
+        listing = await list_once(source)
+        desk = Desk([entry.key for entry in listing.entries], clock)
+        assert [len(await desk.ask(source)) for _ in range(2)] == [5_000, 2_000]
+        assert len(site.asked) == 1
+        await source.close()
+
+    with served_api({"/rows": rows}) as site:
+        asyncio.run(run(site))
+
+
 def test_an_audit_always_asks() -> None:
     shelf, clock = Shelf.of(20), SetClock()
 

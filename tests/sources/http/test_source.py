@@ -14,6 +14,7 @@ from tests.sources.polling import SetClock, lease_of, lease_with_copy, quick_sou
 from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
+from afresh.sources.http.pacing.pace import Pace
 from afresh.sources.http.source import HttpSource
 from afresh.sources.http.trust import HostTrust
 from afresh.values.fetched import Fetched
@@ -457,6 +458,9 @@ def test_sources_with_pages_on_one_host_are_one_visitor() -> None:
             await stranger.close()
             await sources[1].close()
             clock.time_s += 120.0
+            (busy,) = sources[0].backoffs()
+            assert busy.pace == Pace(0.85 / 4, 1 / 4)
+            context.hosts.states[busy.group] = replace(context.hosts.states[busy.group], pace=None)
             for _ in range(2):
                 await sources[0].poll(lease_of(site.url + "/p"))
             assert times[-1] - times[-2] == 2.0  # the most careful one is gone

@@ -19,6 +19,8 @@ from afresh.sources.http.robots import read_file
 from afresh.sources.http.statuses import soft_error
 from afresh.sources.linear_pattern import compile_pattern
 from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.web_api.answer_shape import AnswerShape
+from afresh.sources.web_api.answers import SMALL_MARKED_UP_BYTES, read_list
 
 HOME = "http://a.test/"
 RECIPES = {
@@ -57,6 +59,11 @@ def normalised(recipe: str) -> Callable[[bytes], None]:
     return work
 
 
+MARKED_UP = {
+    "html": AnswerShape(format="html", rows="*", key="@b", fields={"a": "* > b", "c": "a *"}),
+    "xml": AnswerShape(format="xml", rows=".//*", key=".", fields={"a": ".//b", "c": "*/*"}),
+}
+
 PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "robots": robots,
     "sitemap": lambda data: read_sitemap(data, HOME),
@@ -66,6 +73,11 @@ PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "decompression": decompression,
     "families": families,
     "error page": error_page,
+    "API JSON": lambda data: read_list(
+        data, "application/json", AnswerShape(rows="*[].*", key="*", where="a")
+    ),
+    "API HTML": lambda data: read_list(data[:SMALL_MARKED_UP_BYTES], "text/html", MARKED_UP["html"]),
+    "API XML": lambda data: read_list(data[:SMALL_MARKED_UP_BYTES], "text/xml", MARKED_UP["xml"]),
     **{recipe: normalised(recipe) for recipe in RECIPES},
 }
 

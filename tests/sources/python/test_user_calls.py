@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from afresh.sources.python.user_calls import UserCalls
+from afresh.sources.python.user_function import RaisedError
 
 LIMIT_S = 60.0
 
@@ -56,3 +57,37 @@ def test_a_thread_that_cannot_be_started_is_not_counted(monkeypatch: pytest.Monk
         return await calls.call(str, 2, "a")
 
     assert asyncio.run(work()) == "2"
+
+
+def test_functions_that_hang_take_no_more_threads_than_allowed() -> None:
+    free = threading.Event()
+
+    def hang(_argument: object) -> None:
+        free.wait(LIMIT_S)
+
+    async def work() -> None:
+        calls = UserCalls("test", limit=2)
+        hanging = [asyncio.create_task(calls.call(hang, None, tag)) for tag in "ab"]
+        await asyncio.sleep(0)
+        with pytest.raises(RaisedError, match="all 2 calls still run"):
+            await calls.call(hang, None, "c")
+        free.set()
+        await asyncio.gather(*hanging)
+        await calls.call(hang, None, "c")
+
+    asyncio.run(work())
+
+
+def test_an_item_whose_call_hangs_is_not_called_again() -> None:
+    free = threading.Event()
+
+    async def work() -> None:
+        calls = UserCalls("test", limit=9)
+        hanging = asyncio.create_task(calls.call(lambda _given: free.wait(LIMIT_S), None, "a"))
+        await asyncio.sleep(0)
+        with pytest.raises(RaisedError, match="the earlier call for this item still runs"):
+            await calls.call(str, 1, "a")
+        free.set()
+        await hanging
+
+    asyncio.run(work())

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.stores.backends import new_items, schema_url
+from tests.waiting import until
 
 from afresh.stores.postgres.connection import fetch_rows, parse_address
 from afresh.stores.postgres.database import PostgresDatabase
@@ -116,6 +117,37 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
         rows = store.database.read(lambda connection: fetch_rows(connection, question))
         assert rows == [(7, "é", 1, 4), (9, "ü", 0, 4)]
         assert [(item.key, item.source) for item in store.items.by_id([7, 9])] == [("é", "web"), ("ü", "web")]
+
+
+def test_an_upgrade_whose_connection_is_cut_changes_nothing_and_is_done_later(
+    url: str, postgres_url: str
+) -> None:
+    older = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:9])
+    for statement in (
+        "INSERT INTO name (id, text) VALUES (4, 'web')",
+        "INSERT INTO item VALUES (7, 'k', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
+        "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (7, 4, 4, 0, 0)",
+    ):
+        older.write(partial(fetch_rows, statement=f"{statement} RETURNING 1"))
+    older.close()
+    hanging = (*MIGRATIONS[:9], f"{MIGRATIONS[9]}\nSELECT pg_sleep(600);")
+
+    def cut(connection: psycopg.Connection[Any]) -> bool:
+        """End the server process that has upgraded everything and sleeps before its commit."""
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE wait_event = 'PgSleep' AND query LIKE '%item_key%pg_sleep(600)%'"
+        )
+        return opening.done()
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(PostgresDatabase, parse_address(url), migrations=hanging)
+        until(lambda: cut(connection), "the upgrade has failed")
+    assert isinstance(opening.exception(), StoreError)
+    version = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:9])  # it is still the older one
+    version.close()
+    with PostgresStore(url) as store:
+        assert [(item.id, item.key, item.source) for item in store.items.by_id([7])] == [(7, "k", "web")]
 
 
 def test_several_that_make_a_store_at_once_make_one(url: str) -> None:

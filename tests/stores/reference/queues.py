@@ -179,6 +179,10 @@ class ReferenceFleet(ReferenceGroup, Fleet):
             self._data.reservations = self._data.reservations.owe(owed_s, now_s)
             return self._data.reservations.debt_s
 
+    @property
+    def has_own_clock(self) -> bool:
+        return False
+
     def ahead_s(self, clock: Clock) -> float:
         del clock
         return 0.0

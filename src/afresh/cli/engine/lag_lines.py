@@ -27,11 +27,15 @@ def lag_rows(found: LagStatus | None) -> list[tuple[str, str]]:
     if not found.unfit:
         return [("target lags", f"{words}; all fit")]
     named = found.unfit[:_NAMED]
-    rows = [("target lags", f"{words}; {len(found.unfit):,} do not fit: {_describe_remedy(found)}")]
+    rows = [("target lags", f"{words}; {_count_unfit(found)}: {_describe_remedy(found)}")]
     rows += [(f"  {each.item}", describe_unfit(each)) for each in named]
     if len(found.unfit) > _NAMED:
         rows.append(("", f"… {len(found.unfit) - _NAMED:,} more with --json"))
     return rows
+
+
+def _count_unfit(found: LagStatus) -> str:
+    return "1 does not fit" if len(found.unfit) == 1 else f"{len(found.unfit):,} do not fit"
 
 
 def describe_unfit(target: UnfitTarget) -> str:
@@ -39,11 +43,13 @@ def describe_unfit(target: UnfitTarget) -> str:
 
     >>> from afresh.engine.reporting.lag_status import UnfitTarget
     >>> describe_unfit(UnfitTarget("v", 300.0, 42.0))
-    'its target of 5m does not fit: 42 s of refreshing an hour are missing'
+    'its target of 5 m does not fit: 42 s of refreshing an hour are missing'
     """
     target_lag = format_duration(target.target_lag_s)
     if math.isinf(target.missing_s):
-        return f"no budget keeps its target of {target_lag}: to see a change and to refresh takes longer"
+        return (
+            f"no budget keeps its target of {target_lag}: seeing a change, waiting and refreshing take longer"
+        )
     missing = format_number(target.missing_s)
     return f"its target of {target_lag} does not fit: {missing} s of refreshing an hour are missing"
 

@@ -15,7 +15,7 @@ from typer import Argument
 
 from afresh.cli.engine.project import SetOptions, read_overrides
 from afresh.cli.options import PrintJson
-from afresh.cli.summary import format_number, print_error, print_json, print_note, print_summary
+from afresh.cli.summary import format_number, print_error, print_json, print_note, print_report
 from afresh.values.errors import (
     AfreshError,
     StoreError,
@@ -63,7 +63,7 @@ def config(
     elif not problems:
         each = " for each item" if settings.budget.each_item else ""
         budget = f"{format_number(settings.budget.requests)}/s in requests{each}"
-        print_summary("afresh.toml is right", [("budget", budget), *found])
+        print_report("afresh.toml is right", [("budget", budget), *found])
     for problem in problems:
         print_error(problem)
     if problems:

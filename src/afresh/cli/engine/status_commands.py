@@ -13,7 +13,7 @@ from afresh.cli.engine.item_view_lines import describe_item_view, format_rates, 
 from afresh.cli.engine.lag_lines import lag_rows
 from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_project
 from afresh.cli.options import PrintJson
-from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.cli.summary import format_number, print_json, print_report
 from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.units import format_duration
 
@@ -34,6 +34,7 @@ _UNSPENT = {
     "windows": "windows closed",
     "nothing": "nothing worth a poll",
     "intervals": "no item may be polled again yet (min_interval)",
+    "unchanged": "rows whose cursor has not moved",
     "targets": "kept free for target lags",
     "limits": "other limits of the budget",
     "machine": "machine or answers too slow",
@@ -48,7 +49,7 @@ def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
     if as_json:
         print_json(asdict(found))
     else:
-        print_summary(Path().resolve().name, status_rows(found, set_per_s))
+        print_report(Path().resolve().name, status_rows(found, set_per_s))
 
 
 def why(
@@ -69,7 +70,7 @@ def why(
     if as_json:
         print_json(asdict(found))
     else:
-        print_summary(title, rows)
+        print_report(title, rows)
 
 
 def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
@@ -95,7 +96,10 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     ]
     for group in found.groups:
         rests = f"; rests until {format_moment(group.rests_until_s)}: {group.why}" if group.why else ""
-        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{rests}"))
+        pace = (
+            "" if math.isinf(group.pace_per_s) else f"; takes {format_number(group.pace_per_s)}/s (learned)"
+        )
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{rests}"))
     for index, problem in enumerate(found.problems):
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from afresh.cli.engine.project import open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.progress import ProgressBar
-from afresh.cli.summary import print_json, print_note, print_summary
+from afresh.cli.summary import print_json, print_note, print_report
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count
 
@@ -94,7 +94,7 @@ def _print_sizes(sizes: StoreStats) -> None:
         ("waiting", f"{format_count(sizes.events, 'event')}, {format_count(sizes.notices, 'notice')}"),
         ("on disk", f"{_megabytes(sizes.file_bytes)}, of which {_megabytes(sizes.free_bytes)} free"),
     ]
-    print_summary("store", rows)
+    print_report("store", rows)
 
 
 def _megabytes(size: int) -> str:

@@ -17,6 +17,7 @@ from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
 from afresh.engine.state_names import CAPPED_STARTS
 from afresh.engine.threaded_store import ThreadedStore
+from afresh.sources.http.requests_under_way import RequestsUnderWay
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.stored import RequestWindow
@@ -119,6 +120,7 @@ class Gate:
         self._reserving: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
+        self.under_way = RequestsUnderWay(clock)
         self.requests = 0
         self.spent = NOTHING_SPENT
         self.waiting = 0

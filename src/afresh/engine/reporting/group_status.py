@@ -1,7 +1,7 @@
 """The groups (hosts) of a project: their items, the requests per second that each allows, and back-offs.
 
 A group is listed once even if several sources have items in it. Together, these sources send no more requests
-than the longest of their delays, the host's Crawl-delay and the group's cap allow.
+than the longest of their delays, the host's Crawl-delay, its learned pace and the group's cap allow.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import BACKOFFS, SOURCE_STATE
 from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.pacing.pace import Pace
+from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
@@ -24,7 +27,8 @@ from afresh.values.items import ItemCount
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
     """One group: the names of its sources, the number of its items, and the most requests per second that it
-    allows. In a back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise −∞ and empty."""
+    allows. In a back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise −∞ and empty.
+    ``pace_per_s`` is the learned pace in requests per second, ∞ if the group never asked for fewer."""
 
     source: str
     group: str
@@ -32,6 +36,7 @@ class GroupStatus:
     most_per_s: float
     rests_until_s: float = -math.inf
     why: str = ""
+    pace_per_s: float = math.inf
 
 
 def group_statuses(
@@ -45,11 +50,18 @@ def group_statuses(
             sources[count.source] = sources.get(count.source, 0) + count.items
     # If several sources back off from a host, the longest back-off counts: it comes last and replaces others.
     rests = {rest.group: rest for _, rest in reversed(read_backoffs(store, settings, now_s))}
-    asked_s = read_crawl_delays(store, settings)
+    asked_s, paces = read_crawl_delays(store, settings), read_paces(store, settings)
     groups = []
     for group, sources in found.items():
+        pace_per_s = paces.get(group, math.inf)
         most_per_s = min(_most_per_s(settings, source, group, asked_s.get(group, 0.0)) for source in sources)
-        found_group = GroupStatus(", ".join(sorted(sources)), group, sum(sources.values()), most_per_s)
+        found_group = GroupStatus(
+            ", ".join(sorted(sources)),
+            group,
+            sum(sources.values()),
+            min(most_per_s, pace_per_s),
+            pace_per_s=pace_per_s,
+        )
         rest = rests.get(group)
         if rest is not None:
             why = rest.why or "asked to be left alone"
@@ -65,10 +77,18 @@ def pack_backoffs(backoffs: Iterable[GroupBackoff]) -> bytes:
 def unpack_backoffs(packed: bytes | None) -> tuple[GroupBackoff, ...]:
     """Return the back-offs that ``pack_backoffs`` packed.
 
-    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503 Service Unavailable"]]')
-    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503 Service Unavailable'),)
+    >>> unpack_backoffs(b'[["a.test", 5.0, 2, "503"]]')
+    (GroupBackoff(group='a.test', until_s=5.0, failures=2, why='503', pace=None, used=None),)
     """
-    return tuple(GroupBackoff(*each) for each in json.loads(packed)) if packed else ()
+    return tuple(map(_unpack_backoff, json.loads(packed))) if packed else ()
+
+
+def _unpack_backoff(row: Sequence[Any]) -> GroupBackoff:
+    group, until_s, failures, why, *more = row  # version 0.1.0 stored no pace
+    pace, used = (*more, None, None)[:2]
+    return GroupBackoff(
+        group, until_s, failures, why, Pace(*pace) if pace else None, UsedQuota(*used) if used else None
+    )
 
 
 def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple[str, GroupBackoff], ...]:
@@ -80,6 +100,20 @@ def read_backoffs(store: Store, settings: Settings, now_s: float) -> tuple[tuple
         if backoff.until_s > now_s
     ]
     return tuple(sorted(stored, key=lambda pair: -pair[1].until_s))
+
+
+def read_paces(store: Store, settings: Settings) -> dict[str, float]:
+    """Return the learned pace in requests per second by group, of the groups that have one. The items of a
+    web API are one group, with the name of the source: it has the pace of the host."""
+    found: dict[str, float] = {}
+    for table in settings.sources:
+        name = table.settings.name
+        for backoff in unpack_backoffs(store.state.get(BACKOFFS + name)):
+            if backoff.pace is not None:
+                groups = {backoff.group, backoff.group if isinstance(table.settings, HttpSettings) else name}
+                for group in groups:
+                    found[group] = min(backoff.pace.per_s, found.get(group, math.inf))
+    return found
 
 
 def read_crawl_delays(store: Store, settings: Settings) -> dict[str, float]:

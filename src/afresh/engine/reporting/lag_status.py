@@ -59,7 +59,7 @@ def lag_status(store: Store, scheduler: Scheduler) -> LagStatus | None:
     keys = {item.id: item.key for item in store.items.by_id(ids) if item.status not in ("gone", "paused")}
     wanted = [at for at, item_id in enumerate(ids) if item_id in keys and math.isfinite(found.target_s[at])]
     unfit = [
-        UnfitTarget(keys[ids[at]], float(found.target_s[at]), _HOUR_S * float(found.missing[at]))
+        UnfitTarget(keys[ids[at]], float(found.target_s[at]), lags.missing_s_per_hour(at))
         for at in wanted
         if not found.fits[at]
     ]

@@ -118,7 +118,7 @@ def _lag_fields(policy: RowPolicy, at: int) -> dict[str, float]:
     if lags is None or math.isinf(lags.feasibility.target_s[at]):
         return {}
     found = lags.feasibility
-    return {"target_lag_s": float(found.target_s[at]), "missing_s": 3600.0 * float(found.missing[at])}
+    return {"target_lag_s": float(found.target_s[at]), "missing_s": lags.missing_s_per_hour(at)}
 
 
 def _overdue_s(item: Item) -> float:

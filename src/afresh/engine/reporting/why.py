@@ -24,6 +24,7 @@ from afresh.engine.reporting.rate_words import (
     explain_difference,
 )
 from afresh.engine.reporting.watched_items import WatchedItem, describe_given_up
+from afresh.engine.scheduler.item_rows import REQUESTED_S
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
@@ -87,9 +88,10 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     if seen is not None and seen.state == "left alone":
         interval_s = math.inf
     polls = last_polls(snapshot.polls_of(item))
+    least_s = float(policy.item_rows.min_interval_s[row])
     if is_chosen_by_source(settings, item):
         interval_s = mean_interval_s(polls)
-        reasons = [*_holding(item, now_s, due=False), _TOGETHER]
+        reasons = [*_holding(item, least_s, now_s, due=False), _TOGETHER]
     elif seen is None:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
         reasons += describe_jump(rate)
@@ -97,7 +99,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         part = changing_part_of(store, item)
         reasons += [] if part is None else [describe_part(part)]
     else:
-        reasons = _seen_reasons(seen, item, now_s)
+        reasons = _seen_reasons(seen, item, least_s, now_s)
     reasons += _weighing_views(settings, item)
     next_s = _next_s(item, policy, row, interval_s, now_s) if seen is None else seen.next_s
     if until_s is not None:
@@ -151,31 +153,34 @@ def _weighing_views(settings: Settings, item: Item) -> list[str]:
     return [f"its weight is {total:g}, because views add theirs: {names}"]
 
 
-def _due_s(item: Item) -> float:
-    """Return when an item is due; not within ``min_interval_s``, which may have been set afterwards."""
+def _due_s(item: Item, least_s: float) -> float:
+    """Return when an item is due; not within ``least_s`` seconds after its last poll, unless a poll was
+    requested."""
     polled_s = math.nan if item.polled_s is None else item.polled_s
-    return max(item.due_s, float(earliest_s(polled_s, item.min_interval_s)))
+    if item.due_s < polled_s - REQUESTED_S / 2:  # somebody asked for a poll now
+        return item.due_s
+    return max(item.due_s, float(earliest_s(polled_s, least_s)))
 
 
 def _next_s(item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float) -> float:
     """Return when an item is polled next: at its stored due time. If the current polling interval is infinite
     it was dropped since, and the next poll is its review. If only the due time is infinite, it is no longer
     dropped, and the interval counts."""
-    due_s = _due_s(item)
+    due_s = _due_s(item, float(policy.item_rows.min_interval_s[row]))
     settled = item.status == "active" and not item.failures and due_s > now_s
     if settled and item.polled_s is not None and (math.isinf(due_s) or math.isinf(interval_s)):
         return float(policy.next_polls_s(np.array([row]), item.polled_s)[0])
     return due_s
 
 
-def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
+def _seen_reasons(seen: WatchedItem, item: Item, least_s: float, now_s: float) -> list[str]:
     words = {
         "fresh": "fresh: nothing that it is made from changed since its refresh; it waits for a change",
         "stale": f"stale for {format_duration(seen.stale_for_s)}: refreshed as soon as the budget allows",
         "left alone": f"stale for {format_duration(seen.stale_for_s)}; {describe_given_up(seen)}",
         "unknown": "its staleness cannot be observed: it is refreshed at the rate of its changes",
     }
-    found = [*_holding(item, now_s, due=False), words[seen.state]]
+    found = [*_holding(item, least_s, now_s, due=False), words[seen.state]]
     if seen.cost_s > 0:
         found.append(f"a refresh takes {format_duration(seen.cost_s)} on average")
     found.append(f"the objective of its source is {seen.objective}")
@@ -191,7 +196,7 @@ def _seen_reasons(seen: WatchedItem, item: Item, now_s: float) -> list[str]:
 def _reasons(
     item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float, *, due: bool
 ) -> list[str]:
-    found = _holding(item, now_s, due=due)
+    found = _holding(item, float(policy.item_rows.min_interval_s[row]), now_s, due=due)
     if item.status != "active":
         return found
     sampled = policy.sampling.state(row)
@@ -243,7 +248,7 @@ def _after_s(policy: RowPolicy, row: int, level: float) -> float:
     return float(policy.ranking.time_to_reach(np.array([row]), level)[0])
 
 
-def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
+def _holding(item: Item, least_s: float, now_s: float, *, due: bool) -> list[str]:
     found = []
     key = shlex.quote(item.key)  # people paste the command, and a key may contain shell commands
     resume = f"after: afresh set {key} --resume"
@@ -262,8 +267,10 @@ def _holding(item: Item, now_s: float, *, due: bool) -> list[str]:
         found.append("it was never polled: new items are polled first")
     if item.min_interval_s > 0:
         found.append(f"never more often than every {format_duration(item.min_interval_s)}")
+    elif item.status == "active" and item.polled_s is not None and now_s < item.polled_s + least_s:
+        found.append(f"its source has a min_interval of {format_duration(least_s)}, which is not over yet")
     if math.isfinite(item.max_interval_s):
         found.append(f"at least every {format_duration(item.max_interval_s)}")
-    if due and _due_s(item) <= now_s and item.status == "active" and item.polled_s is not None:
+    if due and _due_s(item, least_s) <= now_s and item.status == "active" and item.polled_s is not None:
         found.append("due now: it waits for its host, for the budget, or for an engine to run")
     return found

@@ -32,6 +32,7 @@ _MOST_AT_ONCE = 64
 _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 _LONGEST_REST_S = 10.0
+_FULL_S = 0.1  # how often requests that last too long are looked for while all slots are taken
 BUSY = "busy"
 
 
@@ -60,6 +61,7 @@ class Dispatcher:
         self._context, self._tasks, self._polls, self._rng, self._stop = context, tasks, polls, rng, stop
         self._scheduler = context.scheduler
         self._audits: list[int] = []
+        self._audit_credit = 0.0
         self._idle_work: Callable[[], Awaitable[None]] | None = None
         self.idle_s: defaultdict[str, float] = defaultdict(float)
         """The seconds in which the budget allowed a poll, but none was started, by reason."""
@@ -88,7 +90,11 @@ class Dispatcher:
             wait_s = max(gate.wait_s(), 0.0)
             ahead = int(max(1, min(gate.starts_within(_AHEAD_S), _MOST_AT_ONCE)))
             room = context.settings.now.run.concurrency - len(polls.in_flight)
-            if self._tasks.writer.is_full or room <= 0 or gate.waiting >= ahead or wait_s > _AHEAD_S:
+            if room <= 0:
+                polls.end_late_requests()
+                await self._pause(min(left_s, _FULL_S))
+                continue
+            if self._tasks.writer.is_full or gate.waiting >= ahead or wait_s > _AHEAD_S:
                 await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
             bulks = self.choose(min(ahead, room))
@@ -101,6 +107,8 @@ class Dispatcher:
                 reason = self._idle_reason()
                 pause_s = min(left_s, max(rest_s, 0.001), TICK_S / 2)
                 await self._pause(pause_s)
+                if reason == "unchanged":
+                    self._audit_settled(clock.elapsed_s() - began_s)
                 if reason is not None:  # a pause that takes longer is the machine's fault
                     self.idle_s[reason] += min(clock.elapsed_s() - began_s, pause_s)
 
@@ -178,14 +186,24 @@ class Dispatcher:
             chosen.append(Bulk(group_key, (row, *scheduler.picker.take_more(group_key, more)), audit))
         return chosen
 
-    def _draw_audit(self) -> None:
+    def _audit_settled(self, idle_s: float) -> None:
+        """While items are left alone because their cursor has not moved, there are hardly any picks after
+        which audits are drawn. So the share of audits in the budget of ``idle_s`` seconds is drawn here."""
+        settings = self._context.settings.now
+        self._audit_credit += settings.plan.audit_share * settings.budget.requests * idle_s
+        if self._audit_credit >= 1.0:
+            self._audit_credit = 0.0
+            self._draw_audit(is_sure=True)
+
+    def _draw_audit(self, *, is_sure: bool = False) -> None:
         """Draw a row to audit after some of the picks, so that audits are the set share of all polls. None is
         drawn while only a part of the items is loaded or polled: due items are stale more often than others,
         which would bias the measured freshness."""
         recorder, share = self._context.recorder, self._context.settings.now.plan.audit_share
         is_partial = recorder.only_due_s is not None or recorder.is_loading
         if not is_partial and len(self._audits) < _PENDING_AUDITS:
-            is_drawn, now_s = self._rng.random() < share / (1.0 - share), self._context.clock.now_s()
+            is_drawn = is_sure or self._rng.random() < share / (1.0 - share)
+            now_s = self._context.clock.now_s()
             row = self._scheduler.draw_audit(self._rng, now_s) if is_drawn else None
             if row is not None:
                 self._audits.append(row)

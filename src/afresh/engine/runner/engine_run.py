@@ -105,9 +105,9 @@ class Run:
     def count_unspent(self, lasted_s: float) -> dict[str, int]:
         """Return how many requests of the budget this run did not spend in ``lasted_s`` seconds, by reason:
         they were ``lent`` to other programs, ``hosts`` were at their limit, ``windows`` were closed, no item
-        could be polled again because of its ``intervals``, ``targets`` of views had to be kept, ``nothing``
-        was worth a poll, other ``limits`` of the budget were reached, or else the ``machine`` or the answers
-        were too slow."""
+        could be polled again because of its ``intervals``, rows were ``unchanged`` by a cursor that proved
+        right, ``targets`` of views had to be kept, ``nothing`` was worth a poll, other ``limits`` of the
+        budget were reached, or else the ``machine`` or the answers were too slow."""
         limits = budget_limits(self.settings.budget)
         unspent = max(limits.requests * lasted_s - self.context.gate.requests, 0.0)
         lent = min(self.lent_requests, unspent)

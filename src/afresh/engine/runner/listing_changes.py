@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from afresh.engine.scheduler.row_policy import CURSOR
 from afresh.engine.scheduler.store_room import full_words, is_full_for_new_items
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
 from afresh.sources.settings import SourceSettings
@@ -25,6 +27,7 @@ from afresh.values.storable_text import replace_unstorable
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
 _SKEW_S = 300.0  # the clock of a site may differ by this much
 _LONGEST_WORDS = 200
+_ADDED_AT_ONCE, _PAUSE_S = 2_000, 0.005
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
 
 
@@ -90,7 +93,7 @@ def apply_listing(
     for key in found.births:
         if key not in accepted:
             del entries[key]
-    born = store.items.add(new, now_s)
+    born = _add_in_parts(store, new, now_s)
     named = store.items.by_id(list(store.items.ids(list(accepted), source.name).values()))
     back = [item.id for item in named if item.status == "gone"]
     if back:
@@ -100,13 +103,23 @@ def apply_listing(
         store.items.change(list(missing.values()), ItemChange(due_s=now_s))
     notices = _unseen(store, store.items.ids(found.notices, source.name), entries, now_s)
     if notices:
-        origin = "cursor" if listing.kind == "query" else listing.kind
+        origin = CURSOR if listing.kind == "query" else listing.kind
         store.notices.add(list(notices), list(notices.values()), origin)
     marks = {key: mark for key, mark in before.items() if not listing.complete or key in entries}
     marks |= {key: entry.mark or before.get(key, "") for key, entry in entries.items()}
     store.state.set({name: json.dumps(marks, ensure_ascii=False).encode("utf-8", "replace")})
     words = "; ".join(text for text in (refused, problem) if text)
     return AppliedListing(born, len(found.deaths), len(notices), words)
+
+
+def _add_in_parts(store: Store, new: Sequence[NewItem], now_s: float) -> int:
+    """Add items in several transactions, so that the outcomes of polls are committed between them."""
+    born = 0
+    for begin in range(0, len(new), _ADDED_AT_ONCE):
+        born += store.items.add(new[begin : begin + _ADDED_AT_ONCE], now_s)
+        if begin + _ADDED_AT_ONCE < len(new):
+            threading.Event().wait(_PAUSE_S)  # or this thread would take the lock again before all others
+    return born
 
 
 def _unseen(

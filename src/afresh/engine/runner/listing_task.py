@@ -25,6 +25,7 @@ from afresh.values.listing import Listing, ListingEntry
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
+_FEW_ENTRIES = 5_000  # the store is busy with them for less than a few tenths of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,26 @@ class ListingTask:
                     continue  # it has no documents, is being replaced, or is read by ``StalenessTask``
                 if self._context.member.is_planner and await self._is_due(name):
                     await self.read_and_schedule(name)
+            self._leave_settled_alone()
             self.is_busy = False
             if once:
                 return
             await asyncio.sleep(_CHECK_EVERY_S)
+
+    def _leave_settled_alone(self) -> None:
+        """Tell the scheduler which sources have a cursor that proved right, and listings that can be read."""
+        scheduler, sources = self._context.scheduler, self._sources
+        settled = {
+            name
+            for name in sources.names()
+            if (cursor := sources.capabilities(name).cursor) is not None
+            and cursor.is_cursor_proven
+            and not self._failures.get(name)
+        }
+        codes = frozenset(code for code, name in scheduler.names.items() if name in settled)
+        if codes != scheduler.policy.settled_sources:
+            scheduler.policy.settled_sources = codes
+            scheduler.picker.invalidate()
 
     async def _is_due(self, name: str) -> bool:
         if name in self._context.settings.now.closed_sources(self._clock.now_s()):
@@ -151,4 +168,5 @@ class ListingTask:
         table, most = settings.source(name), settings.store.max_size
         if table is None:  # the source was removed from the settings meanwhile
             return AppliedListing(0, 0, 0)
-        return await self._store.run(apply_listing, sync, table.settings, group, listing, now_s, most)
+        run = self._store.run if len(listing.entries) <= _FEW_ENTRIES else self._store.run_beside
+        return await run(apply_listing, sync, table.settings, group, listing, now_s, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ class PollTasks:
         self.shares = SlotShares()
         self._batch_polls = BatchPolls(context)
         self.in_flight: set[asyncio.Task[None]] = set()
+        self._patience_s: dict[asyncio.Task[None], float] = {}  # of polls of groups that were quick
+        self._late: set[asyncio.Task[None]] = set()
         self.defect: BaseException | None = None
 
     def begin(self, group_key: GroupKey) -> None:
@@ -48,6 +51,9 @@ class PollTasks:
         """Start a task that polls ``leases``; ``begin`` must have been called for their group."""
         task = asyncio.create_task(self.poll(bulk, leases))
         self.in_flight.add(task)
+        patience_s = self.shares.patience_s(bulk.group_key)
+        if patience_s < math.inf:
+            self._patience_s[task] = patience_s
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
@@ -76,8 +82,19 @@ class PollTasks:
             found = await context.sources.poll(leases, conditional=not bulk.audit)
         return list(zip(leases, found, strict=True))
 
+    def end_late_requests(self) -> None:
+        """End the requests that hold slots for quick groups and are not quick. Call this again and again
+        while all slots are taken: a request is ended when two calls find it late, because after a pause of
+        this process itself all requests look late once."""
+        under_way = self._context.gate.under_way
+        late = {task for task, most_s in self._patience_s.items() if under_way.lasted_s(task) > most_s}
+        for task in late & self._late:
+            under_way.cut(task)
+        self._late = late
+
     def _end(self, task: asyncio.Task[None]) -> None:
         self.in_flight.discard(task)
+        self._patience_s.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             self.defect = task.exception()
             self._context.wakeup.set()

@@ -15,6 +15,7 @@ from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import GroupBackoff
+from afresh.sources.http.pacing.pace import spacing_s
 from afresh.values.errors import StoreError
 
 T = TypeVar("T")
@@ -87,7 +88,9 @@ class RunGroups:
         return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
 
     def delay_s(self, source: str, group: str) -> float:
-        return group_delay_s(self.context.settings.now, source, group)
+        known = self.context.sources.backoff(source, group)
+        learned_s = spacing_s(known.pace) if known is not None else 0.0
+        return group_delay_s(self.context.settings.now, source, group, learned_s)
 
     def ahead_s(self, _source: str, _group: str) -> float:
         return 0.0

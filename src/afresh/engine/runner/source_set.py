@@ -182,13 +182,15 @@ class SourceSet:
     # The state of the sources.
 
     async def inherit(self, groups: Collection[str]) -> None:
-        """Load the back-offs of ``groups``, which another worker held until now, into the sources."""
+        """Load the back-offs and learned paces of ``groups``, which another worker held until now."""
         for held in list(self._held.values()):
             if held.state is not None:
                 saved = await self._store.run(self._store.sync.state.get, BACKOFFS + held.source.name)
                 kept = unpack_backoffs(saved)
-                held.state.load_state(b"", [backoff for backoff in kept if backoff.group in groups])
-                if held.source.name in groups:  # the whole source is one group, so all it learned is of use
+                is_one_group = held.source.name in groups  # then all that the source learned is of use
+                found = [backoff for backoff in kept if is_one_group or backoff.group in groups]
+                held.state.load_state(b"", found)
+                if is_one_group:
                     await self._load_newer_state(held.source.name, held.state)
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff], only: str | None = None) -> None:
@@ -244,7 +246,9 @@ class SourceSet:
                 theirs = [
                     backoff
                     for backoff in unpack_backoffs(kept)
-                    if backoff.until_s > now_s and backoff.group not in known and backoff.group not in ours
+                    if (backoff.until_s > now_s or backoff.pace is not None or backoff.used is not None)
+                    and backoff.group not in known
+                    and backoff.group not in ours
                 ]
                 values[BACKOFFS + name] = pack_backoffs((*backoffs, *theirs))
         if values:

@@ -38,6 +38,7 @@ class StalenessTask:
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
+        self._released: set[int] = set()  # the ids of the items that this round may poll although not due
         self._read_s: dict[str, float] = {}
         self._every_s: dict[str, float] = {}
         self._applied_s = context.clock.elapsed_s()
@@ -129,9 +130,13 @@ class StalenessTask:
         policy.staleness = observed_staleness(reports, self._ids, item_rows, settings)
         staleness, due_s = policy.staleness, self._recorder.only_due_s
         if staleness is not None and due_s is not None:
-            # In a single round, stale items that it has not polled yet may be polled.
+            # In a single round, stale items that it has not polled yet may be polled. Each is released once,
+            # because a poll that fails does not count as one, and would be repeated without end.
             rows = staleness.rows[staleness.stale]
-            item_rows.not_before_s[rows[item_rows.polled_s[rows] < due_s]] = float("-inf")
+            rows = rows[item_rows.polled_s[rows] < due_s]
+            new = [row for row in rows.tolist() if int(item_rows.ids[row]) not in self._released]
+            self._released.update(item_rows.ids[new].tolist())
+            item_rows.not_before_s[new] = float("-inf")
         self._apply_money_terms()
 
     def _apply_money_terms(self) -> None:

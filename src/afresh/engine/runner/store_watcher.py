@@ -26,6 +26,8 @@ from afresh.stores.store import LENT_GROUPS, Store
 from afresh.values.clock import Clock
 
 _CHECK_EVERY_S = 0.5
+_PARTS_AT_ONCE = 4  # of about 8,000 new items each
+_FEW = 20_000  # a policy of so many items is built again within a few tenths of a second
 SAVE_EVERY_S, TARGET_EVERY_S, FORGET_EVERY_S = 10.0, 60.0, 86400.0
 LEDGER_KEPT_S = 31 * 86400.0  # an engine that starts reads the costs of a week, reports those of an hour
 _COSTLY = 100.0  # saving may use at most 1/100 of the time
@@ -92,12 +94,25 @@ class StoreWatcher:
         last = int(ids[-1]) if ids.size else 0
         added = await store.run(lambda: list(store.sync.plan.columns(after_id=last)))
         if sum(part.id.size for part in added):
-            self._scheduler.load(added, await store.run(store.sync.plan.names))
-            self._recorder.restrict()
+            known = await store.run(store.sync.plan.names)
+            for begin in range(0, len(added), _PARTS_AT_ONCE):
+                self._scheduler.load(added[begin : begin + _PARTS_AT_ONCE], known)
+                self._recorder.restrict()
+                await asyncio.sleep(0)  # polls go on between the parts of very many items
             if self._scheduler.has_outgrown():
-                few = self._scheduler.item_rows.size <= MOST_NAMES
-                names = await store.run(read_names, store.sync) if few else None
-                self._scheduler.rebuild(self._recorder.money_input(), names)
+                await self._rebuild()
+
+    async def _rebuild(self) -> None:
+        """Build the policy again; if there are many items, in another thread, because it takes seconds."""
+        store, scheduler, money = self._store, self._scheduler, self._recorder.money_input()
+        few = scheduler.item_rows.size <= MOST_NAMES
+        names = await store.run(read_names, store.sync) if few else None
+        if scheduler.item_rows.size <= _FEW:
+            scheduler.rebuild(money, names)
+            return
+        # Nobody but this task adds items or changes their weights meanwhile.
+        built = await asyncio.to_thread(scheduler.prepare_rebuild(money).build, names)
+        scheduler.finish_rebuild(built, self._recorder.money_input())
 
     async def _read_edits(self) -> None:
         edits = await self._store.run(self._store.sync.items.edits, self._edit_number)

@@ -31,7 +31,9 @@ class ItemRows:
     ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
     ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
     the cost by ``cost_factor`` (what a poll was measured to cost). Both are 1 if nothing is known. ``weight``
-    is the item's ``own_weight`` and what item views add to it, ``view_weights`` by item id."""
+    is the item's ``own_weight`` and what item views add to it, ``view_weights`` by item id. The interval
+    ``min_interval_s`` is the item's ``own_min_interval_s`` or, if that is 0, the default of its source
+    (``default_intervals`` by the number of the source), but not above ``max_interval_s``."""
 
     def __init__(self, view_weights: Mapping[int, float] | None = None) -> None:
         self.size, self.view_weights = 0, dict(view_weights or {})
@@ -42,6 +44,7 @@ class ItemRows:
         self.min_interval_s, self.max_interval_s = np.empty(0), np.empty(0)
         self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
         self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
+        self.own_min_interval_s, self.default_intervals = np.empty(0), dict[int, float]()
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
     def load(self, batches: Iterable[PolicyColumns]) -> int:
@@ -53,6 +56,7 @@ class ItemRows:
         for name in ("source", "group", *_FLOATS):
             self._extend(name, [getattr(part, name) for part in parts])
         self._extend("own_weight", [part.weight for part in parts])
+        self._extend("own_min_interval_s", [part.min_interval_s for part in parts])
         self._extend("is_active", [part.status == _ACTIVE for part in parts])
         first, holds = self.size, []
         for part in parts:
@@ -68,7 +72,22 @@ class ItemRows:
             self._extend(name, [np.ones(added)])
         self.size = int(self.ids.size)
         self._add_view_weights()
+        self._apply_default_intervals(np.arange(self.size - added, self.size))
         return added
+
+    def set_default_intervals(self, by_source: Mapping[int, float]) -> None:
+        """Set the least interval in seconds of items without their own, by the number of their source."""
+        if by_source != self.default_intervals:
+            self.default_intervals = dict(by_source)
+            self._apply_default_intervals(np.arange(self.size))
+
+    def _apply_default_intervals(self, rows: Ints) -> None:
+        default_s = np.zeros(rows.size)
+        for source, least_s in self.default_intervals.items():
+            default_s[self.source[rows] == source] = least_s
+        own_s = self.own_min_interval_s[rows]
+        default_s = np.minimum(default_s, self.max_interval_s[rows])
+        self.min_interval_s[rows] = np.where(own_s > 0, own_s, default_s)
 
     def set_view_weights(self, weights: Mapping[int, float]) -> Ints:
         """Replace what item views add to the weights, by item id; return the rows of the items concerned."""
@@ -125,6 +144,8 @@ class ItemRows:
             if name != "polled_s":
                 getattr(self, name)[rows] = getattr(now, name)[part]
         self.own_weight[rows] = now.weight[part]
+        self.own_min_interval_s[rows] = now.min_interval_s[part]
+        self._apply_default_intervals(rows)
         self._add_view_weights()
         self.is_active[rows] = now.status[part] == _ACTIVE
 

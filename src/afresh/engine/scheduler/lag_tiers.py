@@ -45,6 +45,12 @@ class LagTargets:
     def has_targets(self) -> bool:
         return bool(np.isfinite(self.feasibility.target_s).any())
 
+    def missing_s_per_hour(self, at: int) -> float:
+        """Return the seconds of refreshing per hour that the budget lacks for the target of the observed item
+        at position ``at``: 0 if it fits, infinite if not even refreshing all the time would do."""
+        missing = float(self.feasibility.missing[at])
+        return 3600.0 * missing if self.share + missing <= 1.0 else np.inf
+
     def decide(self, now_s: float) -> LagDecision:
         """Return which rows must be refreshed now, and which must not."""
         staleness, kept = self._staleness, self.feasibility.fits & self._staleness.known

@@ -88,7 +88,7 @@ class PollRecorder:
         counts["changes"] -= seen is not None and seen.changed
         counts["told"] -= seen is not None and seen.elapsed_s > 0
         counts["failures"] += 1
-        self.failures.succeeded -= 1
+        self.failures.polled -= 1
         self.failures.record_item(lease.source, lease.key, problem)
         log_event(logging.INFO, "poll failed", item=lease.key, kind="full", problem=problem)
         return Outcome(

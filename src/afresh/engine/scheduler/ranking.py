@@ -7,7 +7,7 @@ stopped. If a ranking has only a part of the items, it plans with their share of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
+from afresh.policy.adaptive.poll_value import PollValue
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays, without_items
@@ -29,7 +31,6 @@ ALL_ROWS = 5_000
 """Up to this number of rows all poll values are exact; with more rows, only those of the most urgent rows."""
 
 POOL_SHARE, FEWEST = 150, 512  # of n rows, n/150 but at least 512 are the most urgent ones
-FAR = 4.0  # a grid of rates whose highest rate is off by this factor is built again
 SLOWEST_PER_S = 1e-8  # one change in three years
 JUST_NOW_S = 60.0  # a stamp that is younger at the first poll may be the time of the answer itself
 ROUNDED_S = 1e-3  # a poll that is compared with one so much earlier than the last is compared with the last
@@ -56,7 +57,8 @@ class RankingStart:
 class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
     ``now_s`` is the policy's time, which never goes back: ``shift_s`` is added if the clock was set back.
-    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items."""
+    ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items.
+    ``source_objectives`` has the numbers of sources whose items have another ``objective``."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -64,7 +66,7 @@ class Ranking:
         self.is_complete = total is None or item_rows.size >= total
         self.total_items = max(total or 0, item_rows.size)
         self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
-        self.objective = start.objective
+        self.objective, self.source_objectives = start.objective, dict[int, str]()
         self.families = _find_families(item_rows, start.names)
         self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
@@ -131,6 +133,14 @@ class Ranking:
         self.grow()
         self.adaptive.notice(rows, self._advance_time(now_s), origin)
 
+    def is_noticed(self, origin: str) -> Bools:
+        """Return for each row whether ``origin`` has announced a change since its last poll."""
+        self.grow()
+        notices = self.adaptive.notices
+        if origin not in notices.origins:
+            return np.zeros(self.item_rows.size, dtype=bool)
+        return np.asarray(notices.pending[:, notices.origins.index(origin)] > 0)
+
     def followed_notices(self, origin: str) -> float:
         """Return how many notices of ``origin`` were followed by a poll."""
         notices = self.adaptive.notices
@@ -181,12 +191,40 @@ class Ranking:
             self.adaptive.next(now_s, -(-size // POOL_SHARE))  # called only to update its shadow price
             rows = np.arange(size) if wanted is None else np.flatnonzero(wanted)
             value[rows] = self.adaptive.poll_values(rows, now_s)
-            return value
-        urgent = self.adaptive.next(now_s, max(FEWEST, size // POOL_SHARE))
-        exact = self.adaptive.poll_values(urgent, now_s)
-        value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
-        value[urgent] = exact
+        else:
+            urgent = self.adaptive.next(now_s, max(FEWEST, size // POOL_SHARE))
+            exact = self.adaptive.poll_values(urgent, now_s)
+            value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
+            value[urgent] = exact
+        for objective, rows in self._rows_by_objective(wanted):
+            value[rows] = self._values_under(objective, rows, now_s)
         return value
+
+    def _rows_by_objective(self, wanted: Bools | None = None) -> Iterator[tuple[str, Ints]]:
+        """Yield tuples (objective, rows) for the rows whose source has another objective than the others."""
+        for objective in sorted(set(self.source_objectives.values())):
+            codes = [code for code, name in self.source_objectives.items() if name == objective]
+            found = np.isin(self.item_rows.source, codes)
+            rows = np.flatnonzero(found if wanted is None else found & wanted)
+            if rows.size:
+                yield objective, rows
+
+    def _values_under(self, objective: str, rows: Ids, now_s: float) -> Float64s:
+        """Return the poll values of ``rows`` under another objective, without the value of information."""
+        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
+        found = np.empty(rows.size)
+        for begin in range(0, rows.size, _SMALL_BLOCK):
+            some = rows[begin : begin + _SMALL_BLOCK]
+            forecast = self.adaptive.forecast(some, now_s)
+            value = own.mean(forecast.posterior, forecast.expected, forecast.rate)
+            found[begin : begin + _SMALL_BLOCK] = value * items.weight[some] / items.cost[some]
+        return found / self._unit(own)
+
+    def _unit(self, own: PollValue) -> float:
+        """Return what a value under another objective is divided by, to compare it with values under that of
+        the plan: an age of one mean polling interval counts as much as one stale copy."""
+        power = own.objective.power - self.adaptive.poll_value.objective.power
+        return float((1.0 / self.adaptive.items.mean_frequency) ** power)
 
     def values_of(self, rows: Ids, now_s: float) -> Float64s:
         """Return an array with one entry per row: the exact poll values of ``rows``, and 0 elsewhere."""
@@ -214,7 +252,18 @@ class Ranking:
             return policy.poll_value.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
-        return np.concatenate(blocks) if blocks else np.empty(0)
+        found = np.concatenate(blocks) if blocks else np.empty(0)
+        for objective, others in self._rows_by_objective():
+            where = np.flatnonzero(np.isin(rows, others))
+            found[where] = self._time_under(objective, rows[where], poll_value)
+        return found
+
+    def _time_under(self, objective: str, rows: Ids, poll_value: float) -> Float64s:
+        """Return ``time_to_reach`` of rows whose source has another objective."""
+        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
+        value = poll_value * self._unit(own) * items.cost[rows] / np.maximum(items.weight[rows], 1e-270)
+        posterior, rates = self.adaptive.belief.posterior[rows], self.possible_rates(rows)
+        return own.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
     def review_waits_s(self, rows: Ids) -> Float64s:
         """Return after how many seconds without a poll each row is polled to review whether it is rightly
@@ -244,24 +293,30 @@ class Ranking:
         families. The beliefs of the items are kept, and what does not depend on the budget: what was learned
         of notices, the season and, unless the budget is a quite different one, the families. Of these, what
         the ``forgotten`` rows taught is left out."""
+        self.replace_policy(self.prepare_rebuild(budget_per_s, forgotten).build(names))
+
+    def prepare_rebuild(self, budget_per_s: float, forgotten: Ids | None = None) -> Rebuild:
+        """Return all that a new policy is built from, as it is now. ``Rebuild.build`` takes seconds if there
+        are very many items; another thread may call it while this ranking is used."""
         self.grow()
         before = self.adaptive
         rows, learned = before.rows(np.arange(before.items.size)), before.shared()
         if forgotten is not None:
             learned = without_items(learned, forgotten, self.families[forgotten])
-        if names is not None and len(names) == self.item_rows.size:
-            self.families = families_of(names)
-        self.adaptive = _build_policy(self, budget_per_s)
-        shared = self.adaptive.shared()
-        kept = (
-            ("notices.", "season.", "shocks.")
-            if _have_similar_bins(learned, shared)
-            else ("notices.", "season.")
-        )
-        learned = {name: value for name, value in learned.items() if name.startswith(kept)}
-        shared |= learned | {"notices.frequency": shared["notices.frequency"]}
-        self.adaptive.restore(shared, np.arange(before.items.size), rows)
-        self.adaptive.refit(self.now_s)
+        return Rebuild(_policy_input(self, budget_per_s), self.families, before, rows, learned)
+
+    def replace_policy(self, built: BuiltPolicy) -> bool:
+        """Use a policy that was built from an earlier state, and return True. What was learned of items that
+        were polled since then is taken over; what those polls taught of all items together is not. Return
+        False if the policy was replaced meanwhile: then this one is of no use."""
+        before = self.adaptive
+        if before is not built.before:
+            return False
+        self.adaptive, self.families = built.adaptive, built.families
+        changed = built.changed_rows()
+        if changed.size:
+            self.adaptive.restore(None, changed, before.rows(changed))
+        return True
 
     def adopt_learned(self, shared: Arrays) -> None:
         """Adopt what another engine learned of all items together; the beliefs of the items are kept."""
@@ -328,8 +383,12 @@ def _find_families(item_rows: ItemRows, names: Sequence[str] | None) -> Ints:
 
 
 def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
+    return Adaptive(_policy_input(ranking, budget_per_s))
+
+
+def _policy_input(ranking: Ranking, budget_per_s: float) -> PolicyInput:
     item_rows, families = ranking.item_rows, ranking.families
-    start = PolicyInput(
+    return PolicyInput(
         budget_per_s * ranking.share,
         item_rows.ranked_weight(slice(None)),
         item_rows.ranked_cost(slice(None)),
@@ -339,13 +398,6 @@ def _build_policy(ranking: Ranking, budget_per_s: float) -> Adaptive:
         hosts=item_rows.group,
         slowest=SLOWEST_PER_S,
     )
-    return Adaptive(start)
-
-
-def _have_similar_bins(one: Arrays, other: Arrays) -> bool:
-    """Return whether both have families, and count their changes over similar times."""
-    widths = [each.get("shocks.width", np.array(np.nan)) for each in (one, other)]
-    return bool(1.0 / FAR <= widths[0] / widths[1] <= FAR)
 
 
 def _restore_rows(policy: Adaptive, to: Ids, found: StoredBeliefs) -> None:

@@ -21,9 +21,9 @@ def reschedule_changed(
     store: Store, settings: Settings, ids: list[int], change: ItemChange, now_s: float
 ) -> None:
     """Set the due times of items after ``change``: to the time that it requests, or else to the planned next
-    poll, but never within ``min_interval_s`` after the last poll. A request to poll items now is stored as a
-    due time before the last poll. An item that was due and still is due keeps its due time, because a running
-    engine takes a new due time in the past as a request to poll the item."""
+    poll, but never within ``min_interval_s`` after the last poll. A request to poll items now is exempt from
+    that, and is stored as a due time before the last poll. An item that was due and still is due keeps its
+    due time, because a running engine takes a new due time in the past as a request to poll the item."""
     limits = (change.weight, change.cost, change.min_interval_s, change.max_interval_s)
     if change.due_s is None and limits == (None, None, None, None):
         return
@@ -33,7 +33,8 @@ def reschedule_changed(
             due_s = np.where((due_s <= now_s) & (planned_s <= now_s), due_s, planned_s)
         elif change.due_s <= now_s:
             due_s = np.fmin(due_s, item_rows.polled_s - REQUESTED_S)
-        due_s = np.fmax(due_s, earliest_s(item_rows.polled_s, item_rows.min_interval_s))
+        if change.due_s is None or change.due_s > now_s:
+            due_s = np.fmax(due_s, earliest_s(item_rows.polled_s, item_rows.min_interval_s))
         store.plan.save(item_rows.ids, due_s)
 
 

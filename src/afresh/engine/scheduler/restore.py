@@ -67,6 +67,7 @@ def restore_scheduler(
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)
+    policy.follow_sources(given.names, settings)
     policy.staleness = restore_staleness(store, settings, item_rows)
     _restore_sampling(store, policy, given)
     apply_money_terms(policy, given)

@@ -10,7 +10,7 @@ what fresh copies earn (``earnings``).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, TypeAlias
@@ -22,8 +22,12 @@ from afresh.engine.scheduler.lag_tiers import LagTargets
 from afresh.engine.scheduler.observed_staleness import ObservedStaleness, RefreshTerms
 from afresh.engine.scheduler.ranking import ALL_ROWS, Ranking
 from afresh.engine.scheduler.saa_sampling import SaaSampling
+from afresh.engine.settings.tables import Settings
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.stored import Ids
+
+CURSOR = "cursor"
+"""The origin of the notices of a source that has a cursor."""
 
 PolicyName: TypeAlias = Literal["adaptive", "uniform"]
 _RECENT, _SELDOM = 200, 16  # the shadow price is the median of 200 picks, computed at every 16th pick
@@ -88,11 +92,32 @@ class RowPolicy:
         self.item_rows, self.ranking, self.name = ranking.item_rows, ranking, name
         self.staleness: ObservedStaleness | None = None
         self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
+        self._min_intervals: Mapping[str, float] = {}
+        self._objectives: Mapping[str, str] = {}
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
+        self.settled_sources: frozenset[int] = frozenset()
+        """The numbers of the sources whose cursor proved right: their rows are polled only if it moved."""
         self.held_back = ""
         """Why rows were barred when they were last ranked: ``targets`` (their refresh would break a target
-        lag) or ``intervals`` (``min_interval_s`` has not passed since their last poll); empty if none was."""
+        lag), ``intervals`` (``min_interval_s`` has not passed since their last poll) or ``unchanged`` (their
+        cursor has not moved); empty if none was."""
+
+    def follow_sources(self, names: Mapping[int, str], settings: Settings | None = None) -> None:
+        """Apply what ``settings``, or those of the last call, say of sources to the rows of their items: the
+        least interval and the objective. ``names`` are the names of sources by number."""
+        if settings is not None:
+            self._min_intervals, plan = settings.min_intervals(), settings.plan.objective
+            own = {
+                table.settings.name: settings.objective_of(table.settings.name) for table in settings.sources
+            }
+            self._objectives = {name: objective for name, objective in own.items() if objective != plan}
+        least_s = {
+            code: self._min_intervals[name] for code, name in names.items() if name in self._min_intervals
+        }
+        self.item_rows.set_default_intervals(least_s)
+        codes = {code: self._objectives[name] for code, name in names.items() if name in self._objectives}
+        self.ranking.source_objectives = codes
 
     def priorities(self, now_s: float) -> Priorities:
         item_rows = self.item_rows
@@ -126,6 +151,11 @@ class RowPolicy:
         tier[item_rows.is_requested] = Tier.REQUESTED
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
+        if self.settled_sources:
+            is_settled = np.isin(item_rows.source, list(self.settled_sources)) & (tier == Tier.RANKED)
+            is_settled &= ~self.ranking.is_noticed(CURSOR)
+            tier[is_settled] = Tier.BARRED
+            self.held_back = "unchanged" if is_settled.any() else self.held_back
         return tier
 
     def _keep_targets(self, tier: npt.NDArray[np.int8], value: Float64s, now_s: float) -> None:

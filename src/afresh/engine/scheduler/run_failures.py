@@ -15,7 +15,7 @@ Name = TypeVar("Name", bound=Hashable)
 @dataclass(slots=True)
 class RunFailures:
     """The reasons of failures by item, by source (its listing could not be read) and by host (it backs off,
-    so that its due items were left out). ``succeeded`` counts polls and listings that did not fail.
+    so that its due items were left out). ``polled`` counts polls that did not fail, ``listed`` listings.
 
     >>> failures = RunFailures()
     >>> failures.record_item("web", "a", "no answer")
@@ -24,7 +24,8 @@ class RunFailures:
     (3, {'a': 'no answer'})
     """
 
-    succeeded: int = 0
+    polled: int = 0
+    listed: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
     _items: dict[tuple[str, str], str] = field(default_factory=dict)  # by source and key
@@ -36,25 +37,29 @@ class RunFailures:
 
     def record_item(self, source: str, key: str, problem: str) -> None:
         """Record a poll of the item ``key`` of ``source``; it succeeded if ``problem`` is empty."""
-        self._record(self._items, (source, key), problem)
+        self.polled += not problem
+        _record(self._items, (source, key), problem)
 
     def record_source(self, name: str, problem: str) -> None:
         """Record that the listings of the source ``name`` were read; ``problem`` is empty if all could be."""
-        self._record(self.sources, name, problem)
+        self.listed += not problem
+        _record(self.sources, name, problem)
 
     def record_host(self, group: str, problem: str) -> None:
         """Record that due items of ``group`` were left out because it backs off, with the reason."""
-        self._record(self.hosts, group, problem)
-
-    def _record(self, found: dict[Name, str], name: Name, problem: str) -> None:
-        if not problem:
-            self.succeeded += 1
-            found.pop(name, None)
-        elif len(found) < MOST_LISTED:
-            found[name] = problem
+        _record(self.hosts, group, problem)
 
     def exit_code(self) -> int:
-        """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing succeeded."""
+        """Return 0 if nothing failed, 3 if some of it failed, and 1 if nothing that was due succeeded. If
+        items were due, a listing that could be read is no success."""
         if not (self._items or self.sources or self.hosts):
             return 0
-        return 3 if self.succeeded else 1
+        were_due = bool(self._items or self.hosts)
+        return 3 if self.polled or (self.listed and not were_due) else 1
+
+
+def _record(found: dict[Name, str], name: Name, problem: str) -> None:
+    if not problem:
+        found.pop(name, None)
+    elif len(found) < MOST_LISTED:
+        found[name] = problem

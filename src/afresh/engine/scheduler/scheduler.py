@@ -26,6 +26,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.policy.adaptive.policy_rebuild import BuiltPolicy, Rebuild
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.lease import Lease
@@ -116,6 +117,7 @@ class Scheduler:
         self.item_rows.load(columns)
         self.policy.ranking.grow()
         self.names = self.policy.sampling.names = names
+        self.policy.follow_sources(names)
         self.picker.invalidate()
 
     def edit(self, item_ids: Sequence[int], columns: PolicyColumns, now_s: float) -> None:
@@ -187,6 +189,7 @@ class Scheduler:
         settings, ranking = money.settings, self.policy.ranking
         self.policy.name = settings.plan.policy
         self.policy.sampling.follow_settings(settings, self.names)
+        self.policy.follow_sources(self.names, settings)
         ranking.set_objective(settings.plan.objective)
         if not has_income(settings):
             ranking.set_budget(settings.budget.requests)
@@ -202,6 +205,16 @@ class Scheduler:
     def rebuild(self, money: MoneyInput, names: Sequence[str] | None) -> None:
         self.policy.ranking.rebuild(plan_budget(self.policy, money), names)
         self._ranked_size = self.item_rows.size
+
+    def prepare_rebuild(self, money: MoneyInput) -> Rebuild:
+        """Return what ``rebuild`` builds from, for another thread; ``finish_rebuild`` takes the result."""
+        return self.policy.ranking.prepare_rebuild(plan_budget(self.policy, money))
+
+    def finish_rebuild(self, built: BuiltPolicy, money: MoneyInput) -> None:
+        """Use what was built. If the settings changed meanwhile, they are applied, or it is built again."""
+        if self.policy.ranking.replace_policy(built):
+            self._ranked_size = self.item_rows.size
+            self.follow_settings(money)
 
     @property
     def refits(self) -> float:

@@ -190,6 +190,20 @@ class Settings:
         default = None if earns else table.settings.default_objective
         return table.objective or default or self.plan.objective
 
+    def min_intervals(self) -> dict[str, float]:
+        """Return by source the least seconds between two polls of an item that has no interval of its own.
+
+        >>> from afresh.engine.settings.parsing import parse_settings
+        >>> text = "[[source]]\\nname = 'a'\\n[[source]]\\nname = 'b'\\nmin_interval = 0"
+        >>> parse_settings(text).min_intervals()
+        {'a': 60.0, 'b': 0.0}
+        """
+        found: dict[str, float] = {}
+        for own in (table.settings for table in self.sources):
+            least_s = own.default_min_interval_s if own.min_interval is None else own.min_interval
+            found[own.name] = self.run.listings_every if least_s is None else least_s
+        return found
+
     def has_hook(self, source: str, key: str) -> bool:
         """Return whether a hook is told of changes of the item ``key`` of ``source``."""
         table = self.source(source)

@@ -19,6 +19,8 @@ from afresh.policy.policy import as_poll_arrays
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError
 
+MANY_AGES = 0.1  # share of all items whose ages, learned at once, change the shadow price
+
 
 class Adaptive(ReviewSchedule):
     """The adaptive policy. It has no settings of its own and works the same for all sources.
@@ -102,10 +104,14 @@ class Adaptive(ReviewSchedule):
 
     def observe_ages(self, items: ArrayLike, now: ArrayLike, age: Float64s) -> None:
         """Learn from the ages of items that were copied for the first time at ``now``: the times since their
-        last changes, as their sources state them (``stated_changes``)."""
+        last changes, as their sources state them (``stated_changes``). If these are many items, the shadow
+        price is estimated again, because it was that of items which were all alike."""
         which = self.items.as_numbers(items)
         self.belief.learn_age(which, age_evidence(age, self.belief.rates))
         self.mark_copied(which, now)
+        if which.size and which.size >= MANY_AGES * self.items.alive_count:
+            latest = float(np.max(np.asarray(now, dtype=np.float64)))
+            self._rekey_at(self._price_of_budget(latest), latest)
 
     def forget(self, items: ArrayLike) -> None:
         """Forget what was learned of these items; only the prior is known of them. The times of their copies

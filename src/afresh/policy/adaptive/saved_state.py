@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _SMALLEST = 1e-30
+_BLOCK_ROWS = 16_384
 _REFIT_NOW = 1 << 40  # more polls than any policy counts: it fits its prior again with the next poll
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -228,6 +229,13 @@ def restore_evidence(belief: RateBelief, items: Ints, evidence: Float64s, lowest
     """Set the posteriors of ``items`` from evidence that may have been saved on another grid of rates.
     ``evidence`` is posterior/prior, with a row per item. ``lowest`` is the lowest rate of the grid on which
     each row was saved. Between two rates of the old grid the evidence is interpolated."""
+    # In blocks: with very many items the intermediate results would take several times their memory.
+    for begin in range(0, items.size, _BLOCK_ROWS):
+        some = slice(begin, begin + _BLOCK_ROWS)
+        _restore_block(belief, items[some], evidence[some], lowest[some])
+
+
+def _restore_block(belief: RateBelief, items: Ints, evidence: Float64s, lowest: Float64s) -> None:
     octave = np.log2(belief.rates[1] / belief.rates[0])
     steps = np.log2(belief.rates[0] / lowest) / octave
     before = evidence.shape[1]

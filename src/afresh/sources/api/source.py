@@ -37,6 +37,7 @@ from afresh.values.listing import Listing, ListingEntry
 
 _MEDIA_TYPE = "application/json"
 _MOST_KEPT = 50_000  # records that are kept for polls to come
+_MOST_AT_ONCE = 5_000  # kept records that one batch contains: more would be one very long transaction
 _BUSY_S = 2.0  # a record that has no lease is not chosen again for this time
 _MOST_PASSES = 8  # how often another request of higher value may be chosen instead of the lead
 
@@ -105,7 +106,7 @@ class ApiSource(SingleGroupSource):
             known.tracker.set_weights(weights)
         free = [key for key in self._kept if self._kept_not_before_s.get(key, 0.0) <= now_s]
         if free:
-            return Batch(tuple(free))
+            return Batch(tuple(free[:_MOST_AT_ONCE]))
         row = known.table.rows.get(lead)
         if row is None:
             return Batch((lead,))
@@ -232,6 +233,7 @@ class ApiSource(SingleGroupSource):
             elif unchanged_since_s is not None:
                 found.append(self._confirm(lease, unchanged_since_s))
             elif all_there:
+                self._passes.pop(lease.key, None)
                 found.append(Fetched("gone", problem="the server has no record with this key"))
             else:
                 found.append(None)
@@ -280,6 +282,7 @@ class ApiSource(SingleGroupSource):
                 *copy,
                 near,
                 small=most_bytes_here(recipe, near),
+                party=self.name,
             )
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))

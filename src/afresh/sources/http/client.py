@@ -10,6 +10,7 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request, ResponseLimits
 from afresh.sources.http.ip_addresses import NEVER
+from afresh.sources.http.pacing.quota_headers import has_quota, remaining_quota
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
 from afresh.sources.http.statuses import (
@@ -17,6 +18,7 @@ from afresh.sources.http.statuses import (
     REDIRECTS,
     classify_reply,
     host_condition,
+    http_date_s,
     requested_delay_s,
 )
 from afresh.sources.http.throttle import HostThrottle
@@ -138,8 +140,8 @@ class PoliteClient:
                 until_s = round(rules.expires_s - clock.elapsed_s() + clock.now_s(), 3)
                 before = found.get(group)
                 if before is None or before.until_s < until_s:
-                    failures = before.failures if before else 0
-                    found[group] = GroupBackoff(group, until_s, failures, rules.unreadable)
+                    kept = before or GroupBackoff(group, until_s)
+                    found[group] = replace(kept, until_s=until_s, why=rules.unreadable)
         return tuple(replace(one, why=self.hide(one.why)) for one in found.values())
 
     def save_robots(self) -> list[RobotsNote]:
@@ -253,9 +255,12 @@ class PoliteClient:
             return refused
         async with self._throttle.slot(host_group(request.url)) as slot:
             cost.requests += 1
-            reply = await self._fetcher.fetch(request)
+            reply = await self._context.under_way.wait_for(self._fetcher.fetch(request))
             slot.condition = host_condition(reply)
             slot.retry_after_s = requested_delay_s(reply, self._context.clock.now_s())
+            if has_quota(reply.headers):
+                now_s = http_date_s(reply.headers.get("date")) or self._context.clock.now_s()
+                slot.quota = remaining_quota(reply.headers, now_s)
             if slot.condition != "fine" or slot.retry_after_s:
                 slot.why = classify_reply(reply, conditional=False)[1]
         if reply.trouble == "private":  # the name has a private address now, so nothing was sent

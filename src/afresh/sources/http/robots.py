@@ -70,7 +70,7 @@ class RobotsRules:
     def allows(self, url: str, agent: str) -> bool:
         """Return whether ``agent`` may fetch ``url``.
 
-        >>> robots = read_robots(Reply(200, {}, b"User-agent: *\\nDisallow: /private"), 0.0)
+        >>> robots = read_file(b"User-agent: *\\nDisallow: /private", {}, 0.0)
         >>> robots.allows("http://a.test/private/1", "afresh"), robots.allows("http://a.test/", "afresh")
         (False, True)
         """

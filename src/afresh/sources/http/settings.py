@@ -6,18 +6,20 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
+from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
 from afresh.sources.secrets import Resolver, Secret, resolve
 from afresh.sources.settings import PositiveSeconds, Seconds, Size, SizeRate, SourceSettings, Texts
+from afresh.sources.web_api.request_template import RequestTemplate, RequiredEndpoint
 from afresh.values.errors import UsageError
 
 
@@ -30,11 +32,17 @@ class WebSettings(SourceSettings):
     delay: Seconds = 1.0
     first_rest: PositiveSeconds = 10.0
     longest_rest: PositiveSeconds = 86400.0
+    quota: str = ""
     allow_private: bool = False
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
     cookies: Mapping[str, str] = Field(default_factory=dict, repr=False)
     proxy: str = Field(default="", repr=False)
     max_size: Size = 50_000_000
+
+    @property
+    def default_min_interval_s(self) -> float | None:
+        """One minute: a server that others use is not asked for one record every second."""
+        return 60.0
 
     @property
     def delay_s(self) -> float | None:
@@ -44,6 +52,60 @@ class WebSettings(SourceSettings):
     def first_rest_s(self) -> float:
         return self.first_rest
 
+    @property
+    def quota_rule(self) -> QuotaRule | None:
+        return parse_quota(self.quota, self.time_zone) if self.quota else None
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        _ = self.quota_rule
+
+
+class HttpBulkSettings(BaseModel):
+    """How many items of a source of kind ``http`` are polled with one request. ``items`` is the address of an
+    item, with ``{key}``; ``request`` asks for up to ``at_once`` records by ``{keys}``, joined by
+    ``joined_by``. ``rows``, ``key_path`` and ``total`` are JSON paths in the answer.
+
+    >>> papers = {"items": "https://a.test/p/{key}.json", "request": "https://a.test/p?ids={keys}"}
+    >>> bulk = HttpBulkSettings.model_validate(papers); bulk.key_of("https://a.test/p/7.json")
+    '7'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    items: str
+    request: RequiredEndpoint
+    at_once: int = Field(default=50, ge=1, le=10_000)
+    joined_by: str = "|"
+    rows: str = "results"
+    key_path: str = "id"
+    total: str = "total"
+
+    def address(self, key: str) -> str:
+        return self.items.replace("{key}", quote(key, safe=""))
+
+    def key_of(self, url: str) -> str | None:
+        """Return the key of the item at ``url``, or None if the address is of another form."""
+        before, _, after = self.items.partition("{key}")
+        inner = url[len(before) : len(url) - len(after)]
+        if not (url.startswith(before) and url.endswith(after)) or not inner or set(inner) & set("/?&#"):
+            return None
+        return unquote(inner)
+
+    def model_post_init(self, context: Any, /) -> None:
+        del context
+        if self.items.count("{key}") != 1:
+            raise UsageError("bulk_look_up.items: needs {key}, as in https://example.org/papers/{key}")
+        try:
+            origin(self.address("key"))
+        except UsageError as error:
+            raise UsageError(f"bulk_look_up.items: {error}") from None
+        template = RequestTemplate("bulk_look_up.request", self.request, ["keys", "size"])
+        if "keys" not in template.parts:
+            raise UsageError(
+                "bulk_look_up.request: needs {keys}, as in https://example.org/papers?ids={keys}"
+            )
+
 
 class HttpSettings(WebSettings):
     """Settings of a source of kind ``http``, whose items are URLs of pages.
@@ -51,7 +113,8 @@ class HttpSettings(WebSettings):
     Headers and cookies are sent only to hosts that ``sitemaps``, ``feeds``, ``discover`` or ``secret_hosts``
     name, and to the hosts of items that the user added; not to a host that only a listing names, and not
     after a redirect to another host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents
-    that list items. ``queue_time`` is the longest time in seconds that a poll may wait for its host."""
+    that list items. ``queue_time`` is the longest time in seconds that a poll may wait for its host. With
+    ``bulk_look_up``, one request polls many items that are records of an API."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
@@ -59,7 +122,7 @@ class HttpSettings(WebSettings):
     discover: Texts = ()
     secret_hosts: Texts = ()
     max_listings: int = Field(default=1000, ge=1)
-    max_items: int = Field(default=200_000, ge=0)
+    max_items: int = Field(default=100_000, ge=0)
     concurrency: int = Field(default=1, ge=1)
     queue_time: Seconds = 30.0
     accept_encoding: str = "gzip, deflate"
@@ -71,6 +134,7 @@ class HttpSettings(WebSettings):
     max_headers: int = Field(default=128, ge=8)
     max_redirects: int = Field(default=5, ge=0)
     soft_errors: Texts = ()
+    bulk_look_up: HttpBulkSettings | None = Field(default=None, repr=False)
 
     @property
     def lists_items(self) -> bool:
@@ -102,7 +166,7 @@ class HttpSettings(WebSettings):
 
     @property
     def politeness(self) -> Politeness:
-        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest)
+        return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest, self.quota_rule)
 
     @property
     def secret_origins(self) -> frozenset[str]:

@@ -43,7 +43,12 @@ _WITHHELD = (
 
 
 def build_http_source(settings: HttpSettings, context: SourceContext) -> Source:
-    return HttpSource(settings, context, make_fetcher(settings, context))
+    fetcher = make_fetcher(settings, context)
+    if settings.bulk_look_up is None:
+        return HttpSource(settings, context, fetcher)
+    from afresh.sources.http.bulk_source import BulkHttpSource
+
+    return BulkHttpSource(settings, context, fetcher, settings.bulk_look_up)
 
 
 class HttpSource:

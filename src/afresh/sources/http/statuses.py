@@ -26,7 +26,7 @@ SoftKind: TypeAlias = Literal["refused", "failed"]
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
 WITH_CONTENT = frozenset({200, 203, 204})
-_BUSY = frozenset({429, 502, 503, 504})
+_BUSY = frozenset({502, 503, 504})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({401, 402, 403, 407, 451})
 _LONGEST_S = 366 * 86400.0
@@ -58,15 +58,18 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
 
 
 def host_condition(reply: Reply) -> HostCondition:
-    """Return what the reply shows about its host: "fine", "busy" or "down".
+    """Return what the reply shows about its host: "fine", "limited", "busy" or "down".
 
-    >>> [host_condition(reply) for reply in (Reply(503), Reply(500), Reply(trouble="connect"))]
-    ['busy', 'fine', 'down']
+    >>> [host_condition(reply) for reply in (Reply(429), Reply(503), Reply(500))]
+    ['limited', 'busy', 'fine']
     >>> host_condition(Reply(trouble="local"))      # this machine has no network
     'fine'
     """
     if reply.host_is_down:
         return "down"
+    asks_to_wait = reply.status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" in reply.headers
+    if reply.status == HTTPStatus.TOO_MANY_REQUESTS or asks_to_wait:
+        return "limited"
     return "busy" if reply.status in _BUSY else "fine"
 
 

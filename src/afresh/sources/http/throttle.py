@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
+from afresh.sources.http.pacing.quota_headers import RemainingQuota
 from afresh.sources.http.politeness import (
     HostCondition,
     HostQueue,
     HostState,
     Politeness,
+    count_start,
     ready_s,
     record_end,
+    record_quota,
     record_start,
+    strictest_quota,
 )
 from afresh.values.units import format_duration
 
@@ -34,11 +38,13 @@ class HostBackoffError(Exception):
 @dataclass(slots=True)
 class RequestSlot:
     """The permission for one request. The code that sends the request records its result here. The fields are
-    the arguments of ``politeness.record_end``."""
+    the arguments of ``politeness.record_end`` and ``record_quota``."""
 
+    started_s: float
     condition: HostCondition = "fine"
     retry_after_s: float | None = None
     why: str = ""
+    quota: RemainingQuota | None = None
 
 
 class HostThrottle:
@@ -67,41 +73,45 @@ class HostThrottle:
         return self._hosts.is_asked_by(group, self._source)
 
     def backoffs(self) -> tuple[GroupBackoff, ...]:
-        """Return the hosts of this source that back off after a failure or a Retry-After; at most 10,000."""
+        """Return the hosts of this source that back off after a failure or a Retry-After, whose pace was
+        learned, or whose quota is used in part; at most 10,000, those that rest longest first."""
         clock = self._context.clock
         now_s, offset_s = clock.elapsed_s(), clock.now_s() - clock.elapsed_s()
         found = [
-            GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why)
+            _backoff_of(group, host, now_s, offset_s)
             for group, host in self._hosts.states.items()
-            if host.next_s > now_s and (host.failures or host.why) and self.has_asked(group)
+            if self.has_asked(group) and _is_worth_saving(host, now_s, offset_s)
         ]
         return tuple(sorted(found, key=lambda backoff: -backoff.until_s)[:_MOST_BACKOFFS])
 
     def load_backoffs(self, backoffs: Sequence[GroupBackoff]) -> None:
-        """Load the back-offs of an earlier process, of limited length in case the clock was set back."""
+        """Load the back-offs of an earlier process, of limited length in case the clock was set back, the
+        learned paces, and what is used of quotas."""
         clock = self._context.clock
         for backoff in backoffs:
             wait_s = min(backoff.until_s - clock.now_s(), self._rules.longest_rest_s)
+            learned = backoff.pace or backoff.used
+            if wait_s <= 0 and learned is None:
+                continue
+            if backoff.failures or backoff.why or learned:  # otherwise another program sends a request
+                self._hosts.register(backoff.group, self._source, self._rules)
+            host = self._hosts.states.get(backoff.group, HostState())
+            used = max(host.used, backoff.used or host.used, key=lambda used: (used.until_s, used.requests))
+            host = replace(host, pace=backoff.pace or host.pace, used=used)
             if wait_s > 0:
-                if (
-                    backoff.failures or backoff.why
-                ):  # otherwise another program sends a request, and no source
-                    self._hosts.register(backoff.group, self._source, self._rules)
-                host = self._hosts.states.get(backoff.group, HostState())
-                next_s = max(host.next_s, clock.elapsed_s() + wait_s)
-                self._hosts.states[backoff.group] = replace(
+                host = replace(
                     host,
-                    next_s=next_s,
+                    next_s=max(host.next_s, clock.elapsed_s() + wait_s),
                     failures=max(host.failures, backoff.failures),
                     why=backoff.why or host.why,
                 )
+            self._hosts.states[backoff.group] = host
 
     @asynccontextmanager
     async def slot(self, group: str) -> AsyncIterator[RequestSlot]:
         """Wait until a request may start, and hold its slot until the block ends. Raise ``HostBackoffError``
         if the wait would be too long."""
-        await self._acquire(group)
-        slot = RequestSlot()
+        slot = RequestSlot(await self._acquire(group))
         try:
             yield slot
         finally:
@@ -111,7 +121,8 @@ class HostThrottle:
         """Remove the rules of this source from the registry of hosts."""
         self._hosts.unregister(self._source, self._rules)
 
-    async def _acquire(self, group: str) -> None:
+    async def _acquire(self, group: str) -> float:
+        """Wait until a request may start; return the time at which it starts."""
         hosts = self._hosts
         queue = hosts.queues.setdefault(group, HostQueue())
         queue.waiters += 1
@@ -126,7 +137,10 @@ class HostThrottle:
                     await self._wait(group, queue)
                     await self._context.admit(group)
                 now_s = self._context.clock.elapsed_s()
-                hosts.states[group] = record_start(hosts.states.get(group, HostState()), now_s)
+                host = record_start(hosts.states.get(group, HostState()), now_s)
+                rules = hosts.politeness(group, self._rules)
+                hosts.states[group] = count_start(host, rules, now_s, self._context.clock.now_s())
+                return now_s
         finally:
             queue.waiters -= 1
             if not queue.waiters:
@@ -136,8 +150,18 @@ class HostThrottle:
         now_s, hosts = self._context.clock.elapsed_s(), self._hosts
         rules = hosts.politeness(group, self._rules)
         hosts.states[group] = record_end(
-            hosts.states[group], rules, now_s, slot.condition, slot.retry_after_s, slot.why
+            hosts.states[group],
+            rules,
+            now_s,
+            slot.condition,
+            slot.retry_after_s,
+            slot.why,
+            started_s=slot.started_s,
         )
+        host, unix_s = hosts.states[group], self._context.clock.now_s()
+        quota = strictest_quota(host, rules, slot.quota, unix_s)
+        if quota is not None:
+            hosts.states[group] = record_quota(host, rules, now_s, quota)
         if group in hosts.queues:
             hosts.queues[group].freed.set()
         else:
@@ -153,3 +177,15 @@ class HostThrottle:
                 raise HostBackoffError(group, wait_s, spaced=not self._hosts.states[group].why)
             else:
                 await self._context.sleep(wait_s)
+
+
+def _is_worth_saving(host: HostState, now_s: float, offset_s: float) -> bool:
+    rests = host.next_s > now_s and bool(host.failures or host.why)
+    return rests or host.pace is not None or host.used.until_s > now_s + offset_s
+
+
+def _backoff_of(group: str, host: HostState, now_s: float, offset_s: float) -> GroupBackoff:
+    used = host.used if host.used.requests else None
+    if host.next_s <= now_s:
+        return GroupBackoff(group, 0.0, pace=host.pace, used=used)
+    return GroupBackoff(group, round(host.next_s + offset_s, 3), host.failures, host.why, host.pace, used)

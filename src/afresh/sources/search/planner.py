@@ -12,7 +12,7 @@ other pages, is the end of its query, whatever total the server reports."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -204,10 +204,13 @@ class Planner:
         """Record that these records were seen before, in an earlier run."""
         self._fill.mark_seen(rows)
 
-    def save(self, keys: Sequence[str]) -> Iterable[QueryNote]:
-        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row."""
+    def save(self, keys: Sequence[str], adopted: Collection[str] = ()) -> Iterable[QueryNote]:
+        """Yield what is saved of each query. ``keys`` are the keys of the relation, by row; those ``adopted``
+        are about to join it."""
         for words, query in self._queries.items():
             pages = {page: [keys[row] for row in rows.tolist()] for page, rows in query.pages.items()}
+            for page, found in query.keys.items() if adopted else ():
+                pages[page] = list(dict.fromkeys([*pages[page], *found.intersection(adopted)]))
             last = None if query.last == math.inf else int(query.last)
             named = tuple(self._relation.keywords[word] for word in words)
             yield QueryNote(named, query.total, last, query.asked, query.asked_s, pages)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -175,16 +175,28 @@ def read_relation(
     *,
     scoped: bool,
     resolver: Resolver = no_secrets,
+    adopted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LocalRelation:
     """Read the relation. Check that keys are unique, keywords exist, and weights are numbers. ``key`` is a
     column name, ``attributes`` are the columns of keywords. ``weight`` and ``rate`` are computed from the
     columns of a record. With ``scoped``, the server can search for a keyword in one column; otherwise it
-    searches in all."""
+    searches in all. Records that were ``adopted`` (texts of columns by key) follow those of the relation,
+    with the weight 1 and no stated rate."""
     words = [attribute.name for attribute in attributes]
     used = [name for one in (weight, rate) if one is not None for name in one.columns]
     names = list(dict.fromkeys([key, *words, *used]))
     columns = read_columns(path, names, resolver)
     rows = check_keys(columns, key)
+    weights = np.ones(len(columns)) if weight is None else _read_numbers(columns, "weight", weight)
+    rates = None if rate is None else _read_numbers(columns, "rate", rate)
+    added = [own for own in adopted or {} if own not in rows]
+    for own in added:
+        rows[own] = len(rows)
+        for name, column in columns.texts.items():
+            column.append(own if name == key else (adopted or {})[own].get(name, ""))
+    weights = np.append(weights, np.ones(len(added)))
+    if rates is not None and added:
+        rates = np.append(rates, np.full(len(added), np.nan))
     for name in words:
         for row, text in enumerate(columns.texts[name], 1):
             if len(text) > _LONGEST:
@@ -193,8 +205,6 @@ def read_relation(
     index = index_relation(columns.texts, attributes, scoped=scoped)
     if len(columns) and not index.keywords:
         raise InputError(f"no record has a keyword in {', '.join(words)}", path=columns.path)
-    weights = np.ones(len(columns)) if weight is None else _read_numbers(columns, "weight", weight)
-    rates = None if rate is None else _read_numbers(columns, "rate", rate)
     return LocalRelation(columns.texts[key], index, weights, rows, columns.digest(), rates)
 
 

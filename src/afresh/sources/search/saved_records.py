@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from afresh.probes.keyword_index import Keyword
@@ -66,7 +66,7 @@ class ScaleNote:
 class SearchState:
     """Everything that a search source saves. ``look_ups`` is the number of requests by key so far, ``listed``
     the number of records in the relation. ``page_sizes`` are the results on a page that were asked for, and
-    those that the server gives."""
+    those that the server gives. ``adopted`` are the texts of the records that were adopted, by key."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
@@ -74,6 +74,7 @@ class SearchState:
     look_ups: int = 0
     listed: int = 0
     page_sizes: tuple[int, int] = (0, 0)
+    adopted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         queries = [
@@ -95,7 +96,7 @@ class SearchState:
             "look_ups": self.look_ups,
         }
         found |= {"scales": list(map(astuple, self.scales)), "listed": self.listed}
-        return json.dumps(found | {"page_sizes": self.page_sizes}).encode()
+        return json.dumps(found | {"page_sizes": self.page_sizes, "adopted": self.adopted}).encode()
 
     @property
     def found_by_queries(self) -> int:
@@ -121,6 +122,7 @@ def read_state(packed: bytes) -> SearchState:
         known["look_ups"],
         known["listed"],
         tuple(known.get("page_sizes", (0, 0))),  # a state of version 0.1.0 has none
+        known.get("adopted", {}),
     )
 
 

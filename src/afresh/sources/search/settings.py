@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
 from afresh.sources.search.record_expression import RecordExpression
 from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import POSTGRES
+from afresh.sources.web_api.answer_shape import AnswerShape
 from afresh.sources.web_api.paging import PagedRequest
 from afresh.sources.web_api.request_template import WEB, Endpoint, template_parts
 from afresh.sources.web_api.settings import WebApiSettings
@@ -31,7 +33,8 @@ class SearchSettings(WebApiSettings):
     ``server`` is a URL, or a table with a URL and a body, with ``{query}`` and ``{page}``, ``{offset}`` or
     ``{next}``; a database (``sqlite:PATH``, ``postgresql://…`` or ``env:NAME``) with a ``table``; or a file
     of records. ``{column}`` stands for the keywords of one column, which ``{query}`` then does not contain.
-    A keyword of several words is written as ``phrase`` says, each keyword of ``{query}`` as ``term``."""
+    A keyword of several words is written as ``phrase`` says, each keyword of ``{query}`` as ``term``. Records
+    of the server that fulfil ``adopt`` (a JMESPath condition) become items too, when a query brings them."""
 
     kind: Literal["search"] = "search"
     relation: str = Field(min_length=1, repr=False)
@@ -47,6 +50,7 @@ class SearchSettings(WebApiSettings):
     term: str = ""
     phrase: str = _PHRASE
     joined_by: str = " "
+    adopt: str = ""
     listings_every: PositiveSeconds = 60.0
 
     @property
@@ -98,6 +102,11 @@ class SearchSettings(WebApiSettings):
         return self.fields
 
     @property
+    def shape(self) -> AnswerShape:
+        texts = {attribute.name: self.path_of(attribute.name) for attribute in self.attributes}
+        return replace(super().shape, adopt=self.adopt, texts=texts if self.adopt else {})
+
+    @property
     def own_columns(self) -> list[str]:
         """The columns of keywords that have a placeholder of their own in requests."""
         names = [attribute.name for attribute in self.attributes]
@@ -115,6 +124,8 @@ class SearchSettings(WebApiSettings):
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) < len(names):
             raise UsageError("keywords: name each column once")
+        if self.adopt and not self.over_http:
+            raise UsageError("adopt: only records of a web server can be adopted")
         _ = self.weight_expression, self.rate_expression  # raise an error if they are wrong
         if self.over_http:
             self._check_web()

@@ -80,6 +80,8 @@ class SearchSource(SingleGroupSource):
         self._backoff = ServerBackoff(settings, context.clock)
         self._costs = CostSharing()
         self._look_ups = 0
+        self._adopted: dict[str, dict[str, str]] = {}  # texts by column, of records that the relation lacks
+        self._has_adopted = False  # since the relation was read
         self.capabilities = Capabilities(batches=self, state=self)
 
     def ready_s(self, group: str, now_s: float) -> float:
@@ -102,11 +104,12 @@ class SearchSource(SingleGroupSource):
         keys, planner = self._relation.keys, self._planner
         return SearchState(
             tuple(self._tracker.save()),
-            tuple(planner.save(keys)),
+            tuple(planner.save(keys, self._adopted)),
             tuple(planner.scales()),
             self._look_ups,
             len(keys),
             (self._settings.page_size, self._server.page_size),
+            self._adopted,
         )
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
@@ -122,6 +125,7 @@ class SearchSource(SingleGroupSource):
         self._planner.load(known.queries, self._relation.rows)
         self._planner.mark_seen(np.flatnonzero(~np.isnan(self._tracker.seen_s)))
         self._look_ups = max(self._look_ups, known.look_ups)
+        self._adopt(known.adopted if self._settings.adopt else {})
 
     # Choosing and sending requests.
 
@@ -207,7 +211,7 @@ class SearchSource(SingleGroupSource):
     async def listings(self) -> AsyncIterator[Listing]:
         """List the keys of the relation. A file is read again only if it was written, a database always."""
         place, problem = self._settings.relation, ""
-        if is_postgres(place) or file_stamp(place) != self._stamp:
+        if is_postgres(place) or file_stamp(place) != self._stamp or self._has_adopted:
             try:
                 await self._reload_relation()
             except AfreshError as error:
@@ -249,6 +253,7 @@ class SearchSource(SingleGroupSource):
         rows, now_s = np.array(sorted(known), dtype=np.int64), self._context.clock.now_s()
         self._planner.set_page_size(self._server.page_size)
         self._planner.learn(planned, list(by_key), rows, results.total, now_s, has_more=results.has_more)
+        self._adopt(results.adoptable)
         leased = {lease.key for lease in leases}
         for key, records in by_key.items():
             if key in self._relation.rows and key not in leased and len(records) == 1:
@@ -267,6 +272,21 @@ class SearchSource(SingleGroupSource):
             else:
                 found.append(None)
         return found
+
+    def _adopt(self, found: Mapping[str, Mapping[str, object]]) -> None:
+        """Take records into the relation that it lacks. They are listed when the relation is read again,
+        which the next listing does."""
+        separators = {
+            attribute.name: getattr(attribute.split, "separator", " ")
+            for attribute in self._settings.attributes
+        }
+        for key, texts in found.items():
+            if key in self._relation.rows or key in self._adopted:
+                continue
+            if len(self._relation.rows) + len(self._adopted) >= self._settings.max_items:
+                return
+            joined = {name: _joined(texts.get(name), separator) for name, separator in separators.items()}
+            self._adopted[key], self._has_adopted = joined, True
 
     def _learn_from_bulk(
         self, planned: PlannedRequest, by_key: Mapping[str, object], total: int | None
@@ -334,7 +354,8 @@ class SearchSource(SingleGroupSource):
         async with self._lock:
             # The stamp is taken before the file is read, so that a write during the reading is noticed later.
             stamp = file_stamp(settings.relation)
-            relation = await asyncio.to_thread(_read_relation, settings, context)
+            self._has_adopted = False
+            relation = await asyncio.to_thread(_read_relation, settings, context, dict(self._adopted))
             self._stamp = stamp
             if relation.digest == self._relation.digest:
                 return
@@ -347,7 +368,20 @@ class SearchSource(SingleGroupSource):
             self._unrequested.clear()
 
 
-def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRelation:
+def _joined(value: object, separator: str) -> str:
+    """Return the keywords of an adopted record as a relation has them: a list is joined by the separator.
+
+    >>> _joined(["Ann Aue", "Bo"], ";"), _joined("Deep web", " "), _joined(None, " ")
+    ('Ann Aue;Bo', 'Deep web', '')
+    """
+    if isinstance(value, list):
+        return separator.join(str(part) for part in value if isinstance(part, str | int))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _read_relation(
+    settings: SearchSettings, context: SourceContext, adopted: Mapping[str, Mapping[str, str]] | None = None
+) -> LocalRelation:
     return read_relation(
         settings.relation,
         settings.key,
@@ -356,4 +390,5 @@ def _read_relation(settings: SearchSettings, context: SourceContext) -> LocalRel
         settings.rate_expression,
         scoped=settings.scoped,
         resolver=context.resolver,
+        adopted=adopted,
     )

@@ -57,6 +57,11 @@ class SqlSettings(DatabaseSettings):
         return self.listings_every or (_LIST_EVERY_S if self.cursor else None)
 
     @property
+    def default_min_interval_s(self) -> float | None:
+        """The time between two listings: more often, nothing is known of changes."""
+        return self.listings_every_s
+
+    @property
     def select(self) -> str:
         """The query in the form of a subquery, without a semicolon at its end."""
         return self.query.strip().removesuffix(";").rstrip()

@@ -7,12 +7,12 @@ the whole query. Poll such queries rarely, or store their results in a table."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
-from afresh.sources.capabilities import Capabilities, share_cost
+from afresh.sources.capabilities import Capabilities, GroupBackoff, share_cost
 from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.parsing.parse_budget import ParseBudgetError
@@ -20,6 +20,7 @@ from afresh.sources.source import SingleGroupSource
 from afresh.sources.sql.canonical_json import row_json
 from afresh.sources.sql.connection_thread import GRACE_S, ConnectionThread
 from afresh.sources.sql.connections import KeyedRecord
+from afresh.sources.sql.cursor_trust import CursorTrust
 from afresh.sources.sql.database_url import open_any_address, sqlite_path
 from afresh.sources.sql.errors import SqlError
 from afresh.sources.sql.sessions import KeyListing, PostgresSession, SqliteSession, SqlSession, row_limit
@@ -59,7 +60,24 @@ class SqlSource(SingleGroupSource):
         self._watermarks = Watermarks()
         self._full_s = float("-inf")
         self._warned = False
-        self.capabilities = Capabilities(bulk=self)
+        self._trust = CursorTrust()
+        self.capabilities = Capabilities(bulk=self, state=self, cursor=self if settings.cursor else None)
+
+    @property
+    def is_cursor_proven(self) -> bool:
+        return self._trust.is_proven
+
+    def backoffs(self) -> tuple[GroupBackoff, ...]:
+        """Return nothing, because every process tries to connect by itself."""
+        return ()
+
+    def save_state(self) -> bytes:
+        """Return how far the cursor proved right, as bytes."""
+        return self._trust.pack() if self._settings.cursor else b""
+
+    def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
+        del backoffs
+        self._trust = CursorTrust.unpack(state) or self._trust
 
     def ready_s(self, group: str, now_s: float) -> float:
         """Return when windows and back-off allow a poll (Unix seconds); infinite while a statement runs."""
@@ -182,11 +200,20 @@ class SqlSource(SingleGroupSource):
             return Fetched("failed", problem=str(error), bytes=len(content))
         shape = _fingerprint(tuple(counted))
         same_shape = lease.content_hash is None or lease.validators.get("columns") == shape
-        return replace(
+        fetched = replace(
             found.to_fetched(content, _MEDIA_TYPE),
             comparable=found.comparable and same_shape,
             validators={**found.notes, "columns": shape},
         )
+        return self._with_cursor(lease, fetched, columns) if settings.cursor in columns else fetched
+
+    def _with_cursor(self, lease: Lease, fetched: Fetched, columns: Mapping[str, object]) -> Fetched:
+        """Learn whether the cursor moved with a change, and return ``fetched`` with the cursor's value."""
+        cursor = _fingerprint((repr(columns[self._settings.cursor]),))
+        before = lease.validators.get("cursor")
+        if before is not None and fetched.kind == "content" and fetched.comparable:
+            self._trust = self._trust.add(before != cursor)
+        return replace(fetched, validators={**fetched.validators, "cursor": cursor})
 
     def _listing_problem(self, rows: KeyListing) -> str:
         settings = self._settings

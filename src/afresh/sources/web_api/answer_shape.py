@@ -31,7 +31,8 @@ class AnswerShape:
     ``patterns`` (and ``key_pattern``, ``total_pattern``) are regular expressions: their first group, or else
     what they match, is the value. ``where`` is a JMESPath condition that rows must fulfil: of JSON the row
     itself, otherwise its fields. ``cursor`` is a value that grows with every change of a row. ``next`` is
-    empty if the next page is not named in the body."""
+    empty if the next page is not named in the body. ``adopt`` is a condition for new items, like ``where``;
+    ``texts`` are the places of their keywords by column."""
 
     format: AnswerFormat = "json"
     rows: str = "results"
@@ -46,6 +47,8 @@ class AnswerShape:
     patterns: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     cursor: str = ""
+    adopt: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise ``UsageError`` if a place or a pattern cannot be read. The message names the setting."""
@@ -55,8 +58,11 @@ class AnswerShape:
         for setting, place in places.items():
             if place:
                 check_place(setting, place, self.format)
-        if self.where:
-            check_place("where", self.where, "json")
+        for setting in ("where", "adopt"):
+            if condition := getattr(self, setting):
+                check_place(setting, condition, "json")
+        for name, place in self.texts.items():
+            check_place(f"paths.{name}", place, self.format)
         patterns = {"key_pattern": self.key_pattern, "total_pattern": self.total_pattern}
         patterns |= {f"patterns.{name}": pattern for name, pattern in self.patterns.items()}
         for setting, pattern in patterns.items():

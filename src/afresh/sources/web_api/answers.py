@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -22,6 +22,7 @@ _MOST_NAMES = 8  # keys of an answer that are shown if a path is wrong
 _SHOWN_CHARACTERS = 60
 _MOST_OVERLAP = 64  # the texts of all rows may together be this many times as long as the page
 _LARGEST_TOTAL = 10**15
+SMALL_MARKED_UP_BYTES = 4096  # HTML and XML up to this size cost little, whatever they contain
 _COUNT = re.compile(r"\d[\d.,' \u00a0\u202f’]*")
 
 
@@ -38,6 +39,7 @@ class ParsedAnswer:
     next: str = ""
     cursors: tuple[object, ...] = ()
     left_out: tuple[str, ...] = ()
+    adoptable: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -90,24 +92,27 @@ def _parsed(
     document: _Document, rows: Sequence[Any], shape: AnswerShape, next_mark: str = ""
 ) -> ParsedAnswer:
     records, cursors, left_out = [], [], []
-    fulfils = compile_json_path("where", shape.where) if shape.where else None
+    adoptable: dict[str, Mapping[str, object]] = {}
     for row in rows:
         record = _record(document, row, shape)
-        if fulfils is not None and not _is_true(fulfils, document.plain(row, record)):
+        plain = document.plain(row, record)
+        if shape.where and not _is_true("where", shape.where, plain):
             left_out.append(record.key)
             continue
         records.append(record)
+        if shape.adopt and _is_true("adopt", shape.adopt, plain):
+            adoptable[record.key] = {name: document.value(row, at) for name, at in shape.texts.items()}
         if shape.cursor:
             cursors.append(document.value(row, shape.cursor))
     total = _count(document.value(document.root, shape.total), shape.total_pattern)
-    return ParsedAnswer(tuple(records), total, next_mark, tuple(cursors), tuple(left_out))
+    return ParsedAnswer(tuple(records), total, next_mark, tuple(cursors), tuple(left_out), adoptable)
 
 
-def _is_true(fulfils: Callable[[Any], Any], row: Any) -> bool:
+def _is_true(setting: str, condition: str, row: Any) -> bool:
     try:
-        return bool(fulfils(row))
+        return bool(compile_json_path(setting, condition)(row))
     except Exception as error:  # noqa: BLE001  (jmespath raises many kinds for data of the wrong type)
-        raise AnswerError(f"where: does not fit a row: {one_line(error)}") from None
+        raise AnswerError(f"{setting}: does not fit a row: {one_line(error)}") from None
 
 
 def _record(document: _Document, row: Any, shape: AnswerShape) -> KeyedRecord:
@@ -255,7 +260,11 @@ class _MarkedUp:
         found = next(iter(self._all(row, element)), None) if element else row
         if found is None:
             return None
-        text = self._attribute(found, attribute) if attribute else self._inner_text(found)
+        return self._counted(self._attribute(found, attribute) if attribute else self._inner_text(found))
+
+    def _counted(self, text: str | None) -> str | None:
+        """Return a text with single blanks. All texts together are not much longer than the page: if rows
+        contain each other, they could be as long as its square."""
         if text is None:
             return None
         self._left -= len(text)
@@ -267,7 +276,7 @@ class _MarkedUp:
         return self.value(row, place) or ""
 
     def whole_row(self, row: Any) -> dict[str, Any]:
-        return {"text": " ".join(self._inner_text(row).split())}
+        return {"text": self._counted(self._inner_text(row))}
 
     def plain(self, row: Any, record: KeyedRecord) -> Any:
         del row

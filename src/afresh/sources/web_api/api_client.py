@@ -13,12 +13,13 @@ from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestBody, RequestCost
 from afresh.sources.http.settings import make_fetcher
-from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, requested_delay_s
+from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, host_condition, requested_delay_s
 from afresh.sources.http.throttle import HostBackoffError
-from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.http.urls import host_group
+from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
 from afresh.sources.web_api.access import ApiAccess
 from afresh.sources.web_api.answer_shape import AnswerShape
-from afresh.sources.web_api.answers import ReadAnswer, read_list, read_record
+from afresh.sources.web_api.answers import SMALL_MARKED_UP_BYTES, ReadAnswer, read_list, read_record
 from afresh.sources.web_api.paging import HEADER, PagedRequest, next_address, next_in_headers
 from afresh.sources.web_api.records_answer import RecordsAnswer
 from afresh.sources.web_api.request_template import ApiRequest, RequestTemplate, Value
@@ -140,11 +141,15 @@ class ApiClient:
                 refused=kind == "refused",
                 retry_after_s=wait_s,
                 busy=wait_s is not None,
+                limited=host_condition(reply) == "limited",
                 status=reply.status,
             )
         media_type = reply.headers.get("content-type", "")
         try:
-            parsed = await self._parsers.parse(read, reply.body, media_type, shape)
+            small = SMALL_BYTES if shape.format == "json" else SMALL_MARKED_UP_BYTES
+            parsed = await self._parsers.parse(
+                read, reply.body, media_type, shape, small=small, party=host_group(response.url)
+            )
         except ParseBudgetError as error:
             return RecordsAnswer(problem=str(error))
         header = self._settings.next if self._settings.next.startswith(HEADER) else ""
@@ -156,4 +161,5 @@ class ApiClient:
             cursors=parsed.cursors,
             left_out=parsed.left_out,
             status=reply.status,
+            adoptable=parsed.adoptable,
         )

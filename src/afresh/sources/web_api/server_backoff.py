@@ -26,13 +26,18 @@ class ServerBackoff:
         return self._now.until_s
 
     def start(self, answer: RecordsAnswer, count: int) -> list[Fetched]:
-        """Start a back-off after an answer with a problem; return ``count`` results that report it."""
+        """Start a back-off after an answer with a problem; return ``count`` results that report it. If the
+        server asks for fewer requests, only the wait that it asks for is added: its host rests already."""
         settings, now_s = self._settings, self._clock.now_s()
+        kind: FetchedKind = "refused" if answer.refused else "failed"
+        if answer.limited:
+            wait_s = answer.retry_after_s or 0.0
+            self._now = GroupBackoff(settings.name, now_s + wait_s, self._now.failures, answer.problem)
+            return [Fetched(kind, problem=answer.problem, retry_after_s=answer.retry_after_s)] * count
         failures = self._now.failures + 1
         rest_s = Backoff(settings.first_rest, settings.longest_rest).wait_s(failures)
         rest_s = max(rest_s, answer.retry_after_s or 0.0)
         self._now = GroupBackoff(settings.name, now_s + rest_s, failures, answer.problem)
-        kind: FetchedKind = "refused" if answer.refused else "failed"
         return [Fetched(kind, problem=answer.problem, retry_after_s=rest_s)] * count
 
     def clear(self) -> None:

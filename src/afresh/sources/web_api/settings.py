@@ -54,7 +54,7 @@ class WebApiSettings(WebSettings):
         """The settings of the HTTP client that sends the requests."""
         own = WebSettings.model_fields.keys() - SourceSettings.model_fields.keys()
         return HttpSettings(
-            **{name: getattr(self, name) for name in ("name", "timeout", *own)}, concurrency=1
+            **{name: getattr(self, name) for name in ("name", "timeout", "time_zone", *own)}, concurrency=1
         )
 
     @property
@@ -126,7 +126,8 @@ class WebApiSettings(WebSettings):
         """Raise ``UsageError`` for a mistake in the settings of a web API."""
         self.shape.check()
         _ = self.look_up_request, self.bulk_request
+        known = {*self.field_names, *self.shape.texts}
         for setting in ("paths", "patterns"):
             for name in getattr(self, setting):
-                if name not in self.field_names:
+                if name not in known:
                     raise UsageError(f"{setting}: {name!r} is none of the fields")

@@ -30,6 +30,10 @@ _RESOLUTION_S = 2e-6  # the database reports microseconds; doubles near the pres
 class PostgresFleet(SqlFleet[Connection]):
     """Implements ``Fleet`` for workers on several machines; all use the clock of the database server."""
 
+    @property
+    def has_own_clock(self) -> bool:
+        return True
+
     def ahead_s(self, clock: Clock) -> float:
         # The server read its clock at some moment of the round trip, so the fastest answer is the most exact.
         passed_s, ahead_s = min(self._measure(clock) for _ in range(_MEASUREMENTS))

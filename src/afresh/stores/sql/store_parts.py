@@ -292,6 +292,10 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
 
         return self._update(owe)
 
+    @property
+    def has_own_clock(self) -> bool:
+        return False
+
     def ahead_s(self, clock: Clock) -> float:
         del clock
         return 0.0

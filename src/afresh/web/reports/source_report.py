@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 
 from afresh.engine.engine import Engine
@@ -90,6 +91,8 @@ def _report_hosts(
     untrusted = saved.untrusted_hosts()
     backoffs = {backoff.group: backoff for name, backoff in snapshot.backoffs if name == source}
 
+    paces = {one.group: one.pace_per_s for one in snapshot.status.groups if math.isfinite(one.pace_per_s)}
+
     def order(host: str) -> tuple[bool, bool, bool, int, str]:
         return host not in backoffs, host not in untrusted, host not in problems, -hosts[host].total(), host
 
@@ -103,6 +106,7 @@ def _report_hosts(
                 items=hosts[host].total(),
                 by_status=dict(hosts[host]),
                 delay_s=None if delay_s is None else max(delay_s, report.crawl_delay_s),
+                pace_per_s=paces.get(host),
                 robots=report.robots,
                 problem=backoff.why or "asked to be left alone" if backoff else "",
                 failures=backoff.failures if backoff else 0,

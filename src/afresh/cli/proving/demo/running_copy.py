@@ -31,6 +31,7 @@ port = 0
 name = "web"
 user_agent = "afresh-demo-{policy}"
 allow_private = true
+min_interval = 0
 delay = "0s"
 concurrency = 64
 first_rest = "0.2s"
