@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.stores.backends import schema_url
@@ -11,7 +12,8 @@ from tests.waiting import until
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.shared_time import SharedClock
 from afresh.stores.sqlite.memory_store import MemoryStore
-from afresh.values.clock import SystemClock
+from afresh.stores.store import Fleet
+from afresh.values.clock import Clock, SystemClock
 
 
 class SetClock(SystemClock):
@@ -53,3 +55,29 @@ def test_a_file_has_the_time_of_the_machine() -> None:
     shared = SharedClock(machine, MemoryStore().fleet)
     machine.by_s = 7200.0
     assert shared.now_s() == pytest.approx(machine.now_s(), abs=0.5)
+
+
+@pytest.mark.parametrize("sets", [1, 5])
+def test_a_clock_that_is_set_while_the_database_answers_is_measured_again(sets: int) -> None:
+    """Else the old difference would count for the new time, for ever."""
+    machine = SetClock()
+    right = SystemClock()
+
+    class SlowFleet(MemoryStore):
+        """A database with the right time. While it answers, the machine's clock is set, ``sets`` times."""
+
+        has_own_clock = True
+        left = 0
+
+        def ahead_s(self, clock: Clock) -> float:
+            ahead_s = right.now_s() - clock.now_s()
+            if self.left:
+                self.left -= 1
+                machine.by_s += 3600.0
+            return ahead_s
+
+    fleet = SlowFleet()
+    shared = SharedClock(machine, cast(Fleet, fleet))
+    fleet.left = sets
+    shared.measure()
+    until(lambda: abs(shared.now_s() - right.now_s()) < 0.5 and abs(shared.ahead_s + machine.by_s) < 0.5)

@@ -30,6 +30,7 @@ from afresh.values.errors import InputError, StoreError
 from afresh.values.stored import RequestWindow
 
 _SET_S, _ASK_AGAIN_S = 1.0, 1.0  # smaller steps of the machine's clock are corrections
+_TRIES = 3  # of a measurement, while the machine's clock is being set
 _STEP_S = 600.0  # a time that is this much before the last reservation means that the clock was set back
 
 
@@ -104,6 +105,7 @@ class SharedClock:
     def __init__(self, clock: Clock, fleet: Fleet) -> None:
         self._clock, self._fleet = clock, fleet
         self._asking, self._asked_s = threading.Lock(), -math.inf
+        self._measured = 0.0, self._offset_s()
         self.measure()
 
     @property
@@ -112,9 +114,14 @@ class SharedClock:
 
     def measure(self) -> None:
         """Ask the store for its time; raise ``StoreError`` if it does not answer."""
-        ahead_s = self._fleet.ahead_s(self._clock)
-        # Both numbers change at once, because other threads read them meanwhile.
-        self._measured = ahead_s, self._clock.now_s() - self._clock.elapsed_s()
+        for _ in range(_TRIES):
+            offset_s = self._offset_s()
+            ahead_s = self._fleet.ahead_s(self._clock)
+            # If the clock was set meanwhile, ``ahead_s`` may be that of the old or of the new time.
+            if abs(self._offset_s() - offset_s) < _SET_S:
+                # Both numbers change at once, because other threads read them meanwhile.
+                self._measured = ahead_s, offset_s
+                return
 
     def now_s(self) -> float:
         now_s, (ahead_s, offset_s) = self._clock.now_s(), self._measured
@@ -126,6 +133,10 @@ class SharedClock:
 
     def elapsed_s(self) -> float:
         return self._clock.elapsed_s()
+
+    def _offset_s(self) -> float:
+        """Return the machine's time minus the time that has elapsed; it changes when the clock is set."""
+        return self._clock.now_s() - self._clock.elapsed_s()
 
     def _measure_soon(self) -> None:
         elapsed_s = self._clock.elapsed_s()

@@ -7,6 +7,7 @@ import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import zstandard
@@ -115,7 +116,8 @@ def pack_learned(shared: Arrays) -> bytes:
     {'version': array(1)}
     """
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **shared)
+    save: Any = np.savez  # its option ``allow_pickle`` is an array in NumPy 2.0, and its type hides that
+    save(file, **shared)
     return zstandard.ZstdCompressor(level=_COMPRESSION).compress(file.getvalue())
 
 
@@ -126,7 +128,8 @@ def unpack_learned(packed: bytes | None) -> Arrays | None:
     try:
         plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MOST_LEARNED_BYTES)
         with np.load(io.BytesIO(plain), allow_pickle=False) as saved:
-            shared = {name: saved[name] for name in saved.files}
+            # NumPy 2.0 wrote the option ``allow_pickle`` of earlier versions of this file as an array.
+            shared = {name: saved[name] for name in saved.files if name != "allow_pickle"}
     except (zstandard.ZstdError, zipfile.BadZipFile, ValueError, OSError):
         return None
     return shared if int(shared.get("version", np.array(0))) == VERSION else None
