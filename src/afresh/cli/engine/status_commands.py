@@ -36,6 +36,7 @@ _UNSPENT = {
     "intervals": "no item may be polled again yet (min_interval)",
     "unchanged": "rows whose cursor has not moved",
     "targets": "kept free for target lags",
+    "requests": "requests used up, also by looks (see look_every)",
     "limits": "other limits of the budget",
     "machine": "machine or answers too slow",
 }

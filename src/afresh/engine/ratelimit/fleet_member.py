@@ -74,6 +74,10 @@ class FleetMember:
         return self._others_count == 0
 
     @property
+    def workers_count(self) -> int:
+        return 1 + self._others_count
+
+    @property
     def is_planner(self) -> bool:
         return self._clock.elapsed_s() < self._planner_until_s
 

@@ -252,6 +252,16 @@ class Gate:
         """Whether only the number of requests is limited."""
         return self._slots.limits.counts_only
 
+    @property
+    def spacing_s(self) -> float:
+        """The seconds between two requests at the rate of the budget."""
+        return self._slots.limits.spacing_s
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether bytes, seconds or money that were spent are being paid off."""
+        return self._slots.debt_s > self._clock.elapsed_s()
+
     def wait_s(self) -> float:
         """Return in how many seconds the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()

@@ -33,7 +33,7 @@ _PENDING_AUDITS = 4
 _TAKEN_ELSEWHERE_S = 5.0
 _LONGEST_REST_S = 10.0
 _FULL_S = 0.1  # how often requests that last too long are looked for while all slots are taken
-BUSY = "busy"
+BUSY, REQUESTS = "busy", "requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Dispatcher:
                 await self._pause(min(left_s, _FULL_S))
                 continue
             if self._tasks.writer.is_full or gate.waiting >= ahead or wait_s > _AHEAD_S:
-                await self._pause(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
+                await self._wait_for_budget(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
             bulks = self.choose(min(ahead, room))
             if bulks:
@@ -111,6 +111,14 @@ class Dispatcher:
                     self._audit_settled(clock.elapsed_s() - began_s)
                 if reason is not None:  # a pause that takes longer is the machine's fault
                     self.idle_s[reason] += min(clock.elapsed_s() - began_s, pause_s)
+
+    async def _wait_for_budget(self, pause_s: float) -> None:
+        """Pause. Count the time if only the number of requests keeps polls from using other limits."""
+        gate, began_s = self._context.gate, self._context.clock.elapsed_s()
+        is_counted = not (gate.counts_only or gate.is_paying or self._polls.in_flight)
+        await self._pause(pause_s)
+        if is_counted:
+            self.idle_s[REQUESTS] += min(self._context.clock.elapsed_s() - began_s, pause_s)
 
     def _idle_reason(self) -> str | None:
         """Return why no poll can start now, as ``Run.count_unspent`` names it. While bytes, seconds or money

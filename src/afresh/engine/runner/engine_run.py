@@ -25,7 +25,7 @@ import numpy as np
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.request_slots import budget_limits, count_allowed
 from afresh.engine.runner import background_load
-from afresh.engine.runner.dispatcher import BUSY, Dispatcher, RunTasks
+from afresh.engine.runner.dispatcher import BUSY, REQUESTS, Dispatcher, RunTasks
 from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
@@ -113,7 +113,7 @@ class Run:
         lent = min(self.lent_requests, unspent)
         lost = unspent - lent
         idle = {reason: limits.requests * seconds for reason, seconds in self.dispatcher.idle_s.items()}
-        idle.pop(BUSY, None)
+        idle = {reason: each for reason, each in idle.items() if reason not in (BUSY, REQUESTS)}
         scale = min(lost / max(sum(idle.values()), 1e-9), 1.0)
         found = {"lent": round(lent)} | {reason: round(scale * each) for reason, each in idle.items()}
         found["machine" if limits.counts_only else "limits"] = round(unspent) - sum(found.values())
@@ -121,7 +121,7 @@ class Run:
 
     def count_unspent_seconds(self, lasted_s: float) -> dict[str, float]:
         """Return how many seconds of the budget were not spent in ``lasted_s`` seconds, by the reasons of
-        ``count_unspent``; nothing if seconds are not limited."""
+        ``count_unspent``, or ``requests`` if these were used up; nothing if seconds are not limited."""
         share = budget_limits(self.settings.budget).seconds
         if math.isinf(share):
             return {}

@@ -1,8 +1,10 @@
 """Reads which items are stale, from sources that observe this without polls, while the polls continue.
 
 Every such source (``sources.capabilities``) is read every few seconds in a task of its own, so that a slow
-database does not delay other sources. Reading is also a listing: it finds new and missing items. The reports
-are saved in the store with the state of the source, for the next process and for commands that only read.
+database does not delay other sources. Every reading is a request of the budget. So that refreshes are not
+left without requests, the readings of all sources together begin at most at half the rate of the budget.
+Reading is also a listing: it finds new and missing items. The reports are saved in the store with the state
+of the source, for the next process and for commands that only read.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
 _CHECK_EVERY_S = 0.1
+_SLOTS = 2.0  # a reading begins so many slots of the budget after the last one: the others are for refreshes
 MONEY_EVERY_S = 2.0
 _SAVE_EVERY_S = 60.0
-_OVERDUE = 2.0  # reports that are older than so many times the time between two readings are overdue
 _COSTLY = 50.0  # computing money terms may use at most 1/50 of the time
 
 
@@ -38,9 +40,9 @@ class StalenessTask:
         self._known: dict[str, Capabilities] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._next_s: dict[str, float] = {}
+        self._turn_s = float("-inf")  # when the next reading of any source may begin
         self._released: set[int] = set()  # the ids of the items that this round may poll although not due
-        self._read_s: dict[str, float] = {}
-        self._every_s: dict[str, float] = {}
+        self._overdue_s: dict[str, float] = {}  # when a reading that has begun has lasted too long
         self._applied_s = context.clock.elapsed_s()
         self._saved_summary: Sequence[object] = []  # a summary of the reports that were saved last
         self._saved_s = float("-inf")
@@ -49,8 +51,8 @@ class StalenessTask:
     async def run(self) -> None:
         try:
             while True:
-                self._start_reading()
-                self.is_busy = bool(self._reading)
+                waits = self._start_readings()
+                self.is_busy = bool(self._reading) or waits
                 if self._reading:
                     await asyncio.wait(self._reading.values(), timeout=_CHECK_EVERY_S)
                     for name in [name for name, task in self._reading.items() if task.done()]:
@@ -64,13 +66,13 @@ class StalenessTask:
             await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
     def is_reading(self, source: str) -> bool:
-        """Return whether the first reports of ``source``, or reports long overdue, are being read. Its items
-        are picked afterwards. While newer reports are read, items are picked by the last ones: to wait for
-        every reading would leave a part of the budget unused."""
-        if source not in self._reading:
-            return False
-        read_s, every_s = self._read_s.get(source), self._every_s.get(source, 0.0)
-        return read_s is None or self._clock.elapsed_s() > read_s + _OVERDUE * every_s
+        """Return whether the first reports of ``source`` are not read yet, or whether it is being read for
+        longer than the time between two readings. Its items are picked afterwards. While newer reports are
+        read, items are picked by the last ones: to wait for every reading would leave a part of the budget
+        unused."""
+        if source not in self._known:
+            return self._context.sources.capabilities(source).staleness is not None
+        return source in self._reading and self._clock.elapsed_s() > self._overdue_s[source]
 
     def after_commit(self) -> None:
         """Apply the reports again after a commit, because the refreshed items are no longer stale."""
@@ -95,19 +97,32 @@ class StalenessTask:
             await self.save_state()
             self._saved_summary, self._saved_s = summary, self._clock.elapsed_s()
 
-    def _start_reading(self) -> None:
-        now_s = self._clock.elapsed_s()
-        for table in self._context.settings.now.sources:
-            name = table.settings.name
-            source = self._context.sources.capabilities(name)
-            if source.staleness is None or name in self._reading:
-                continue
-            if now_s >= self._next_s.get(name, now_s):
-                every_s = table.settings.listings_every_s or self._context.settings.now.run.listings_every
-                self._next_s[name], self._every_s[name] = now_s + every_s, every_s
-                self._reading[name] = asyncio.create_task(self._read_reports(name, source))
-        for name in set(self._known) - {table.settings.name for table in self._context.settings.now.sources}:
+    def _start_readings(self) -> bool:
+        """Start the readings that are due, the one that is due longest first. Return whether a source waits
+        for its first reading."""
+        settings, now_s = self._context.settings.now, self._clock.elapsed_s()
+        tables = {table.settings.name: table.settings for table in settings.sources}
+        for name in set(self._known) - tables.keys():
             del self._known[name]
+        can = {name: self._context.sources.capabilities(name) for name in tables}
+        read = [name for name in tables if can[name].staleness is not None and name not in self._reading]
+        due_s = {name: self._next_s.get(name, float("-inf")) for name in read}
+        for name in sorted(read, key=lambda name: due_s[name]):
+            if due_s[name] > now_s or not self._takes_turn(now_s):
+                break
+            every_s = tables[name].listings_every_s or settings.run.listings_every
+            self._next_s[name] = self._overdue_s[name] = now_s + every_s
+            self._reading[name] = asyncio.create_task(self._read_reports(name, can[name]))
+        return any(name not in self._known and name not in self._reading for name in read)
+
+    def _takes_turn(self, now_s: float) -> bool:
+        """Return whether a reading may begin now. Workers share the budget, and with it the readings. Turns
+        that were missed since the last check are made up for."""
+        if now_s < self._turn_s:
+            return False
+        between_s = _SLOTS * self._context.gate.spacing_s * self._context.member.workers_count
+        self._turn_s = max(self._turn_s, now_s - _CHECK_EVERY_S) + between_s
+        return True
 
     async def _read_reports(self, name: str, source: Capabilities) -> None:
         if self._known.get(name) is not source:
@@ -117,7 +132,6 @@ class StalenessTask:
         await self._listing_task.read_and_report(name)
         self._known[name] = source
         seen = _reports(source)
-        self._read_s[name] = self._clock.elapsed_s()
         if seen.keys() - self._ids.get(name, {}).keys():
             self._ids[name] = await self._store.run(self._store.sync.items.ids, list(seen), name)
         self._apply_reports()
