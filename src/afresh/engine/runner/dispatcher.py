@@ -115,7 +115,8 @@ class Dispatcher:
     async def _wait_for_budget(self, pause_s: float) -> None:
         """Pause. Count the time if only the number of requests keeps polls from using other limits."""
         gate, began_s = self._context.gate, self._context.clock.elapsed_s()
-        is_counted = not (gate.counts_only or gate.is_paying or self._polls.in_flight)
+        all_wait = len(self._polls.in_flight) <= gate.waiting
+        is_counted = all_wait and not (gate.counts_only or gate.is_paying)
         await self._pause(pause_s)
         if is_counted:
             self.idle_s[REQUESTS] += min(self._context.clock.elapsed_s() - began_s, pause_s)
