@@ -41,6 +41,7 @@ class Column:
     ``whole``     whether numbers must be whole. Unlike with kind ``count``, an empty cell is NaN.
     ``if_set``    the name of a flag column: in rows in which the flag is 0, a required cell may be empty.
     ``what``      the meaning of the column in a few words, for messages and documentation.
+    ``named_by_user``  whether an option named the column: then the file's header is right, not the option.
 
     >>> Column("rate", "number", required=True, minimum=0, what="changes per day").requirement
     'a finite number of 0 or more (changes per day)'
@@ -59,6 +60,7 @@ class Column:
     whole: bool = False
     if_set: str = ""
     what: str = ""
+    named_by_user: bool = False
 
     @property
     def requirement(self) -> str:
@@ -110,11 +112,12 @@ def match_header(path: str, names: Sequence[str], columns: Sequence[Column]) -> 
         raise InputError("occurs twice in the header: keep one", path=path, column=double)
     absent = [column.name for column in columns if column.name not in names]
     unknown = [name for name in names if name not in known]
+    fixed = [column.name for column in columns if column.name in absent and not column.named_by_user]
     for column in columns:
         if column.required and column.name in absent:
             raise InputError(_missing(column.name, unknown, names), path=path)
     for name in unknown:
-        near = next((wanted for wanted in absent if is_misspelling(name, wanted)), None)
+        near = next((wanted for wanted in fixed if is_misspelling(name, wanted)), None)
         if near is not None:
             raise InputError(f"is unknown: did you mean {near!r}?", path=path, column=name)
     return [column for column in columns if column.name in names]

@@ -220,6 +220,11 @@ def test_a_heavy_tail_pays_from_any_benefit_on(afresh: Afresh, tmp_path: Path) -
     assert "pays from any benefit above 0 on" in " ".join(ran.err.split())
 
 
+def test_an_interval_of_0_is_refused(afresh: Afresh, addresses: Path) -> None:
+    ran = afresh("money", addresses, "--benefit", 1, "--cost", 1, "--compare", "--today", "0d")
+    assert (ran.code, ran.err) == (2, "afresh: --today is 0d: must be above 0\n")
+
+
 @pytest.mark.parametrize("wrong", [("--today", "7d"), ("--refreshes", "9/d"), ("--sweep", "s.csv")])
 def test_what_belongs_to_a_comparison_needs_it(
     afresh: Afresh, addresses: Path, wrong: tuple[str, str]

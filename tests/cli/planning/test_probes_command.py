@@ -228,3 +228,10 @@ def test_no_records_and_records_of_no_weight_are_said(afresh: Afresh, files: tup
     assert "3 records of weight 0 not asked for" in afresh(*given, "--weight", "cites").err
     relation.write_text(lines[0] + "\n")
     assert "nothing: the relation has no records" in afresh(*given).err
+
+
+def test_a_misspelt_option_is_not_blamed_on_the_file(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("id,title\n1,a b\n")
+    ran = afresh("probes", "papers.csv", "--key", "id", "--keywords", "titel", "--server", "papers.csv")
+    assert ran.code == 1
+    assert "no column 'titel': did you mean 'title'?" in ran.err

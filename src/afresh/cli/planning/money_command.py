@@ -80,6 +80,8 @@ class MoneyOptions:
         """Raise ``UsageError`` if options do not go together. This is called before any file is read."""
         check_files([self.items, self.decays], self.output, self.plot, as_json=self.as_json)
         check_files([self.items, self.decays, self.output], self.sweep)
+        if self.today is not None and not parse_duration(self.today) > 0:
+            raise UsageError(f"--today is {self.today}: must be above 0")
         if self.interval is not None and self.benefit is not None:
             raise UsageError("--interval asks for the benefit: leave out --benefit")
         if self.interval is not None and self.compare:

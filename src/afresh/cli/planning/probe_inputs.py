@@ -113,7 +113,7 @@ def _read(
     taken = {key}
     for attribute in attributes:
         if attribute.name not in taken:
-            wanted.append(Column(attribute.name, "text", what="keywords"))
+            wanted.append(Column(attribute.name, "text", what="keywords", named_by_user=True))
             taken.add(attribute.name)
     wanted += [Column(name, "number", required=True, minimum=0) for name in numbers if name not in taken]
     if is_in_database(path):

@@ -20,6 +20,7 @@ import numpy as np
 from afresh.probes.candidates import Candidates, find_candidates, request_counts
 from afresh.probes.keyword_index import KeywordIndex
 from afresh.sources.search.fill_limit import FillLimit
+from afresh.sources.search.own_queries import OwnQueries
 from afresh.sources.search.saved_records import QueryNote, ScaleNote
 from afresh.sources.search.totals import LearnedTotals
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -33,8 +34,9 @@ Words = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """A request for one page of the query ``words`` (numbers of keywords). Without words, it is a look-up by
-    key of the records in ``rows`` of the relation."""
+    """A request for one page of the query ``words`` (numbers of keywords). If there is a row in ``rows``, the
+    query is the own query of that record. Without words, the request is a look-up by key of the records in
+    ``rows`` of the relation."""
 
     words: Words = ()
     page: int = 1
@@ -115,6 +117,7 @@ class Planner:
         self._most = math.inf if limit is None else float(limit)
         self._totals = LearnedTotals(relation, sample)
         self._fill = FillLimit(relation.tuples, keys_at_once)
+        self._own_queries = OwnQueries()
         self._queries: dict[Words, _Query] = {}
         self._flat: _ReadPages | None = None
         self._stayed, self._expected = _STABLE, _TRIALS
@@ -149,13 +152,13 @@ class Planner:
             return np.array(ask.rows, dtype=np.int64)
         query = self._queries.get(ask.words)
         if query is not None and ask.page in query.pages:
-            return query.pages[ask.page]
+            return np.union1d(query.pages[ask.page], np.array(ask.rows, dtype=np.int64))
         members = self._relation.matches(np.array([ask.words], dtype=np.int64))[1]
         if query is not None and query.pages:
             members = np.setdiff1d(members, np.concatenate(list(query.pages.values())))
         if members.size > _MOST_EXPECTED:
             members = members[np.argsort(-values[members], kind="stable")[:_MOST_EXPECTED]]
-        return np.sort(members)
+        return np.union1d(members, np.array(ask.rows, dtype=np.int64))
 
     def learn(
         self,
@@ -175,6 +178,7 @@ class Planner:
             self._alone.difference_update(rows.tolist() if len(ask.rows) > 1 else ask.rows)
             return
         self._fill.record_query(rows)
+        self._own_queries.end(rows.tolist())
         query = self._queries.setdefault(ask.words, _Query())
         query.asked, query.asked_s = query.asked + 1, now_s
         before = query.pages.get(ask.page)
@@ -244,6 +248,36 @@ class Planner:
         expected = self._totals(words[:, None])
         return tuple(sorted(words[np.argsort(expected, kind="stable")[:most]].tolist()))
 
+    def own_query(self, row: int) -> PlannedRequest | None:
+        """Return the request that searches for one record without a look-up: the page of its own query that
+        showed it before, or else the first page that was not yet read for it. None without keywords."""
+        words, page = self._own_queries.words(row), self._own_queries.next_page(row)
+        if not words:  # the search for it begins
+            words = self.narrowest_query(row)
+            query = self._queries.get(words, _Query())
+            page = next((number for number, rows in query.pages.items() if row in rows), 1)
+        if not words:
+            return None
+        return PlannedRequest(words, page if self._can_ask(words, page) else 1, (row,))
+
+    def is_absent(self, ask: PlannedRequest) -> bool | None:
+        """Return what the answer to ``ask``, an own query, says of its record, which was not on the page.
+        True: the server does not have it, because all results were read. None: the next page may show it.
+        False: it was not found, but not all results can be read now."""
+        (row,), searches = ask.rows, self._own_queries
+        searches.not_on(row, ask.words, ask.page)
+        query, following = self._queries.get(ask.words), searches.next_page(row)
+        if query is None:
+            return False
+        readable = math.inf if query.total is None else min(query.total, self._most)
+        if following > query.last or (following - 1) * self._page_size >= readable:
+            searches.end([row])
+            return query.total is None or len(frozenset().union(*query.keys.values())) == query.total
+        if not self._can_ask(ask.words, following):
+            searches.end([row])
+            return False
+        return False if searches.must_pause(row) else None
+
     def _is_last(self, page: int, rows: int, total: float | None) -> bool:
         """Return whether a page with ``rows`` results is the last one. A short page is not if the reported
         total says that more follow: the server may leave out results, or give smaller pages than asked."""
@@ -288,7 +322,7 @@ class Planner:
             ours = seen.numbers >= 0
             np.subtract.at(gains, seen.numbers[ours], seen.sums(values)[ours])
         # The probability p/(T − jp) that an unread record is on the next page (see the top of this file).
-        share = np.minimum(1.0, self._page_size / np.maximum(totals - seen.read * self._page_size, 1.0))
+        share = self._share(totals, seen.read)
         more = ~seen.ended & (seen.read < request_counts(np.minimum(totals, self._most), self._page_size))
         gains = np.where(more, gains * share, 0.0)
         if must is not None:
@@ -329,11 +363,14 @@ class Planner:
 
     def _best_look_up(self, values: Float64s, must: int | None) -> tuple[float, PlannedRequest | None]:
         """Return a tuple (value, request) for the look-up by key of the best records, as many as one request
-        may name. Without look-ups, the request is the narrowest query for the best record."""
+        may name. Without look-ups, the request is the own query of the best record."""
         row = int(values.argmax()) if must is None else must
         if self.keys_at_once == 0:
-            words = self.narrowest_query(row)
-            return (float(values[row]), PlannedRequest(words)) if words else (0.0, None)
+            ask, read = self.own_query(row), self._own_queries.pages_read(row)
+            if ask is None or read == 0:
+                return float(values[row]), ask
+            total = self._totals(np.array([ask.words], dtype=np.int64))
+            return float(values[row] * self._share(total, np.array([read]))[0]), ask
         single = float(values[row]), PlannedRequest(rows=(row,))
         if self.keys_at_once == 1 or (must is not None and row in self._alone):
             return single
@@ -345,6 +382,11 @@ class Planner:
             best = np.append(best[: self.keys_at_once - 1], must)
         gain = float(together[best].sum())
         return single if single[0] > gain else (gain, PlannedRequest(rows=tuple(best.tolist())))
+
+    def _share(self, totals: Float64s, read: Float64s | Ints) -> Float64s:
+        """Return the probability that an unread record is on the next page, after ``read`` pages."""
+        unread = np.maximum(totals - read * self._page_size, 1.0)
+        return np.asarray(np.minimum(1.0, self._page_size / unread))
 
     def _forget(self) -> None:
         """Delete the oldest queries while more than 20,000 pages are stored."""

@@ -2,7 +2,8 @@
 
 Each request is the one with the highest value (``planner``). The value of a record grows with the content lag
 that it is expected to have accumulated (``record_tracker``). A page of results refreshes all records of the
-relation that are on it. A record counts as missing only if it was requested alone and not found."""
+relation that are on it. A record counts as missing only if it was requested itself and not found: by its key
+or, without look-ups, by its own query (``own_queries``)."""
 
 from __future__ import annotations
 
@@ -198,12 +199,11 @@ class SearchSource(SingleGroupSource):
         row = self._relation.rows.get(lease.key)
         if row is None:
             return Fetched("gone", problem="the relation has no record with this key")
-        planned = PlannedRequest(rows=(row,))
-        if not self._settings.finds_keys:
-            planned = PlannedRequest(self._planner.narrowest_query(row))
-            if not planned.words:
-                problem = "the record has no keywords, and look_up is not set: it cannot be asked for"
-                return Fetched("refused", problem=problem)
+        can_look_up = self._settings.finds_keys
+        planned = PlannedRequest(rows=(row,)) if can_look_up else self._planner.own_query(row)
+        if planned is None:
+            problem = "the record has no keywords, and look_up is not set: it cannot be asked for"
+            return Fetched("refused", problem=problem)
         found = (await self._ask(planned, [lease], alone=True))[0]
         assert found is not None
         return found
@@ -244,8 +244,7 @@ class SearchSource(SingleGroupSource):
         self, planned: PlannedRequest, results: RecordsAnswer, leases: Sequence[Lease], *, alone: bool
     ) -> list[Fetched | None]:
         """Return the result of each lease. Keep the other records of the relation for later batches.
-        ``alone`` is True if the request was meant for one record only, so that it counts as missing if not
-        found."""
+        ``alone`` is True if the one lease must get a result, even if another page may show its record."""
         by_key: dict[str, list[KeyedRecord]] = {}
         for record in results.records:
             by_key.setdefault(record.key, []).append(record)
@@ -258,20 +257,26 @@ class SearchSource(SingleGroupSource):
         for key, records in by_key.items():
             if key in self._relation.rows and key not in leased and len(records) == 1:
                 self._unrequested[key] = records[0]
-        alone = alone or len(planned.rows) == 1
-        is_complete = len(planned.rows) == 1 or len(by_key) == results.total
         if len(planned.rows) > 1:
-            alone = is_complete
             self._learn_from_bulk(planned, by_key, results.total)
         found: list[Fetched | None] = []
         for lease in leases:
             if lease.key in by_key:
                 found.append(self._compare(lease, by_key[lease.key]))
-            elif alone:
-                found.append(self._absent_result(lease.key, is_complete=is_complete))
-            else:
-                found.append(None)
+                continue
+            is_absent = self._is_absent(planned, lease.key, is_whole=len(by_key) == results.total)
+            is_open = is_absent is None and not alone
+            found.append(None if is_open else self._absent_result(lease.key, is_complete=bool(is_absent)))
         return found
+
+    def _is_absent(self, planned: PlannedRequest, key: str, *, is_whole: bool) -> bool | None:
+        """Return whether the server has no record with ``key``, which an answer lacks; None if the answer
+        does not tell. ``is_whole`` says that the answer contained as many records as the reported total."""
+        if self._relation.rows.get(key) not in planned.rows:
+            return None
+        if planned.words:
+            return self._planner.is_absent(planned)
+        return True if len(planned.rows) == 1 or is_whole else None
 
     def _adopt(self, found: Mapping[str, Mapping[str, object]]) -> None:
         """Take records into the relation that it lacks. They are listed when the relation is read again,
@@ -331,7 +336,7 @@ class SearchSource(SingleGroupSource):
         self._tracker.put_off(self._relation.rows[key], self._context.clock.now_s() + wait_s)
         if is_complete:
             return Fetched("gone", problem="the server no longer has a record with this key")
-        return Fetched("failed", problem="not on the first page of its own keywords: set look_up to be sure")
+        return Fetched("failed", problem="not on the pages read for its own keywords: set look_up to be sure")
 
     def _make_planner(self, relation: LocalRelation) -> Planner:
         settings, keywords = self._settings, relation.index.keywords
