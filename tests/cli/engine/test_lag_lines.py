@@ -22,7 +22,7 @@ seconds = "300s/h"
 name = "house"
 kind = "view"
 url = "postgresql:///nowhere"
-target_lags = { "a" = "10m", "b" = "5m", "c" = "20s" }
+target_lags = { "a" = "10m", "b" = "5m", "c" = "20s", "dayly" = "1h" }
 [[source]]
 name = "old"
 kind = "view"
@@ -56,6 +56,7 @@ def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
     assert "b its target of 5 m does not fit" in checked
     assert "[budget] seconds =" in checked
     assert " a its target" not in checked
+    assert "source house: no view is named like 'dayly'" in checked
     status = json.loads(mirror("status", "--json").out)
     assert [each["item"] for each in status["target_lags"]["unfit"]] == ["b", "c"]
     objectives = {view["item"]: view["objective"] for view in status["views"]}
@@ -69,3 +70,14 @@ def test_what_is_given_up_says_what_brings_it_back(mirror: Afresh, tmp_path: Pat
     assert "given up: refreshing it costs more than it gains" in words
     assert 'objective = "age" brings it back' in words
     assert "given up" not in mirror("why", "cheap").out
+
+
+def test_a_fresh_view_of_unknown_rate_has_no_expected_time(mirror: Afresh, tmp_path: Path) -> None:
+    write_settings(tmp_path, SETTINGS)
+    fill(tmp_path)
+    fresh = {"a": StalenessReport(5.0, False, cost_s=1.0)}
+    with open_engine(tmp_path) as engine:
+        engine.store.state.set({STALENESS_REPORTS + "house": pack_reports(fresh)})
+    shown = " ".join(mirror("status").out.split())
+    assert "next: when it changes; " in shown
+    assert "never" not in shown

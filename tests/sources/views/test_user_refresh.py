@@ -197,3 +197,13 @@ def test_statements_that_are_no_truth_are_refused(tmp_path: Path, jobs: Any) -> 
         assert (await views.look()).problem == "stale_when: gives 'perhaps', which is neither true nor false"
 
     views.use(work)
+
+
+def test_a_target_lag_that_fits_no_view_is_reported_once(tmp_path: Path) -> None:
+    views = RebuiltViews(tmp_path, depends_on=CHAIN, target_lags={"a": "5m", "dayly": "1h"})
+
+    async def work() -> None:
+        problems = [(await views.look()).problem for _ in range(3)]
+        assert problems.count("target_lags: no view is named like dayly") == 1
+
+    views.use(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,16 +98,30 @@ def _check_target_lags(settings: Settings) -> list[tuple[str, str]]:
     """Return lines that say whether the target lags fit the budget, by the costs and rates in the store."""
     from afresh.cli.engine.lag_lines import lag_rows
     from afresh.engine.reporting.lag_status import read_lag_status
+    from afresh.engine.scheduler.observed_staleness import read_staleness_reports
     from afresh.stores.opening import open_store
     from afresh.values.clock import SystemClock
 
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
             found = read_lag_status(store, settings, SystemClock().now_s())
+            seen = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     except StoreError:  # another check reports it
         return []
     unknown = "not known yet whether they fit the budget: 'afresh run' measures refreshes and rates"
-    return lag_rows(found) or [("target lags", unknown)]
+    return (lag_rows(found) or [("target lags", unknown)]) + _unmatched_lags(settings, seen)
+
+
+def _unmatched_lags(settings: Settings, seen: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
+    """Return a line for each name in ``target_lags`` that fits none of the views ``seen``, by source."""
+    from afresh.sources.views.settings import ViewSettings
+
+    return [
+        ("target lags", f"source {own.name}: no view is named like {pattern!r}")
+        for own in (table.settings for table in settings.sources)
+        if isinstance(own, ViewSettings) and own.name in seen
+        for pattern in own.unmatched_lags(seen[own.name])
+    ]
 
 
 def _check_store(settings: Settings) -> str:

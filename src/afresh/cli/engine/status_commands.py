@@ -261,9 +261,10 @@ def _describe_view(view: WatchedItem) -> str:
         parts.append(f"{rates[0]} changes an hour ({rates[1]} … {rates[2]})")
     if not math.isnan(view.cost_s):
         parts.append(f"{format_duration(view.cost_s)} a refresh")
+    expected = f", about {format_moment(view.next_s)}" if math.isfinite(view.next_s) else ""
     following = {
         "stale": "next: as soon as the budget allows",
-        "fresh": f"next: when it changes, about {format_moment(view.next_s)}",
+        "fresh": f"next: when it changes{expected}",
         "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
@@ -78,6 +78,16 @@ class ViewSettings(DatabaseSettings):
             if fnmatchcase(key, pattern):
                 return lag_s
         return self.target_lag
+
+    def unmatched_lags(self, views: Iterable[str]) -> list[str]:
+        """Return the names and patterns of ``target_lags`` that fit none of ``views``.
+
+        >>> own = ViewSettings(name="w", url="postgresql:///w", target_lags={"sales.*": "5m", "stok.*": "1h"})
+        >>> own.unmatched_lags(["sales.daily", "stock.daily"])
+        ['stok.*']
+        """
+        known = list(views)
+        return [one for one in self.target_lags if not any(fnmatchcase(view, one) for view in known)]
 
     @property
     def listings_every_s(self) -> float | None:

@@ -230,14 +230,18 @@ class ViewSource(SingleGroupSource):
         )
 
     def _warning(self, seen: Catalogue) -> str:
-        """Return a warning if no view is selected, if a refresh of a new view would block readers, or if a
-        table is missing or has no change counter."""
+        """Return a warning if no view is selected, if a target lag fits none, if a refresh of a new view
+        would block readers, or if a table is missing or has no change counter."""
         uncounted = self._uncounted(seen)
         if uncounted:
             return uncounted
         if not seen.views:
             asked = f" like {', '.join(self._settings.views)}" if self._settings.views else ""
             return f"there is no materialised view{asked}: names are schema.view"
+        unmatched = [one for one in self._settings.unmatched_lags(seen.views) if one not in self._warned]
+        if unmatched:
+            self._warned.update(unmatched)
+            return f"target_lags: no view is named like {', '.join(unmatched)}"
         found = [view for view in seen.views if not seen.relations[view].indexed and view not in self._warned]
         self._warned.update(found)
         if not found or self._user.can_refresh:
