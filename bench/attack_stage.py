@@ -35,6 +35,7 @@ requests = "200/s"
 [[source]]
 name = "web"
 delay = "0s"
+min_interval = "0s"
 first_rest = "0.5s"
 allow_private = true
 {source}
