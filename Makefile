@@ -91,7 +91,7 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra fast --extra postgres -o requirements.txt
-	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra fast --extra postgres --extra scrapy -o requirements-dev.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra fast --extra postgres --extra scrapy --extra docs -o requirements-dev.txt
 	PYTHONPATH=src:. $(PYTHON) tests/write_sbom.py
 
 locked:
