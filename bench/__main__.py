@@ -42,6 +42,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200

@@ -66,6 +66,9 @@ from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
+BesideRun = Callable[[Run], Coroutine[object, object, None]]
+"""Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
+
 _REPORT_S = 0.5
 
 
@@ -83,7 +86,7 @@ class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
     ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
-    that is stopped finishes its polls first; other work is cancelled."""
+    that is stopped finishes its polls first; other work is cancelled. ``beside`` is work beside each run."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
@@ -92,6 +95,7 @@ class Engine(ItemOperations, ClosedOnExit):
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
+        self.beside: BesideRun | None = None
 
     def close(self) -> None:
         self.store.close()
@@ -197,7 +201,8 @@ class Engine(ItemOperations, ClosedOnExit):
             # A single round polls only what is due at its start, so that it lends nothing.
             self._external.live = None if once else RunAccess(run, loop)
             try:
-                return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
+                work = [pulse.run(), *([_report(run, report)] if report else [])]
+                return await _run_with(run, for_s, [*work, *([self.beside(run)] if self.beside else [])])
             finally:
                 self._external.live = None
 
