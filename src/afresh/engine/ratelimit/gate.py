@@ -275,7 +275,9 @@ class Gate:
         now_s = self._clock.elapsed_s()
         ready_s = self._slots.ready_s(now_s)
         own_s = self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s
-        return max(own_s, self.outside.ready_s(now_s)) - now_s
+        # When the limit from outside is raised is not known, so it is looked at again soon.
+        outside_s = min(self.outside.ready_s(now_s), now_s + _LONGEST_SLEEP_S)
+        return max(own_s, outside_s) - now_s
 
     def starts_within(self, seconds: float) -> float:
         """Return how many requests may start within ``seconds``, given the budget and their recent cost."""
