@@ -56,14 +56,14 @@ def known(store: Store, key: str) -> dict[str, Any]:
     versions = store.copies.versions(item.id)
     (columns,) = [store.plan.columns_of([item.id])]
     copies = [store.copies.get(item.id, version.number) for version in versions]
-    (lease,) = store.leases.take([item.id], 1e6, 1.0, any_status=True) or [None]
+    (lease,) = store.leases.take([item.id], 1e6, 1.0, any_status=True)
     return {
         "item": {name: getattr(item, name) for name in item.__slots__ if name != "id"},
         "seen": [np.stack([each.time_s, each.elapsed_s, each.changed]).tolist() for each in seen],
         "versions": [(version.number, version.time_s, version.hash) for version in versions],
         "contents": [copy.content for copy in copies if copy],
         "belief": columns.beliefs,
-        "validators": None if lease is None else lease.validators,
+        "validators": lease.validators,
     }
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from afresh.cli.engine.cluster_commands import cluster
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
 from afresh.cli.engine.item_commands import add, remove, set_items
@@ -57,6 +58,7 @@ for panel, commands in _PANELS.items():
     for command in commands:  # "set" is the name of a type in Python, so its function has another name
         app.command("set" if command is set_items else None, rich_help_panel=panel)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
+app.add_typer(cluster, name="cluster", rich_help_panel="Keep copies fresh")
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,6 @@ rebalances; the state is saved with a compare-and-set, so that of two coordinato
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from afresh.cluster.coordination import (
     ClusterBudget,
@@ -16,6 +15,7 @@ from afresh.cluster.coordination import (
     ShareAnswer,
     is_overdue,
 )
+from afresh.cluster.layout import ClusterView, ShardView
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import AfreshError, StoreError
@@ -26,26 +26,6 @@ ENDED = "another coordinator has taken over this project: this run of the cluste
 
 class CoordinatorReplacedError(AfreshError):
     """Another coordinator has saved its state since; this one must not answer any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShardView:
-    """What the coordinator knows of one shard, for people."""
-
-    shard: int
-    rate_per_s: float
-    burst: float
-    items: int
-    is_live: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """What the coordinator knows, for people: the common price, and the shards."""
-
-    price: float
-    rate_per_s: float
-    shards: tuple[ShardView, ...]
 
 
 class Coordinator:

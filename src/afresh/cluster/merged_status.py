@@ -92,7 +92,7 @@ def _merge_factors(found: Sequence[Status]) -> FactorEstimate:
         return FactorEstimate()
 
     def mean(name: str) -> float:
-        return sum(each.budget_per_s * getattr(each.uniform_needs, name) for each in known) / total
+        return float(sum(each.budget_per_s * getattr(each.uniform_needs, name) for each in known) / total)
 
     return FactorEstimate(mean("value"), mean("low"), mean("high"))
 

@@ -97,8 +97,8 @@ def _own_part(table: SourceTable, spec: ShardSpec, owner: Callable[[str], int]) 
     own = table.settings
     if not isinstance(own, HttpSettings):
         return table
-    own = with_more_listings(own, spec.listings.get(own.name, {}))  # type: ignore[assignment]
-    kept = {
+    own = with_more_listings(own, spec.listings.get(own.name, {}))
+    kept: dict[str, object] = {
         name: tuple(url for url in getattr(own, name) if owner(table.kind.group(own, url)) == spec.shard)
         for name in LISTING_FIELDS
     }

@@ -142,6 +142,10 @@ class Engine(ItemOperations, ClosedOnExit):
 
         self._started = thread, thread.submit(work), stopper
 
+    def is_running(self) -> bool:
+        """Return whether the run that ``start`` began goes on."""
+        return self._started is not None and not self._started[1].done()
+
     def stop(self) -> RunProgress:
         """Stop the run that ``start`` began. Wait until its polls are committed, and return its progress."""
         if self._started is None:

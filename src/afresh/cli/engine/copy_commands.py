@@ -71,12 +71,12 @@ def get(
             about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
             print_json({"item": key, "version": found.number, **about, "versions": numbers})
         else:
-            _print_content(copy.content)
+            print_content(copy.content)
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
 
 
-def _print_content(content: bytes) -> None:
+def print_content(content: bytes) -> None:
     """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in
     it."""
     if sys.stdout.isatty():
