@@ -46,22 +46,22 @@ class OpenedShard:
     """A shard whose store is opened in this process."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
 
     def status(self) -> Status:
-        return self._engine.status()
+        return self.engine.status()
 
     def why(self, key: str, source: str | None) -> Why:
-        return self._engine.why(key, source=source)
+        return self.engine.why(key, source=source)
 
     def get(self, key: str, source: str | None, version: int | None) -> Copy | None:
-        return self._engine.get(key, source=source, version=version)
+        return self.engine.get(key, source=source, version=version)
 
     def versions(self, key: str, source: str | None) -> list[Version]:
-        return self._engine.versions(key, source=source)
+        return self.engine.versions(key, source=source)
 
     def sources_of(self, key: str) -> list[str]:
-        return [found.source for found in self._engine.store.items.find([key])]
+        return [found.source for found in self.engine.store.items.find([key])]
 
 
 class RemoteShard:
@@ -108,15 +108,15 @@ class ClusterProject:
         view: ClusterView | None = None,
         owner: Callable[[str], int] | None = None,
     ) -> None:
-        self._settings, self._readers, self.view = settings, readers, view
+        self._settings, self.readers, self.view = settings, readers, view
         self._owner = owner or shard_of(sorted(readers))
 
     def status(self) -> Status:
-        found = [reader.status() for reader in self._readers.values()]
+        found = [reader.status() for reader in self.readers.values()]
         return merge_statuses(found, budget_limits(self._settings.budget))
 
     def why(self, key: str, *, source: str | None = None) -> Why:
-        return self._readers[self.shard_of_item(key, source)].why(key, source)
+        return self.readers[self.shard_of_item(key, source)].why(key, source)
 
     def get(
         self,
@@ -128,17 +128,17 @@ class ClusterProject:
     ) -> Copy | None:
         if max_age_s != math.inf:
             raise UsageError("a cluster polls by its own plan: --max-age works with one engine only")
-        return self._readers[self.shard_of_item(key, source)].get(key, source, version)
+        return self.readers[self.shard_of_item(key, source)].get(key, source, version)
 
     def versions(self, key: str, *, source: str | None = None) -> list[Version]:
-        return self._readers[self.shard_of_item(key, source)].versions(key, source)
+        return self.readers[self.shard_of_item(key, source)].versions(key, source)
 
     def shard_of_item(self, key: str, source: str | None = None) -> int:
         """Return the shard that has the item. Raise ``UsageError`` if none has it."""
         found = {
             (name, shard)
             for shard in self._likely_shards(key, source)
-            for name in self._readers[shard].sources_of(key)
+            for name in self.readers[shard].sources_of(key)
             if source in (None, name)
         }
         if not found:
@@ -156,7 +156,7 @@ class ClusterProject:
                     groups.add(table.kind.group(table.settings, key))
                 except UsageError:  # it is no key of this source
                     continue
-        return {shard for shard in map(self._owner, groups) if shard in self._readers}
+        return {shard for shard in map(self._owner, groups) if shard in self.readers}
 
 
 def open_cluster(engine: Engine, spec: ShardSpec, stack: ExitStack) -> ClusterProject:
