@@ -65,8 +65,8 @@ def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, pa
             reported.media_type,
             recipe,
             *copy,
-            settings.near_duplicate,
-            small=most_bytes_here(recipe, settings.near_duplicate),
+            settings.least_similarity,
+            small=most_bytes_here(recipe, settings.least_similarity),
             party=lease.group,
         )
     except ParseBudgetError as error:

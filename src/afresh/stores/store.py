@@ -189,6 +189,14 @@ class Copies(Protocol):
     def versions(self, item_id: int) -> list[Version]:
         """Return the versions of an item's copy that are kept, newest first."""
 
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        """Return the text of this ``form`` that was saved for the content with this hash (``Version.hash``),
+        or None. Texts are a cache: they are dropped with their contents, and not copied to other stores."""
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        """Save a text that was taken from a content, in place of an earlier one of the same ``form``.
+        Nothing happens if no version has this content."""
+
 
 class Plan(Protocol):
     """What a policy saves of each item between runs: the due time and the belief about its rate."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from afresh.policy.families import families_of
-from afresh.sources.change_detection import Recipe, normalise, sketch
+from afresh.sources.change_detection import Recipe, normalise
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.reader import page_links
@@ -19,6 +19,7 @@ from afresh.sources.http.robots import read_file
 from afresh.sources.http.statuses import soft_error
 from afresh.sources.linear_pattern import compile_pattern
 from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.similarity import sketch
 from afresh.sources.web_api.answer_shape import AnswerShape
 from afresh.sources.web_api.answers import SMALL_MARKED_UP_BYTES, read_list
 

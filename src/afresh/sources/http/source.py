@@ -172,7 +172,7 @@ class HttpSource:
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
-            recipe, near = self._recipe_of(lease).fingerprint, self._settings.near_duplicate
+            recipe, near = self._recipe_of(lease).fingerprint, self._settings.least_similarity
             conditions = self.trust.conditions(
                 lease, url, recipe, conditional=conditional, near_duplicate=near
             )
@@ -248,7 +248,7 @@ class HttpSource:
         return _result(found, response, cost, validators, lesson)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
-        recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
+        recipe, near_duplicate = self._recipe_of(lease), self._settings.least_similarity
         copy = lease.content_hash, lease.validators
         arguments = reply.body, media_type, recipe, *copy, near_duplicate
         small = most_bytes_here(recipe, near_duplicate)
