@@ -25,6 +25,7 @@ def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
     (second,) = store.leases.take([1], 4.0, 60.0)
     assert (second.validators, second.content_hash, second.polled_s) == (told, b"normal one", 2.0)
     assert (second.belief, second.failures) == (b"\0b", 0)
+    assert (store.items.validators(1), store.items.validators(99)) == (told, {})
     assert second.token > first.token
 
 

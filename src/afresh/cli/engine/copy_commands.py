@@ -79,11 +79,23 @@ def get(
                 _print_diff(key, shown(before) if before else b"", shown(copy))
             elif as_json:
                 about = _described(copy.version, versions)
-                print_json({"item": key} | about | ({form: shown(copy).decode()} if form else {}))
+                print_json(
+                    {"item": key, "address": _address(engine, key, source)}
+                    | about
+                    | ({form: shown(copy).decode()} if form else {})
+                )
             else:
                 _print_content(shown(copy))
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
+
+
+def _address(engine: Engine, key: str, source: str | None) -> str:
+    """Return the address that the newest copy of an item came from, after redirects."""
+    from afresh.engine.reporting.why import final_address
+
+    item = engine.store.items.get(key, source)
+    return (final_address(engine.store, item) if item is not None else "") or key
 
 
 def _text_form(text: bool, markdown: bool) -> TextForm | None:
