@@ -119,8 +119,8 @@ class StoredItems(Protocol):
         """Return the items with these ids, in the order of ``ids``; unknown ids are left out."""
 
     def validators(self, item_id: int) -> dict[str, str]:
-        """Return what the source keeps with the copy of an item (``Lease.validators``), such as an ETag or the
-        address that the copy came from; empty if it keeps nothing or the id is unknown."""
+        """Return what the source keeps with the copy of an item (``Lease.validators``), such as an ETag or
+        the address that the copy came from; empty if it keeps nothing or the id is unknown."""
 
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         """Return a dictionary from key to item id, for items of ``source`` if given; unknown keys are left

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK
-from tests.servers.site import Site, page
+from tests.servers.site import Answer, Handler, Seen, Site, page
 from tests.sources.texts.documents import article, pdf
 
 
@@ -88,7 +88,7 @@ def test_export_writes_texts_and_says_which_copies_have_none(
 
 
 def test_a_login_form_in_place_of_a_page_is_reported_and_the_copy_kept(mirror: Afresh, site: Site) -> None:
-    site.routes["/old"] = page(b"", status=302, Location="/news")
+    site.routes["/old"] = redirect("/news")
     site.routes["/news"] = page(b"the news")
     site.routes["/login"] = page(b"<title>Log in</title><form><input type=password></form>")
     mirror("add", f"{site.url}/old")
@@ -96,8 +96,15 @@ def test_a_login_form_in_place_of_a_page_is_reported_and_the_copy_kept(mirror: A
     told = json.loads(mirror("get", f"{site.url}/old", "--json").out)
     assert (told["address"], told["version"]) == (f"{site.url}/news", 1)
     assert f"{site.url}/news" in "".join(mirror("why", f"{site.url}/old").out.split())
-    site.routes["/news"] = page(b"", status=302, Location="/login?back=news")
+    site.routes["/news"] = redirect("/login?back=news")
     ran = mirror("get", f"{site.url}/old", "--max-age", "0s", "--allow-private")
     assert ran.out == "the news"
     assert f"leads to a login page: {site.url}/login" in ran.err
     assert f"{site.url}/login" in "".join(mirror("why", f"{site.url}/old").out.split())
+
+
+def redirect(target: str) -> Handler:
+    async def handler(_seen: Seen, answer: Answer) -> None:
+        await answer.send(b"", 302, Location=target)
+
+    return handler

@@ -78,12 +78,9 @@ def get(
                 before = engine.get(key, source=source, version=older[0].number) if older else None
                 _print_diff(key, shown(before) if before else b"", shown(copy))
             elif as_json:
-                about = _described(copy.version, versions)
-                print_json(
-                    {"item": key, "address": _address(engine, key, source)}
-                    | about
-                    | ({form: shown(copy).decode()} if form else {})
-                )
+                about = {"item": key, "address": _address(engine, key, source)}
+                about |= _described(copy.version, versions)
+                print_json(about | ({form: shown(copy).decode()} if form else {}))
             else:
                 _print_content(shown(copy))
         if max_age is not None and version is None:
