@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -339,6 +340,12 @@ def test_pages_that_are_given_up_are_mentioned_if_they_make_the_copy_old() -> No
     assert "are given up, and get old" in printed(result(age_d=9.1))
 
 
+def test_requests_that_a_busy_machine_did_not_make_are_mentioned() -> None:
+    assert "too busy" not in printed(result())
+    busy = replace(result(), budget=25_000.0)
+    assert "This machine was too busy for 50% of the requests of afresh's copy." in printed(busy)
+
+
 def test_too_few_days_give_no_verdict() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     screen = Screen(browser=False, console=console)
@@ -375,9 +382,11 @@ def test_every_line_fits_eighty_columns(demo_site: DemoSite) -> None:
 def test_the_picture_shows_every_copy() -> None:
     lines = {name: [0.6, 0.7] for name in NAMES}
     figure = demo_figure([0.0, 750.0], lines, result())
-    over_time, kinds = figure.axes
-    assert [text.get_text() for text in over_time.get_legend().get_texts()] == list(NAMES)
-    assert [text.get_text() for text in kinds.get_xticklabels()] == list(NAMES)
+    over_time, saved = figure.axes
+    legend = over_time.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == list(NAMES)
+    assert [text.get_text() for text in saved.get_xticklabels()] == list(NAMES)
     assert "needs 1.7 times the requests" in figure.get_supxlabel()
 
 

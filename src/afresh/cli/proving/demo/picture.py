@@ -27,13 +27,13 @@ def demo_figure(days: Sequence[float], lines: Mapping[str, Sequence[float]], fou
         "freshness by weight",
         tuple(Series(name, x, np.array(values)) for name, values in lines.items()),
     )
-    scores = (found.afresh, found.uniform, found.rule)
-    places = np.arange(len(scores), dtype=float)
-    fresh = tuple(
-        Series(name, places, np.array([getattr(score, part) for score in scores]), "bars")
-        for name, part in (("all, by weight", "freshness"), ("important", "important"), ("other", "ordinary"))
+    needs = np.array([score.uniform_needs for score in (found.afresh, found.uniform, found.rule)])
+    saved = Panel(
+        "What uniform polling needs to be as fresh",
+        "",
+        "times the requests",
+        (Series("", np.arange(needs.size, dtype=float), needs, "bars"),),
+        x_names=tuple(lines),
     )
-    kinds = Panel("Freshness of the pages", "", "", fresh, x_names=tuple(lines))
-    return captioned_figure(
-        [over_time, kinds], f"{found.sentence} The second half of the time counts.", _WIDE
-    )
+    sentence = f"{found.sentence} The second half of the time counts."
+    return captioned_figure([over_time, saved], sentence, _WIDE)

@@ -28,6 +28,7 @@ _WIDEST = 100
 _TEXT_LINES = 10  # printed instead of a chart if there is no terminal
 _ROUNDS_ENOUGH = 5.0  # with fewer polls of each page on average, the result would be chance
 _WIDTH = 80
+_MADE_ENOUGH = 0.95  # a smaller share of the allowed requests is mentioned
 _NEXT = """\
 For your own site:
 {on_path}  afresh init mirror && cd mirror
@@ -150,6 +151,9 @@ def _verdict(found: DemoResult, days_per_s: float) -> str:
             f"\nHalve or grow is as fresh as uniform polling with "
             f"{found.rule.uniform_needs:.1f} times the requests."
         )
+    made = found.afresh.requests / found.budget
+    if made < _MADE_ENOUGH:
+        words += f"\nThis machine was too busy for {1 - made:.0%} of the requests of afresh's copy."
     if found.afresh.age_d > found.uniform.age_d:
         words += (
             "\nPages that change too often for this budget are given up, and get old. "
