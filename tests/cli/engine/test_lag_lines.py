@@ -57,6 +57,13 @@ def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
     assert "[budget] seconds =" in checked
     assert " a its target" not in checked
     assert "source house: no view is named like 'dayly'" in checked
+    told = json.loads(mirror("config", "check", "--json").out)
+    assert told["target_lags"]["targets"] == 3
+    assert [(each["item"], each["least_s"]) for each in told["target_lags"]["unfit"]] == [
+        ("b", 20),
+        ("c", 23),
+    ]
+    assert told["unmatched_target_lags"] == ["source house: no view is named like 'dayly'"]
     status = json.loads(mirror("status", "--json").out)
     assert [each["item"] for each in status["target_lags"]["unfit"]] == ["b", "c"]
     objectives = {view["item"]: view["objective"] for view in status["views"]}

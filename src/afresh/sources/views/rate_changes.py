@@ -1,10 +1,11 @@
 """Find sharp changes of a table's rate of writes, such as the end of an idle night. Pure.
 
 A tally counts readings for a week. After an idle phase it would hold the rate at too low a value for as long
-as the phase lasted. So the last readings are compared with the tally. A reading of t seconds finds writes with
-the probability p = 1 − e^{−λt}. The log-likelihood ratio of the last k readings with their own λ, against the
-λ of the tally, is computed for k = 8, 16, 32 and 64. Above ``EVIDENCE`` the tally forgets what was before these k
-readings. At a constant rate this did not happen once in 60,000 simulated readings."""
+as the phase lasted. So the last readings are compared with the tally. A reading of t seconds finds writes
+with the probability p = 1 − e^{−λt}. The log-likelihood of the last k readings, k = 8, 16, 32 and 64, with
+their own λ is compared with that for the λ of the tally. If the difference is above ``EVIDENCE``, the tally
+forgets what was before these k readings. At a constant rate this did not happen once in 60,000 simulated
+readings."""
 
 from __future__ import annotations
 
