@@ -69,6 +69,8 @@ class SeenOut(Model):
     target_lag_s: Number
     missing_s: Number
     weight_needed: Number
+    delay_s: float
+    max_interval_s: Number
 
 
 class UnfitTargetOut(Model):

@@ -88,3 +88,13 @@ def test_a_fresh_view_of_unknown_rate_has_no_expected_time(mirror: Afresh, tmp_p
     shown = " ".join(mirror("status").out.split())
     assert "next: when it changes; " in shown
     assert "never" not in shown
+
+
+def test_the_longest_interval_is_shown_beside_what_is_given_up(mirror: Afresh, tmp_path: Path) -> None:
+    write_settings(tmp_path, SETTINGS)
+    fill(tmp_path)
+    assert mirror("set", "dear", "--max-interval", "2h").code == 0
+    status = " ".join(mirror("status").out.split())
+    assert "but at least every 2 h (max_interval)" in status
+    assert "refreshed at least every 2 h (max_interval); objective freshness" in status
+    assert "at least every 2 h" in " ".join(mirror("why", "dear").out.split())

@@ -152,11 +152,18 @@ class RowPolicy:
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
         if self.settled_sources:
-            is_settled = np.isin(item_rows.source, list(self.settled_sources)) & (tier == Tier.RANKED)
-            is_settled &= ~self.ranking.is_noticed(CURSOR)
+            is_settled = self.is_settled() & (tier == Tier.RANKED)
             tier[is_settled] = Tier.BARRED
             self.held_back = "unchanged" if is_settled.any() else self.held_back
         return tier
+
+    def is_settled(self) -> Bools:
+        """Return which rows need no poll because their cursor, which proved right, has not moved."""
+        item_rows = self.item_rows
+        if not self.settled_sources:
+            return np.zeros(item_rows.size, dtype=bool)
+        settled = np.isin(item_rows.source, list(self.settled_sources)) & ~np.isnan(item_rows.polled_s)
+        return np.asarray(settled & ~self.ranking.is_noticed(CURSOR))
 
     def _keep_targets(self, tier: npt.NDArray[np.int8], value: Float64s, now_s: float) -> None:
         """Give precedence to rows whose target lag leaves no more time, and bar rows whose refresh would
