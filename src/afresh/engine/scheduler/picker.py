@@ -237,6 +237,9 @@ class Picker:
             return False
         if self._taken >= max(1, self._item_rows.size // POOL_SHARE):
             return True
+        before = self._polled_before
+        if before.group_count and before.has_no_head and not before.is_blocked:
+            return True  # its rows are polled again as soon as they are due, however long the pool lasts
         if self._pool.group_count == 0:  # a new pool would be empty too, unless polls have ended since
             return int(np.count_nonzero(self._item_rows.is_busy)) < self._busy_count
         # If every group has rows in this pool and is busy, a new pool would offer no further row.
