@@ -38,7 +38,7 @@ def keys(mirror: Afresh, site: Site, *options: str) -> list[str]:
         (("--status", "paused"), ["/c"]),
         (("--status", "new"), ["/c", "/docs/x"]),
         (("--status", "failing"), ["/docs/x"]),
-        (("--source", "web", "--status", "active", "--match", "http*:*/[!d]"), ["/a", "/b"]),
+        (("--source", "web", "--status", "active", "--match", "*/[abc]"), ["/a", "/b"]),
         (("--sort", "key", "--descending", "--limit", "2"), ["/docs/x", "/c"]),
     ],
 )
