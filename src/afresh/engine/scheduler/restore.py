@@ -7,7 +7,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -219,9 +219,11 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
     return min(max(spent / span_s, requests_per_s * _LEAST_PACE), requests_per_s)
 
 
-def read_names(store: Store) -> list[str]:
-    """Return the keys of all items by ascending id, without URL schemes, as names to find families by."""
-    return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
+def read_names(store: Store, last_id: float = math.inf) -> list[str]:
+    """Return the keys of all items by ascending id, without URL schemes, as names to find families by; only
+    those of the items up to the id ``last_id``."""
+    items = takewhile(lambda item: item.id <= last_id, read_items(store, ItemQuery()))
+    return [item.key.partition("://")[2] or item.key for item in items]
 
 
 def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:

@@ -126,14 +126,22 @@ class RowPolicy:
         tau = np.where(is_new, 0.0, tau)
         tier, value = self._tiers(tau, is_new, now_s), tau
         ranked = tier == Tier.RANKED
-        # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
-        if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
+        if self.name != "uniform" and ranked.any() and not self._has_enough_above(tier):
             value = self._review_dropped(self.ranking.values(now_s, ranked), tau, ranked, now_s)
             value = self._adjust_values(value, now_s)
         tier[ranked & (value == -np.inf)] = Tier.BARRED
         value = np.where(tier == Tier.RANKED, value, 0.0)
         self._keep_targets(tier, value, now_s)
         return Priorities(tier, value)
+
+    def _has_enough_above(self, tier: npt.NDArray[np.int8]) -> bool:
+        """Return whether so many rows of higher tiers wait that no ranked row is polled, so that values are
+        not needed. New rows leave every fourth poll to others (see the picker), as soon as there is a
+        shadow price to compare with."""
+        is_above = tier > Tier.RANKED
+        if self.shadow_price > 0:
+            is_above &= tier != Tier.NEW
+        return int(np.count_nonzero(is_above)) >= _ENOUGH
 
     def _tiers(self, tau: Float64s, is_new: Bools, now_s: float) -> npt.NDArray[np.int8]:
         """Return the tier of each row, without regard to what a poll gains. ``tau`` is the time since its
