@@ -20,6 +20,7 @@ from afresh.cli.engine.project import (
     open_project,
     private_overrides,
 )
+from afresh.cli.engine.selection_options import FromSource, Match, WithStatus, read_selection
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_data, print_json, print_note
@@ -186,6 +187,9 @@ def export(
     output: Annotated[
         str | None, Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
     ] = None,
+    match: Match = None,
+    source: FromSource = None,
+    status: WithStatus = None,
     text: AsText = False,
     markdown: AsMarkdown = False,
 ) -> None:
@@ -199,21 +203,22 @@ def export(
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
     with open_project(reading=True) as engine:
+        selection = read_selection(engine, match, source, status)
         if kind == "dir":
             with _texts_of(engine, form) as texts:
-                number = write_folder(engine.store, Path(str(output)), texts)
+                number = write_folder(engine.store, Path(str(output)), selection, texts)
             _note_missing(texts)
             print_note(format_count(number, "copy"))
             return
         if kind == "polls":
-            number = write_polls(engine.store, STANDARD_STREAM if output is None else output)
+            number = write_polls(engine.store, STANDARD_STREAM if output is None else output, selection)
             print_note(format_count(number, "poll"))
             return
         with (
             _texts_of(engine, form) as texts,
             open_output(STANDARD_STREAM if output is None else output) as file,
         ):
-            number = write_jsonl(engine.store, file, texts)
+            number = write_jsonl(engine.store, file, selection, texts)
             _note_missing(texts)
             # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
             print_note(format_count(number, "copy"))
