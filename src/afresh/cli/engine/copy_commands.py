@@ -79,7 +79,7 @@ def get(
                 before = engine.get(key, source=source, version=older[0].number) if older else None
                 _print_diff(key, shown(before) if before else b"", shown(copy))
             elif as_json:
-                about = {"item": key, "address": _address(engine, key, source)}
+                about: dict[str, object] = {"item": key, "address": _address(engine, key, source)}
                 about |= _described(copy.version, versions)
                 print_json(about | ({form: shown(copy).decode()} if form else {}))
             else:
