@@ -247,6 +247,9 @@ class Feed(Protocol):
     def cursor(self) -> str:
         """Return the cursor of the newest change: from there, only later changes are read."""
 
+    def start(self) -> str:
+        """Return the oldest cursor from which the feed can be followed."""
+
     def last(self) -> int:
         """Return a number that grows with every change. This is quick enough to be asked often."""
 

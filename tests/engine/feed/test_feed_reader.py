@@ -90,8 +90,7 @@ def test_a_listener_that_waits_hears_of_a_later_change(store: Store, reader: Fee
     heard: list[Change] = []
 
     def listen() -> None:
-        for each in reader.follow(wait=True, limit=2):
-            heard.append(each)
+        heard.extend(each for each in reader.follow(wait=True, limit=2))
 
     listening = threading.Thread(target=listen)
     change(store, "k0", 1.0, b"1")

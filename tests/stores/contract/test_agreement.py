@@ -239,7 +239,7 @@ def feed_of(store: Store) -> list[Any]:
     """The whole feed, with numbers for cursors: every store has an epoch of its own."""
     page = store.feed.read(limit=10_000)
     rows = [replace(entry, cursor=number_of(entry.cursor)) for entry in page.entries]
-    return [rows, number_of(page.cursor), number_of(store.feed.cursor()), store.feed.last()]
+    return [rows, number_of(page.cursor), number_of(store.feed.cursor()), number_of(store.feed.start())]
 
 
 def follow(store: Store, limit: int, source: str | None, now_s: float) -> list[Any]:

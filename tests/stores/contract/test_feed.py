@@ -110,7 +110,9 @@ def test_a_cursor_that_is_too_old_is_refused_and_says_how_to_start_again(store: 
     store.events.take(9.0, 9, 5.0)
     assert store.feed.trim(1.0) == store.feed.trim(1.5) == 0
     assert store.feed.read(beginning).entries == entries
+    assert store.feed.start() == beginning
     assert store.feed.trim(4.0) == 2
+    assert store.feed.start() == entries[2].cursor
     assert store.feed.trim(4.0) == 0
     assert store.feed.read().entries == entries[2:]  # the newest of those before 4.0 stays
     assert store.feed.read(entries[2].cursor).entries == entries[3:]

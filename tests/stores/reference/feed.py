@@ -75,6 +75,12 @@ class ReferenceFeed(ReferenceGroup, Feed):
             newest = self._data.feed[-1] if self._data.feed else None
             return str(FeedCursor(EPOCH, 0, 0)) if newest is None else newest.cursor
 
+    def start(self) -> str:
+        with self._data:
+            kept = [entry for entry in self._data.feed if entry is not None]
+            is_whole = len(kept) == len(self._data.feed)
+            return str(FeedCursor(EPOCH, 0, 0)) if is_whole else kept[0].cursor
+
     def last(self) -> int:
         with self._data:
             return len(self._data.feed)

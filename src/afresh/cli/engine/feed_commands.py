@@ -139,11 +139,11 @@ def consumers(
             _print_consumers(engine.feed.consumers(), as_json=as_json)
             return
         found = engine.feed.find_consumer(name)
-        if action == "remove" or to is None:
+        if action == "remove":
             engine.feed.remove_consumer(name)
-            print_note(f"{name} is forgotten" + (": it begins anew" if action == "reset" else ""))
+            print_note(f"{name} is forgotten")
             return
-        cursor = engine.feed.cursor() if to == "now" else to
+        cursor = engine.feed.start() if to is None else engine.feed.cursor() if to == "now" else to
         engine.feed.move_consumer(name, cursor, found.source)
         print_note(f"{name} continues after {cursor}")
 

@@ -64,6 +64,10 @@ class FeedReader:
         """Return the cursor of the newest change."""
         return self._store.feed.cursor()
 
+    def start(self) -> str:
+        """Return the oldest cursor from which the feed can be followed."""
+        return self._store.feed.start()
+
     def last(self) -> int:
         """Return a number that grows with every change."""
         return self._store.feed.last()

@@ -45,6 +45,14 @@ class SqlFeed(SqlPart[ConnectionT], contract.Feed):
     def cursor(self) -> str:
         return self._database.snapshot(lambda connection: str(self._end(connection)))
 
+    def start(self) -> str:
+        def work(connection: ConnectionT) -> str:
+            epoch, _, oldest = self._ends(connection)
+            number = _BEGINNING if oldest in (None, 1) else int(oldest or 0)
+            return str(FeedCursor(epoch, number, self._check_at(connection, number) or 0))
+
+        return self._database.snapshot(work)
+
     def last(self) -> int:
         return int(self._fetch("last")[0][0])
 
