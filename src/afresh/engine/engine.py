@@ -66,7 +66,7 @@ from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
-_REPORT_S = 0.5
+_REPORT_S, _REPORT_RARELY = 0.5, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,5 +358,8 @@ async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, o
 
 async def _report(run: Run, report: Report) -> None:
     while True:
-        await asyncio.sleep(_REPORT_S)
+        began_s = run.context.clock.elapsed_s()
         report(run.progress())
+        # While it is computed no poll can start, so reports may take a twentieth of the time at most.
+        took_s = run.context.clock.elapsed_s() - began_s
+        await asyncio.sleep(max(_REPORT_S, _REPORT_RARELY * took_s))

@@ -2,7 +2,8 @@
 
     AfreshError                 the base class of all errors
     ├── UsageError              the command or call is wrong: an option, a unit, a name (exit 2)
-    │   └── AmbiguousKeyError   several sources have an item with the key that was given
+    │   ├── AmbiguousKeyError   several sources have an item with the key that was given
+    │   └── WrongSettingsError  settings are wrong; has all problems
     ├── InputError              the data is wrong; names file, row and column if they are known (exit 1)
     ├── InfeasibleError         no result meets the bounds; says by how much (exit 1)
     ├── OutputError             the result cannot be written (exit 1)
@@ -51,6 +52,19 @@ class AmbiguousKeyError(UsageError):
         names = ", ".join(self.sources)
         words = f"item {key} is in several sources: {names}; name one of them (--source)"
         super().__init__(f"{where}: {words}" if where else words)
+
+
+class WrongSettingsError(UsageError):
+    """Settings are wrong. ``problems`` has a sentence for each; the text is the first of them.
+
+    >>> str(WrongSettingsError(["line 2: a", "line 5: b"]))
+    "line 2: a (1 more: 'afresh config check')"
+    """
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" ({len(self.problems) - 1} more: 'afresh config check')" if len(self.problems) > 1 else ""
+        super().__init__(self.problems[0] + more)
 
 
 class InputError(AfreshError, ValueError):

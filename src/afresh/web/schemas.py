@@ -69,15 +69,22 @@ class SeenOut(Model):
     target_lag_s: Number
     missing_s: Number
     weight_needed: Number
+    delay_s: float
+    max_interval_s: Number
 
 
 class UnfitTargetOut(Model):
     """A target lag that does not fit the budget, which lacks ``missing_s`` seconds of refreshing per hour for
-    it; null if no budget suffices."""
+    it; null if no budget suffices. It is the larger one of what all targets lack (``demand_missing_s``)
+    and what the wait for the longest other refresh lacks (``wait_missing_s``). Refreshing and seeing a change
+    take ``least_s`` seconds."""
 
     item: str
     target_lag_s: float
     missing_s: Number
+    demand_missing_s: Number
+    wait_missing_s: Number
+    least_s: Number
 
 
 class LagsOut(Model):

@@ -18,6 +18,7 @@ from afresh.cli.engine.project import (
     open_project,
     private_overrides,
 )
+from afresh.cli.engine.selection_options import FromSource, Match, WithStatus, read_selection
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
@@ -125,6 +126,9 @@ def export(
     output: Annotated[
         str | None, Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
     ] = None,
+    match: Match = None,
+    source: FromSource = None,
+    status: WithStatus = None,
 ) -> None:
     """Write every copy (item, polled, changed, content), or every poll, as afresh estimate reads them."""
     from afresh.engine.reporting.export import write_folder, write_jsonl, write_polls
@@ -133,15 +137,16 @@ def export(
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
     with open_project(reading=True) as engine:
+        selection = read_selection(engine, match, source, status)
         if kind == "dir":
-            number = write_folder(engine.store, Path(str(output)))
+            number = write_folder(engine.store, Path(str(output)), selection)
             print_note(format_count(number, "copy"))
             return
         if kind == "polls":
-            number = write_polls(engine.store, STANDARD_STREAM if output is None else output)
+            number = write_polls(engine.store, STANDARD_STREAM if output is None else output, selection)
             print_note(format_count(number, "poll"))
             return
         with open_output(STANDARD_STREAM if output is None else output) as file:
-            number = write_jsonl(engine.store, file)
+            number = write_jsonl(engine.store, file, selection)
             # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
             print_note(format_count(number, "copy"))

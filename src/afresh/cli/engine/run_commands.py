@@ -23,7 +23,7 @@ from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
-from afresh.values.errors import UsageError, one_of
+from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def run(
                 reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
-        if once and (code := progress.failed.exit_code()):
+        code = progress.failed.exit_code()
+        # A long run may end while an item fails; it failed as a whole if nothing at all succeeded.
+        if code and (once or (for_time is not None and code == AfreshError.exit_code)):
             raise typer.Exit(code)
 
 

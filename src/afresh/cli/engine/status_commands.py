@@ -271,6 +271,8 @@ def _describe_view(view: WatchedItem) -> str:
     parts.append(following[view.state])
     if not math.isnan(view.target_lag_s):
         parts.append(f"target lag {format_duration(view.target_lag_s)}{_describe_shortage(view)}")
+    if math.isfinite(view.max_interval_s):
+        parts.append(f"refreshed at least every {format_duration(view.max_interval_s)} (max_interval)")
     parts.append(f"objective {view.objective}")
     return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
 
@@ -331,6 +333,8 @@ def _describe_frequency(found: Why) -> str:
         return "not planned yet: the first copy comes before all others"
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
     late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
+    if found.waits_for_cursor:
+        return f"when its cursor moves{late}"
     if math.isinf(found.interval_s):
         return f"only for reviews, by its present poll value{late}"
     return f"every {format_duration(found.interval_s)}, by its present poll value{late}"
@@ -359,6 +363,9 @@ def _describe_cost(found: Why) -> str:
 def _describe_next_poll(found: Why) -> str:
     if found.item.status != "active":
         return f"none while it is {found.item.status}"
+    if found.waits_for_cursor and found.next_s > found.time_s:
+        overdue = f", at the latest {format_moment(found.next_s)}" if math.isfinite(found.next_s) else ""
+        return f"when its cursor moves{overdue}"
     if not math.isfinite(found.next_s):
         return "never, at this budget"
     if found.next_s <= found.time_s:

@@ -13,32 +13,32 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from afresh.engine.scheduler.restore import read_items
+from afresh.engine.reporting.item_selection import EVERYTHING, ItemSelection, selected_items
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.writing import TableWriter
 from afresh.values.errors import OutputError
-from afresh.values.items import Item, ItemQuery
+from afresh.values.items import Item
 from afresh.values.stored import Copy
 
 _LONGEST_NAME = 120
 
 
-def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
-    """Yield every item that has a copy, with the newest copy."""
-    for item in read_items(store, ItemQuery()):
+def read_copies(store: Store, selection: ItemSelection = EVERYTHING) -> Iterator[tuple[Item, Copy]]:
+    """Yield every selected item that has a copy, with the newest copy."""
+    for item in selected_items(store, selection):
         copy = store.copies.get(item.id)
         if copy is not None:
             yield item, copy
 
 
-def write_jsonl(store: Store, out: IO[bytes]) -> int:
+def write_jsonl(store: Store, out: IO[bytes], selection: ItemSelection = EVERYTHING) -> int:
     """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
     the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
     number = 0
-    for item, copy in read_copies(store):
+    for item, copy in read_copies(store, selection):
         line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}
         try:
             line["content"] = copy.content.decode()
@@ -49,7 +49,7 @@ def write_jsonl(store: Store, out: IO[bytes]) -> int:
     return number
 
 
-def write_folder(store: Store, folder: Path) -> int:
+def write_folder(store: Store, folder: Path, selection: ItemSelection = EVERYTHING) -> int:
     """Write a file for each copy, named by the item's key, and ``index.jsonl`` with one line for each file:
     ``item, source, file, polled, changed, media_type, version``. Return the number of copies."""
     number = 0
@@ -57,7 +57,7 @@ def write_folder(store: Store, folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     remove_abandoned(folder)
     with open_output(folder / "index.jsonl") as index:
-        for item, copy in read_copies(store):
+        for item, copy in read_copies(store, selection):
             name = file_name(item.key, item.id)
             with _translate_errors(folder / name), replaced_file(folder / name, is_one_of_many=True) as part:
                 part.write_bytes(copy.content)
@@ -67,13 +67,13 @@ def write_folder(store: Store, folder: Path) -> int:
     return number
 
 
-def write_polls(store: Store, path: str) -> int:
-    """Write the observed polls of all items, as ``afresh estimate`` reads them: ``item, time, changed,
+def write_polls(store: Store, path: str, selection: ItemSelection = EVERYTHING) -> int:
+    """Write the observed polls of selected items, as ``afresh estimate`` reads them: ``item, time, changed,
     modified, count, source``; return their number. Times are Unix seconds. ``modified`` and ``count`` are
     empty where the source did not state them. Polls that no longer count are left out. If older
     observations of an item are no longer stored, a row without a change stands for the poll that began the
     first stored interval."""
-    named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
+    named = {item.id: (item.key, item.source) for item in selected_items(store, selection)}
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
     # Of these items all that was learned was forgotten, because the content settings changed.
@@ -81,7 +81,7 @@ def write_polls(store: Store, path: str) -> int:
     forgotten = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     number = 0
     with TableWriter(path, kinds) as writer:
-        for stored in store.observations.read():
+        for stored in store.observations.read(None if selection.is_everything else sorted(named)):
             seen = stored.take(~np.isin(stored.item_id, forgotten)).still_counting()
             known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
             first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)

@@ -106,7 +106,9 @@ class StoreWatcher:
         """Build the policy again; if there are many items, in another thread, because it takes seconds."""
         store, scheduler, money = self._store, self._scheduler, self._recorder.money_input()
         few = scheduler.item_rows.size <= MOST_NAMES
-        names = await store.run(read_names, store.sync) if few else None
+        # A listing may add further items meanwhile, which have no rows yet.
+        last_id = int(scheduler.item_rows.ids[-1]) if scheduler.item_rows.size else 0
+        names = await store.run_beside(read_names, store.sync, last_id) if few else None
         if scheduler.item_rows.size <= _FEW:
             scheduler.rebuild(money, names)
             return

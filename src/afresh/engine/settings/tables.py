@@ -158,9 +158,9 @@ class Settings:
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
     2.0
-    >>> parse_settings("[run]\\nleas = '2m'")
+    >>> parse_settings("[run]\\nkeep = '2m'")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: afresh.toml, line 2: [run]: unknown setting 'leas': did you mean 'lease'?
+    afresh.values.errors.WrongSettingsError: afresh.toml, line 2: [run]: unknown setting 'keep'.
     """
 
     store: StoreTable
