@@ -30,6 +30,7 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.feed.feed_reader import FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
@@ -81,7 +82,8 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
-    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
+    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
+    tells what changed.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
@@ -89,6 +91,7 @@ class Engine(ItemOperations, ClosedOnExit):
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
+        self.feed = FeedReader(store, clock)
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested

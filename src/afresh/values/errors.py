@@ -5,6 +5,7 @@
     │   ├── AmbiguousKeyError   several sources have an item with the key that was given
     │   └── WrongSettingsError  settings are wrong; has all problems
     ├── InputError              the data is wrong; names file, row and column if they are known (exit 1)
+    │   └── CursorError         the change feed cannot be followed from this cursor any more: start again
     ├── InfeasibleError         no result meets the bounds; says by how much (exit 1)
     ├── OutputError             the result cannot be written (exit 1)
     ├── ListingError            a sitemap, feed or start page cannot be read (exit 1)
@@ -98,6 +99,11 @@ class InputError(AfreshError, ValueError):
         if column is not None:
             where.append(f"column {column}")
         super().__init__(f"{', '.join(where)}: {problem}" if where else problem)
+
+
+class CursorError(InputError):
+    """The change feed cannot be followed from a cursor: it is too old, or of another feed. The text says how
+    to start again."""
 
 
 class InfeasibleError(AfreshError):

@@ -117,8 +117,9 @@ class Outcome:
 
     ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
-    new number of consecutive failures. ``event`` is reported to the source's hooks. ``answer`` is kept under
-    the item and the token of its lease, for reports of the same poll."""
+    new number of consecutive failures. ``event`` is written to the change feed and, with ``for_hooks``,
+    reported to hooks. ``answer`` is kept under the item and the token of its lease, for reports of the same
+    poll."""
 
     lease: Lease
     time_s: float
@@ -132,6 +133,7 @@ class Outcome:
     problem: str = ""
     spent: Spent = NOTHING_SPENT
     event: EventKind | None = None
+    for_hooks: bool = True
     answer: Answer | None = None
 
     def __post_init__(self) -> None:

@@ -78,7 +78,7 @@ class PollRecorder:
         return replace(
             outcome,
             spent=spent,
-            event=outcome.event if settings.has_hook(lease.source, lease.key) else None,
+            for_hooks=settings.has_hook(lease.source, lease.key),
         )
 
     def refuse_copy(self, outcome: Outcome, problem: str) -> Outcome:
