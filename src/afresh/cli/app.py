@@ -98,5 +98,5 @@ def perform() -> None:
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise
-        print_error(str(error))
+        print_error(f"{error}{error.option_hint}")
         sys.exit(error.exit_code)
