@@ -121,7 +121,7 @@ def older(tmp_path: Path) -> Path:
 
 
 def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables of the older store; of items and versions their columns, of counters those that it had."""
+    """All rows of all tables of the older store, of the columns and counters that it had."""
     new, counters = ("change", "consumer", "content_text"), ("lease", "notice")
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
