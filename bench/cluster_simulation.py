@@ -7,13 +7,15 @@ taken as known: what is measured is the coordination, not the learning (that is 
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.spend_curve import SpendCurve, price_grid
-from afresh.cluster.coordination import ClusterBudget
+from afresh.cluster.coordination import ClusterBudget, ShardReport
 from afresh.values.arrays import Float64s
 from bench.cluster_world import ClusterWorld, Periods
 from bench.rows import Row
@@ -80,6 +82,25 @@ def rows(*, quick: bool) -> list[Row]:
         Row("messages of all shards", sent, "/s"),
         Row("state that the coordinator saves", world.saved.bytes / world.saved.saves / shards, "B/shard"),
         Row("saves", world.saved.saves / rounds, "per round"),
+        *_coordinator_costs(world),
+    ]
+
+
+def _coordinator_costs(world: ClusterWorld) -> list[Row]:
+    """Return what the coordinator of all these shards takes, and how large a report is."""
+    state, now_s = world.coordinator.state, world.now_s
+    began_s = time.process_time()
+    state.rebalanced(now_s)
+    rebalanced_s, began_s = time.process_time() - began_s, time.process_time()
+    for shard, run in state.runs.items():
+        state, _ = state.with_report(ShardReport(shard, run), now_s)
+    answered_s = time.process_time() - began_s
+    curve = next(iter(state.curves.values()))
+    return [
+        Row("rebalancing, processor time", 1e3 * rebalanced_s, "ms"),
+        Row("a report, processor time", 1e6 * answered_s / max(len(state.runs), 1), "µs"),
+        Row("a report", len(pickle.dumps(ShardReport(0, 1))), "B"),
+        Row("a report with a curve", len(pickle.dumps(ShardReport(0, 1, curve=curve))), "B"),
     ]
 
 

@@ -42,8 +42,8 @@ def _started() -> Iterator[RayCluster]:
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.ERROR)
-    options = {"num_cpus": 2, "object_store_memory": _MEMORY}
-    cluster = Cluster()
+    options: dict[str, Any] = {"num_cpus": 2, "object_store_memory": _MEMORY}
+    cluster: Any = Cluster()
     try:
         cluster.add_node(**options, include_dashboard=False)
         yield RayCluster(cluster, cluster.add_node(**options))

@@ -19,7 +19,9 @@ from typer import Option
 from afresh.cli.engine.cluster_commands import cluster
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
+from afresh.cli.engine.feed_commands import changes, consumers
 from afresh.cli.engine.item_commands import add, remove, set_items
+from afresh.cli.engine.list_command import list_items
 from afresh.cli.engine.run_commands import run, serve
 from afresh.cli.engine.settings_commands import config, init
 from afresh.cli.engine.status_commands import status, why
@@ -48,15 +50,17 @@ app = typer.Typer(
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Keep copies fresh": (
-        init, add, remove, set_items, run, status, why, get, due, lease, observe, export, store, config,
-        serve,
+        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, due, lease,
+        observe, export, store, config, serve,
     ),
     "Plan from files": (plan, budget, money, estimate, probes),
     "Prove it": (demo, replay, simulate, reproduce),
 }  # fmt: skip
+# "set" and "list" are names of types in Python, so that their functions have others.
+_NAMES: dict[Callable[..., None], str] = {set_items: "set", list_items: "list"}
 for panel, commands in _PANELS.items():
-    for command in commands:  # "set" is the name of a type in Python, so its function has another name
-        app.command("set" if command is set_items else None, rich_help_panel=panel)(command)
+    for command in commands:
+        app.command(_NAMES.get(command), rich_help_panel=panel)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 app.add_typer(cluster, name="cluster", rich_help_panel="Keep copies fresh")
 
@@ -96,5 +100,5 @@ def perform() -> None:
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise
-        print_error(str(error))
+        print_error(f"{error}{error.option_hint}")
         sys.exit(error.exit_code)

@@ -21,13 +21,14 @@ from afresh.cluster.shard_reporter import CoordinatorLink, ShardReporter
 from afresh.cluster.shard_settings import ShardSpec, check_settings, shard_of, shard_settings
 from afresh.engine.app import make_engine, open_settings_store
 from afresh.engine.engine import Engine
+from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery
 from afresh.engine.logs import LOGGER, PlainLines
 from afresh.engine.ratelimit.worker_name import this_worker
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
 from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
-from afresh.stores.moving import read_records, write_records
+from afresh.stores.moving import drop_moved, read_records, write_records
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError
 from afresh.values.item_record import ItemRecord
@@ -145,6 +146,9 @@ class ShardActor:
     def versions(self, key: str, source: str | None) -> list[Version]:
         return self._opened.versions(key, source=source)
 
+    def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
+        return self._opened.feed.page(since, limit, ChangeQuery(source))
+
     def sources_of(self, key: str) -> list[str]:
         """Return the sources that have an item with this key."""
         return [found.source for found in self._opened.store.items.find([key])]
@@ -168,7 +172,7 @@ class ShardActor:
         return write_records(self._opened.store, records, self._opened.clock.now_s())
 
     def remove(self, ids: Sequence[int]) -> None:
-        self._opened.store.items.remove(ids, self._opened.clock.now_s())
+        drop_moved(self._opened.store, ids)
 
 
 def host_ids(engine: Engine, host: str) -> list[int]:

@@ -16,12 +16,14 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from afresh.cluster.actors import shard_name
+from afresh.cluster.cluster_cursor import merge_pages, parse_cursor
 from afresh.cluster.layout import ClusterView, read_last_seen, read_layout
 from afresh.cluster.merged_status import merge_statuses
 from afresh.cluster.ray_session import ClusterError, ask_actor, find_actor, ray_session
 from afresh.cluster.shard_settings import ShardSpec, shard_of, shard_settings
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
@@ -40,6 +42,7 @@ class ShardReader(Protocol):
     def get(self, key: str, source: str | None, version: int | None) -> Copy | None: ...
     def versions(self, key: str, source: str | None) -> list[Version]: ...
     def sources_of(self, key: str) -> list[str]: ...
+    def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage: ...
 
 
 class OpenedShard:
@@ -62,6 +65,9 @@ class OpenedShard:
 
     def sources_of(self, key: str) -> list[str]:
         return [found.source for found in self.engine.store.items.find([key])]
+
+    def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
+        return self.engine.feed.page(since, limit, ChangeQuery(source))
 
 
 class RemoteShard:
@@ -94,6 +100,11 @@ class RemoteShard:
 
     def sources_of(self, key: str) -> list[str]:
         return [str(source) for source in self._ask("sources_of", key)]
+
+    def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
+        found = self._ask("changes", since, limit, source)
+        assert isinstance(found, ChangePage)
+        return found
 
 
 class ClusterProject:
@@ -132,6 +143,16 @@ class ClusterProject:
 
     def versions(self, key: str, *, source: str | None = None) -> list[Version]:
         return self.readers[self.shard_of_item(key, source)].versions(key, source)
+
+    def changes(
+        self, since: str | None = None, limit: int = 1000, *, source: str | None = None
+    ) -> ChangePage:
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+        places = {} if since is None else parse_cursor(since)
+        pages = {
+            shard: reader.changes(places.get(shard), limit, source) for shard, reader in self.readers.items()
+        }
+        return merge_pages(places, pages, limit)
 
     def shard_of_item(self, key: str, source: str | None = None) -> int:
         """Return the shard that has the item. Raise ``UsageError`` if none has it."""

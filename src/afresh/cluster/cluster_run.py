@@ -46,7 +46,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.logs import log_event
 from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
-from afresh.stores.moving import AT_ONCE, read_records
+from afresh.stores.moving import AT_ONCE, drop_moved, read_records
 from afresh.values.formatting import format_count
 from afresh.version import __version__
 
@@ -258,7 +258,7 @@ class ClusterRun:
             some = ids[begin : begin + AT_ONCE]
             if source is None:
                 self._ask(target, "write", read_records(self._engine.store, some))
-                self._engine.store.items.remove(some, self._engine.clock.now_s())
+                drop_moved(self._engine.store, some)
             else:
                 self._ask(target, "write", self._ask(source, "read", some))
                 self._ask(source, "remove", some)
@@ -332,7 +332,7 @@ class ClusterRun:
             except ClusterError as error:
                 log_event(logging.WARNING, "new items have to wait", host=host, problem=str(error))
                 continue
-            self._engine.store.items.remove(ids, self._engine.clock.now_s())
+            drop_moved(self._engine.store, ids)
 
     # The end.
 

@@ -62,6 +62,9 @@ class RoutedItems(StoredItems):
     def counts(self) -> list[ItemCount]:
         return self._items.counts()
 
+    def validators(self, item_id: int) -> dict[str, str]:
+        return self._items.validators(item_id)
+
     def edits(self, after: int) -> Edits:
         return self._items.edits(after)
 

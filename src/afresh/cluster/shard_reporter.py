@@ -18,8 +18,8 @@ from afresh.cluster.shard_settings import with_budget
 from afresh.cluster.share import Share, ShareLimiter
 from afresh.engine.logs import log_event
 from afresh.engine.reporting.group_status import group_statuses
+from afresh.engine.reporting.spending_at_prices import spend_curve
 from afresh.engine.runner.engine_run import Run
-from afresh.engine.scheduler.spending_at_prices import spend_curve
 from afresh.stores.store import Store
 from afresh.values.errors import StoreError
 from afresh.values.items import ItemCount

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from afresh.engine.feed.feed_reader import ChangePage
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
 from afresh.values.stored import Copy, Version
@@ -30,6 +31,11 @@ class Project(Protocol):
         version: int | None = None,
     ) -> Copy | None:
         """Return the copy of an item, or None if there is none."""
+
+    def changes(
+        self, since: str | None = None, limit: int = 1000, *, source: str | None = None
+    ) -> ChangePage:
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
 
     def versions(self, key: str, *, source: str | None = None) -> list[Version]:
         """Return the versions of an item's copy that are kept, the newest first."""

@@ -25,6 +25,11 @@ def write_records(store: Store, records: Sequence[ItemRecord], now_s: float) -> 
     return _moves(store).write(records, now_s)
 
 
+def drop_moved(store: Store, ids: Sequence[int]) -> None:
+    """Remove items that another store has now. For those who follow the feed, they are not removed."""
+    _moves(store).drop(ids)
+
+
 def _moves(store: Store) -> SqlMoves[Any]:
     found = getattr(store, "moves", None)
     if not isinstance(found, SqlMoves):

@@ -20,7 +20,7 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import format_number, print_data, print_json, print_note, print_report
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError
-from afresh.values.formatting import format_count
+from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.cluster.cluster_project import ClusterProject
@@ -165,6 +165,25 @@ def cluster_get(
         what = "" if version is None else f" of version {version}"
         raise AfreshError(f"there is no copy of {key}{what} yet")
     print_content(copy.content)
+
+
+@cluster.command("changes")
+def cluster_changes(
+    since: Annotated[str | None, Option(metavar="CURSOR", help="Only changes after this cursor.")] = None,
+    limit: Annotated[int, Option(metavar="N", min=1, help="At most N changes.")] = 1000,
+    source: Annotated[str | None, Option(metavar="NAME", help="Only changes of this source.")] = None,
+    sets: project.SetOptions = None,
+    as_json: PrintJson = False,
+) -> None:
+    """Print what changed in all shards. The last line on standard error is the cursor for the next call."""
+    from afresh.engine.feed.change_json import change_line
+
+    with _opened(sets) as (_, found):
+        page = found.changes(since, limit, source=source)
+    for change in page.changes:
+        text = f"{format_moment(change.time_s)}  {change.kind:<8}{change.item}"
+        print_data(change_line(change) if as_json else text)
+    print_note(f"{format_count(len(page.changes), 'change')}; cursor {page.cursor}")
 
 
 @cluster.command("rebalance")

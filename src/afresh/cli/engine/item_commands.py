@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Argument, Option
 
 from afresh.cli.engine import project
 from afresh.cli.engine.dbt_commands import add_models
+from afresh.cli.engine.selection_options import Match, WithStatus, read_selection
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json, print_note
@@ -18,6 +19,7 @@ from afresh.values.errors import InputError, ListingError, UsageError
 from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
+    from afresh.engine.engine import Engine
     from afresh.values.items import ItemChange
 
 Keys: TypeAlias = Annotated[
@@ -99,20 +101,28 @@ def add(
         print_note("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml")
 
 
-def remove(keys: Keys = None, file: KeysFile = None, source: project.OfSource = None) -> None:
+def remove(
+    keys: Keys = None,
+    file: KeysFile = None,
+    match: Match = None,
+    source: project.OfSource = None,
+    status: WithStatus = None,
+) -> None:
     """Remove items and their copies."""
-    wanted = list(dict.fromkeys(_read_keys(keys, file)))
-    if not wanted:
-        raise UsageError("nothing to remove: give URLs or --file")
+    wanted = _Wanted("remove", keys, file, match, source, status)
     with project.open_project() as engine:
-        unknown = engine.remove(wanted, source=project.known_source(engine, source))
-    _report_done("removed", wanted, unknown)
+        found, unknown = wanted.find(engine), list[str]()
+        for name, chosen in found:
+            unknown += engine.remove(chosen, source=name)
+    _report_done("removed", sum(len(chosen) for _, chosen in found), unknown)
 
 
 def set_items(
     keys: Keys = None,
     file: KeysFile = None,
+    match: Match = None,
     source: project.OfSource = None,
+    status: WithStatus = None,
     weight: Annotated[float | None, Option(metavar="W", help="Importance.")] = None,
     cost: Annotated[float | None, Option(metavar="C", help="Cost of one poll.")] = None,
     min_interval: MinInterval = None,
@@ -127,7 +137,7 @@ def set_items(
     from afresh.values.clock import SystemClock
     from afresh.values.items import ItemChange
 
-    wanted = list(dict.fromkeys(_read_keys(keys, file)))
+    wanted = _Wanted("set", keys, file, match, source, status)
     if selector:
         Recipe().for_item(selector)  # raises an error if it is not a selector
     if pause and (resume or poll_now):
@@ -138,13 +148,45 @@ def set_items(
         status="paused" if pause else "active" if resume else None,
         due_s=SystemClock().now_s() if poll_now or resume else None,
     )
-    if not wanted:
-        raise UsageError("nothing to set: give URLs or --file")
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with project.open_project() as engine, _naming_options():
-        unknown = engine.set(wanted, change, source=project.known_source(engine, source))
-    _report_done("changed", wanted, unknown)
+        found, unknown = wanted.find(engine), list[str]()
+        for name, chosen in found:
+            unknown += engine.set(chosen, change, source=name)
+    _report_done("changed", sum(len(chosen) for _, chosen in found), unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The items that the options of a command name: by their keys, or by ``--match`` and ``--status``."""
+
+    verb: str
+    keys: list[str] | None
+    file: str | None
+    match: str | None
+    source: str | None
+    status: str | None
+
+    def __post_init__(self) -> None:
+        is_selection = self.match is not None or self.status is not None
+        if is_selection and (self.keys or self.file):
+            raise UsageError("--match and --status select items: not with URLs or --file")
+        if not is_selection and not (self.keys or self.file):
+            every = " (--match '*' for all of them)" if self.source else ""
+            raise UsageError(f"nothing to {self.verb}: give URLs, --file, --match or --status{every}")
+
+    def find(self, engine: Engine) -> list[tuple[str | None, list[str]]]:
+        """Return tuples (source or None if it is not said, keys)."""
+        from afresh.engine.reporting.item_selection import selected_keys
+
+        if self.match is None and self.status is None:
+            chosen = list(dict.fromkeys(_read_keys(self.keys, self.file)))
+            if not chosen:
+                raise UsageError(f"nothing to {self.verb}: {self.file} names no item")
+            return [(project.known_source(engine, self.source), chosen)]
+        selection = read_selection(engine, self.match, self.source, self.status)
+        return list(selected_keys(engine.store, selection).items())
 
 
 def _item_change(
@@ -179,11 +221,11 @@ def _read_keys(keys: list[str] | None, file: str | None) -> Iterator[str]:
         yield from (line for _, line in read_lines(file, "an item"))
 
 
-def _report_done(verb: str, wanted: list[str], unknown: tuple[str, ...]) -> None:
+def _report_done(verb: str, wanted: int, unknown: list[str]) -> None:
     """Print how many items were removed or changed (``verb``); raise ``UsageError`` if some are unknown."""
     if unknown:
         shown = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         are = "is" if len(unknown) == 1 else "are"
-        rest = "nothing was done" if len(unknown) == len(wanted) else "the others were done"
+        rest = "nothing was done" if len(unknown) == wanted else "the others were done"
         raise UsageError(f"{len(unknown):,} of these items {are} not known: {shown}; {rest}")
-    print_note(f"{format_count(len(wanted), 'item')} {verb}")
+    print_note(f"{format_count(wanted, 'item')} {verb}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -13,67 +13,124 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from afresh.engine.scheduler.restore import read_items
+from afresh.engine.reporting.item_selection import EVERYTHING, ItemSelection, selected_items
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.engine.texts import TextReader
+from afresh.sources.texts.main_text import TextForm
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.writing import TableWriter
-from afresh.values.errors import OutputError
-from afresh.values.items import Item, ItemQuery
+from afresh.values.errors import AfreshError, OutputError
+from afresh.values.items import Item
 from afresh.values.stored import Copy
 
 _LONGEST_NAME = 120
 
 
-def read_copies(store: Store) -> Iterator[tuple[Item, Copy]]:
-    """Yield every item that has a copy, with the newest copy."""
-    for item in read_items(store, ItemQuery()):
+def read_copies(store: Store, selection: ItemSelection = EVERYTHING) -> Iterator[tuple[Item, Copy]]:
+    """Yield every selected item that has a copy, with the newest copy."""
+    for item in selected_items(store, selection):
         copy = store.copies.get(item.id)
         if copy is not None:
             yield item, copy
 
 
-def write_jsonl(store: Store, out: IO[bytes]) -> int:
-    """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
-    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
-    number = 0
-    for item, copy in read_copies(store):
-        line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}
+class TextWriter:
+    """Gives the texts of copies, of one ``form``, to be written in place of their contents. ``missing``
+    counts the copies that have no text. ``report`` is called with the number of copies that are done."""
+
+    def __init__(
+        self, texts: TextReader, form: TextForm, report: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._texts, self.form, self._report = texts, form, report
+        self.done = self.missing = 0
+
+    @property
+    def ending(self) -> str:
+        """The ending of the names of files that hold such texts."""
+        return ".md" if self.form == "markdown" else ".txt"
+
+    def text_of(self, copy: Copy) -> tuple[str | None, str]:
+        """Return a tuple: the text or None, and the reason if there is none."""
+        self.done += 1
+        self._report(self.done)
         try:
-            line["content"] = copy.content.decode()
-        except UnicodeDecodeError:
-            line["content_base64"] = base64.b64encode(copy.content).decode()
-        out.write(_line(line))
+            return self._texts.text_of(copy, self.form), ""
+        except AfreshError as error:
+            self.missing += 1
+            return None, str(error)
+
+
+def write_jsonl(
+    store: Store,
+    out: IO[bytes],
+    selection: ItemSelection = EVERYTHING,
+    texts: TextWriter | None = None,
+) -> int:
+    """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
+    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``. With
+    ``texts``, a line has ``text`` or ``markdown`` instead; it is null, with a ``problem``, if there is no
+    text."""
+    number = 0
+    for item, copy in read_copies(store, selection):
+        line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}
+        out.write(_line(line | (_content_fields(copy) if texts is None else _text_fields(copy, texts))))
         number += 1
     return number
 
 
-def write_folder(store: Store, folder: Path) -> int:
+def _content_fields(copy: Copy) -> dict[str, object]:
+    try:
+        return {"content": copy.content.decode()}
+    except UnicodeDecodeError:
+        return {"content_base64": base64.b64encode(copy.content).decode()}
+
+
+def _text_fields(copy: Copy, texts: TextWriter) -> dict[str, object]:
+    text, problem = texts.text_of(copy)
+    return {texts.form: text} | ({"problem": problem} if problem else {})
+
+
+def write_folder(
+    store: Store,
+    folder: Path,
+    selection: ItemSelection = EVERYTHING,
+    texts: TextWriter | None = None,
+) -> int:
     """Write a file for each copy, named by the item's key, and ``index.jsonl`` with one line for each file:
-    ``item, source, file, polled, changed, media_type, version``. Return the number of copies."""
+    ``item, source, file, polled, changed, media_type, version``. Return the number of copies. With ``texts``,
+    the files hold the texts; for a copy without text, ``file`` is null and ``problem`` says why."""
     number = 0
     with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     remove_abandoned(folder)
     with open_output(folder / "index.jsonl") as index:
-        for item, copy in read_copies(store):
-            name = file_name(item.key, item.id)
-            with _translate_errors(folder / name), replaced_file(folder / name, is_one_of_many=True) as part:
-                part.write_bytes(copy.content)
-            about = {"item": item.key, "source": item.source, "file": name}
+        for item, copy in read_copies(store, selection):
+            text, problem = (None, "") if texts is None else texts.text_of(copy)
+            name = file_name(item.key, item.id) + (texts.ending if texts is not None else "")
+            if not problem:
+                content = copy.content if text is None else text.encode("utf-8", "replace")
+                _write_file(folder / name, content)
+            about: dict[str, object] = {"item": item.key, "source": item.source}
+            about |= {"file": None, "problem": problem} if problem else {"file": name}
             index.write(_line(about | _described(item, copy)))
             number += 1
     return number
 
 
-def write_polls(store: Store, path: str) -> int:
-    """Write the observed polls of all items, as ``afresh estimate`` reads them: ``item, time, changed,
+def _write_file(path: Path, content: bytes) -> None:
+    with _translate_errors(path), replaced_file(path, is_one_of_many=True) as part:
+        part.write_bytes(content)
+
+
+def write_polls(store: Store, path: str, selection: ItemSelection = EVERYTHING) -> int:
+    """Write the observed polls of selected items, as ``afresh estimate`` reads them: ``item, time, changed,
     modified, count, source``; return their number. Times are Unix seconds. ``modified`` and ``count`` are
     empty where the source did not state them. Polls that no longer count are left out. If older
     observations of an item are no longer stored, a row without a change stands for the poll that began the
     first stored interval."""
-    named = {item.id: (item.key, item.source) for item in read_items(store, ItemQuery())}
+    named = {item.id: (item.key, item.source) for item in selected_items(store, selection)}
     kinds: dict[str, Kind] = {"item": TEXT, "time": NUMBER, "changed": "count"}
     kinds |= {"modified": NUMBER, "count": NUMBER, "source": TEXT}
     # Of these items all that was learned was forgotten, because the content settings changed.
@@ -81,7 +138,7 @@ def write_polls(store: Store, path: str) -> int:
     forgotten = np.concatenate([np.empty(0, dtype=np.int64), *parts])
     number = 0
     with TableWriter(path, kinds) as writer:
-        for stored in store.observations.read():
+        for stored in store.observations.read(None if selection.is_everything else sorted(named)):
             seen = stored.take(~np.isin(stored.item_id, forgotten)).still_counting()
             known = np.array([int(one) in named for one in seen.item_id], dtype=bool)
             first = np.r_[True, seen.item_id[1:] != seen.item_id[:-1]] & (seen.elapsed_s > 0)

@@ -24,5 +24,5 @@ INSERT INTO observation_run (item_id, number, last_us, observations, data)
 VALUES (%(item_id)s::bigint, %(number)s::integer, %(last_us)s::bigint, %(observations)s::integer, %(data)s::bytea);
 
 -- name: add_version
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash)
-VALUES (%(item_id)s::bigint, %(number)s::integer, %(content_id)s::bigint, %(time_s)s::double precision, %(media_type_id)s::integer, %(normal_hash)s::bytea);
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
+VALUES (%(item_id)s::bigint, %(number)s::integer, %(content_id)s::bigint, %(time_s)s::double precision, %(media_type_id)s::integer, %(normal_hash)s::bytea, %(change_size)s::double precision);

@@ -17,7 +17,8 @@ from afresh.stores.codecs import content_hash
 from afresh.stores.rows import STATUS_CODE
 from afresh.stores.sql.commit_changes import CompressedCopy
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase, SqlPart
-from afresh.stores.store import Copies, StoredItems
+from afresh.stores.sql.item_part import SqlItems
+from afresh.stores.store import Copies
 from afresh.values.item_record import ItemRecord, ObservationRun
 from afresh.values.items import Item, NewItem
 from afresh.values.outcome import NewCopy
@@ -31,7 +32,9 @@ class SqlMoves(SqlPart[ConnectionT]):
 
     file = "moves"
 
-    def __init__(self, database: SqlDatabase[ConnectionT], items: StoredItems, copies: Copies) -> None:
+    def __init__(
+        self, database: SqlDatabase[ConnectionT], items: SqlItems[ConnectionT], copies: Copies
+    ) -> None:
         super().__init__(database)
         self.items, self.copies = items, copies
 
@@ -53,6 +56,10 @@ class SqlMoves(SqlPart[ConnectionT]):
             own = tuple(runs[item.id])
             found.append(ItemRecord(item, bytes(belief), validators, bool(is_listed), own, kept))
         return found
+
+    def drop(self, ids: Sequence[int]) -> None:
+        """Remove items that another store has now. For those who follow the feed, they are not removed."""
+        self.items.drop_moved(ids)
 
     def write(self, records: Sequence[ItemRecord], now_s: float) -> int:
         """Add items with all that is known of them, and return how many were written. An item that this store
@@ -100,6 +107,7 @@ class SqlMoves(SqlPart[ConnectionT]):
                     "time_s": version.time_s,
                     "media_type_id": names[version.media_type],
                     "normal_hash": version.normal_hash,
+                    "change_size": version.change_size,
                 }
                 self._rows(connection, "add_version", given)
 

@@ -24,5 +24,5 @@ INSERT INTO observation_run (item_id, number, last_us, observations, data)
 VALUES (:item_id, :number, :last_us, :observations, :data);
 
 -- name: add_version
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash)
-VALUES (:item_id, :number, :content_id, :time_s, :media_type_id, :normal_hash);
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
+VALUES (:item_id, :number, :content_id, :time_s, :media_type_id, :normal_hash, :change_size);

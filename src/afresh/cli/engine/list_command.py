@@ -1,0 +1,136 @@
+"""``afresh list`` shows the items that fit its options, one on each line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from afresh.cli.engine.project import open_project
+from afresh.cli.engine.selection_options import FromSource, Match, WithStatus, read_selection
+from afresh.cli.options import PrintJson
+from afresh.cli.summary import print_data, print_note, to_json_value
+from afresh.values.errors import UsageError, one_of
+from afresh.values.formatting import format_count
+from afresh.values.printable_text import printable, printable_json
+from afresh.values.units import format_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.reporting.item_list import Cell
+
+_WIDTHS = {"item": 0, "problem": 0, "selector": 0, "source": 12, "group": 24, "status": 8, "plan": 10}
+
+
+def list_items(
+    match: Match = None,
+    source: FromSource = None,
+    status: WithStatus = None,
+    columns: Annotated[
+        str | None, Option("--columns", metavar="A,B,…", help="The columns, such as item,rate,interval.")
+    ] = None,
+    sort: Annotated[
+        str, Option("--sort", metavar="NAME", help="id, key, due, changed, failures or weight.")
+    ] = "id",
+    descending: Annotated[bool, Option("--descending", help="The largest first.")] = False,
+    limit: Annotated[int | None, Option("--limit", metavar="N", help="At most N items.")] = None,
+    output: Annotated[
+        str | None,
+        Option("-o", "--output", metavar="FILE", help="A table (.csv, .jsonl, …); - is CSV."),
+    ] = None,
+    as_json: PrintJson = False,
+) -> None:
+    """List items."""
+    from afresh.engine.reporting.item_list import COLUMNS, DEFAULT_COLUMNS, item_rows
+    from afresh.engine.reporting.item_selection import selected_items
+    from afresh.values.items import SORTS
+
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit}: give 1 or more")
+    if output is not None and as_json:
+        raise UsageError("--json goes to standard output: not with --output")
+    names = [name.strip() for name in columns.split(",")] if columns else list(DEFAULT_COLUMNS)
+    wanted = [one_of("column", name, COLUMNS) for name in names]
+    order = next(name for name in SORTS if name == one_of("sort", sort, SORTS))
+    with open_project(reading=True) as engine:
+        selection = read_selection(engine, match, source, status)
+        items = selected_items(engine.store, selection, sort=order, descending=descending)
+        now_s = engine.clock.now_s()
+        found = item_rows(engine.store, engine.running_settings(), islice(items, limit), wanted, now_s)
+        if output is not None:
+            _write_table(found, wanted, output)
+        elif as_json:
+            _print_json(found)
+        else:
+            _print_lines(found, wanted, now_s)
+
+
+def _write_table(found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], output: str) -> None:
+    import pyarrow as pa
+
+    from afresh.engine.reporting.item_list import COLUMNS
+    from afresh.tables.writing import TableWriter
+
+    number = 0
+    with TableWriter(output, {name: COLUMNS[name].kind for name in columns}) as writer:
+        for rows in found:
+            writer.write({name: pa.array([row[name] for row in rows]) for name in columns})
+            number += len(rows)
+        if not number:
+            writer.write({name: pa.array([], pa.null()) for name in columns})
+    print_note(format_count(number, "item"))
+
+
+def _print_json(found: Iterable[list[dict[str, Cell]]]) -> None:
+    """Print one JSON object with all items, batch by batch, because there may be millions."""
+    import json
+
+    number = 0
+    typer.echo('{"items": [', nl=False)
+    for rows in found:
+        for row in rows:
+            text = json.dumps(to_json_value(row), ensure_ascii=False, allow_nan=False)
+            typer.echo((", " if number else "") + printable_json(text), nl=False)
+            number += 1
+    typer.echo(f'], "count": {number}}}')
+
+
+def _print_lines(found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], now_s: float) -> None:
+    """Print a line for each item below a line of titles. One column alone has no title, so that other
+    commands can read it by ``--file -``."""
+    if len(columns) > 1:
+        print_data("  ".join(_padded(name, name) for name in columns).rstrip())
+    number = 0
+    for rows in found:
+        for row in rows:
+            cells = (_padded(name, _words(name, row[name], now_s)) for name in columns)
+            print_data("  ".join(cells).rstrip())
+        number += len(rows)
+    if len(columns) > 1:
+        print_note(format_count(number, "item"))
+
+
+def _padded(column: str, text: str) -> str:
+    width = _WIDTHS.get(column, 12)
+    return text.ljust(width) if column in _WIDTHS else text.rjust(width)
+
+
+def _words(name: str, value: Cell, now_s: float) -> str:
+    """Return a cell as people read it: times as ages, such as ``5 min ago``."""
+    from afresh.engine.reporting.item_list import COLUMNS
+
+    if value is None:
+        return "-"
+    if COLUMNS[name].is_time and isinstance(value, int | float):
+        if math.isinf(value):
+            return "never"
+        span = format_duration(abs(now_s - value))
+        return f"{span} ago" if value <= now_s else f"in {span}"
+    if name in ("interval", "min_interval", "max_interval") and isinstance(value, int | float):
+        return "never" if math.isinf(value) else format_duration(value * 86400.0)
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return printable(str(value))
