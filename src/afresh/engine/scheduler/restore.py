@@ -172,7 +172,7 @@ def _next_listing_s(store: Store, source: str) -> float:
 
 
 def follow_cursors(store: Store, scheduler: Scheduler, now_s: float) -> None:
-    """Let the rows of a restored scheduler wait for their cursors, as a run does, which finds out by itself if
+    """Let the rows of a restored scheduler wait for their cursors, as a run does, which finds out itself if
     their cursors proved right. Apply the open notices of cursors that moved."""
     scheduler.policy.settled_sources = settled_sources(store, scheduler.names)
     if scheduler.policy.settled_sources:
