@@ -66,7 +66,10 @@ def get(
         if diff:
             older = [each for each in versions if each.number < copy.version.number]
             before = engine.get(key, source=source, version=older[0].number) if older else None
-            _print_diff(key, before.content if before else b"", copy.content)
+            if before is None:
+                print_note(f"there is only one version of {key}: there is nothing to compare yet")
+            else:
+                _print_diff(key, before.content, copy.content)
         elif as_json:
             found, numbers = copy.version, [each.number for each in versions]
             about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
