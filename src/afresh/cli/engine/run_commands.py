@@ -121,6 +121,7 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
 def _make_server(engine: Engine) -> Server:
     """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
+    from afresh.web.content_access import content_readers
     from afresh.web.reach import needs_token_to_read
     from afresh.web.server import Server, listen
     from afresh.web.token import find_token
@@ -128,7 +129,9 @@ def _make_server(engine: Engine) -> Server:
     web = engine.settings.web
     token = find_token(web.token, Path(), os.environ.get)
     is_needed = needs_token_to_read(web.host, web.read_token)
-    app = make_app(engine, token, names=(web.host, *web.names), read_token=is_needed)
+    readers = content_readers(web.host, web.content)
+    names = (web.host, *web.names)
+    app = make_app(engine, token, names=names, read_token=is_needed, content=readers)
     return Server(app, listen(web.host, web.port))
 
 

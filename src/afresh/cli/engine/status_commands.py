@@ -18,6 +18,7 @@ from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
+    from afresh.engine.reporting.group_status import GroupStatus
     from afresh.engine.reporting.item_view_status import ViewWhy
     from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
@@ -100,7 +101,8 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         pace = (
             "" if math.isinf(group.pace_per_s) else f"; takes {format_number(group.pace_per_s)}/s (learned)"
         )
-        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{rests}"))
+        quota = f"; {_describe_quota(group)}" if group.quota else ""
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{quota}{rests}"))
     for index, problem in enumerate(found.problems):
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
@@ -131,6 +133,12 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
             ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
         )
     return rows
+
+
+def _describe_quota(group: GroupStatus) -> str:
+    """Describe how much of a quota is used, and until when."""
+    until = f" until {format_moment(group.quota_until_s)}" if math.isfinite(group.quota_until_s) else ""
+    return f"{group.quota_used:,} of {group.quota:,} requests of its quota used{until}"
 
 
 def _describe_room(found: Status) -> str:
@@ -302,6 +310,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
     item = found.item
     polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
     rows = [
+        *([("comes from", found.address)] if found.address else []),
         ("rate", _describe_rate(found)),
         ("polled", _describe_frequency(found)),
         ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),

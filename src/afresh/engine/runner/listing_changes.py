@@ -165,7 +165,9 @@ def _new_items(
         rate = entries[key].prior_rate_per_s
         known = rate if rate is not None and math.isfinite(rate) and rate > 0 else None
         try:
-            new.append(NewItem(key, source, group(key), prior_rate_per_s=known, listed=True))
+            stated = entries[key].weight
+            weight = 1.0 if stated is None else stated
+            new.append(NewItem(key, source, group(key), weight, prior_rate_per_s=known, listed=True))
         except AfreshError as error:
             refused.append(str(error))
     if not refused:

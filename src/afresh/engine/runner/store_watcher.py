@@ -209,11 +209,14 @@ class StoreWatcher:
         self._is_target_missed = is_missed
 
     async def _forget_costs(self) -> None:
-        """Remove the costs of more than a month ago, at the start and then once a day."""
+        """Remove the costs of more than a month ago, and the changes that are older than ``[feed] keep``, at
+        the start and then once a day."""
         if self._clock.elapsed_s() >= self._forget_at_s and self._member.is_planner:
             self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
             before_s = self._clock.now_s() - LEDGER_KEPT_S
             await self._store.run(self._store.sync.ledger.forget, before_s)
+            old_s = self._clock.now_s() - self._context.settings.now.feed.keep
+            await self._store.run_beside(self._store.sync.feed.trim, old_s)
 
 
 def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:
