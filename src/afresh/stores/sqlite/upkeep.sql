@@ -63,3 +63,10 @@ SELECT (SELECT coalesce(sum(items), 0) FROM tally),
        (SELECT coalesce(sum(length(data)), 0) FROM payload),
        (SELECT count(*) FROM event),
        (SELECT count(*) FROM notice);
+
+-- name: named
+SELECT hash FROM content WHERE hash = :hash;
+
+-- name: lock_contents
+-- A transaction that writes is alone in SQLite.
+SELECT 1;
