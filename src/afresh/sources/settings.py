@@ -54,6 +54,16 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 @dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """A problem of a table of settings (``words``). ``key`` is the wrong setting, ``place`` the wrong part of
+    it, such as ``limits.delay``, if it is known."""
+
+    key: str
+    place: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class MissingRule:
     """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds. The
     time matters because a faulty deployment can break a site for an hour. If the server answers 410 ("gone
@@ -81,13 +91,14 @@ class SourceSettings(BaseModel):
     """The settings of every source: its kind, its name, when it may be polled, and which content is compared.
 
     ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
-    are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
+    are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``main_text``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
-    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
-    only until the source has ``max_items``; a user may add more. ``min_interval`` is the least time in
-    seconds between two polls of an item that has none of its own; None stands for that of the kind of source.
-    ``saa_guess`` is a first guess of the rates, in changes per second, with which SAA polls items until it
-    knows their rates."""
+    is 0.9 or more is no change; ``min_change`` = 0.1 says the same by the size of the change.
+
+    ``timeout`` is the longest duration of a poll, in seconds. Listings add items only until the source has
+    ``max_items``; a user may add more. ``min_interval`` is the least time in seconds between two polls of an
+    item that has none of its own; None stands for that of the kind of source. ``saa_guess`` is a first guess
+    of the rates, in changes per second, with which SAA polls items until it knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -102,7 +113,9 @@ class SourceSettings(BaseModel):
     text_only: bool = False
     ignore: Texts = ()
     ignore_blanks: bool = False
+    main_text: bool = False
     near_duplicate: float | None = Field(default=None, gt=0, lt=1)
+    min_change: float = Field(default=0.0, ge=0, lt=1)
     timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
@@ -112,8 +125,20 @@ class SourceSettings(BaseModel):
     @property
     def recipe(self) -> Recipe:
         return Recipe(
-            self.json_path, self.selectors, self.drop, self.text_only, self.ignore, self.ignore_blanks
+            self.json_path,
+            self.selectors,
+            self.drop,
+            self.text_only,
+            self.ignore,
+            self.ignore_blanks,
+            self.main_text,
         )
+
+    @property
+    def least_similarity(self) -> float | None:
+        """The similarity to the copy from which on content is no change, by ``near_duplicate`` or
+        ``min_change``; None if every difference is a change."""
+        return 1.0 - self.min_change if self.min_change else self.near_duplicate
 
     @property
     def open_windows(self) -> Windows:
@@ -184,12 +209,14 @@ class SourceSettings(BaseModel):
     def content_fingerprint(self) -> str:
         """A text that changes when other differences of contents count as changes than before. After such a
         change, what was learned of the rates of the items is forgotten."""
-        return f"{self.recipe.fingerprint} {self.near_duplicate}"
+        return f"{self.recipe.fingerprint} {self.least_similarity}"
 
     def model_post_init(self, context: Any, /) -> None:
         """Parse the recipe and the windows, so that mistakes in them are found when the settings are read."""
         del context
         _ = self.recipe, self.open_windows
+        if self.min_change and self.near_duplicate is not None:
+            raise UsageError("min_change and near_duplicate exclude each other: one is 1 − near_duplicate")
 
 
 Settings = TypeVar("Settings", bound=SourceSettings)
@@ -204,17 +231,30 @@ def read_settings(model: type[Settings], table: Mapping[str, Any]) -> Settings:
     Traceback (most recent call last):
     afresh.values.errors.UsageError: source 'web': unknown setting 'timeuot': did you mean 'timeout'?
     """
-    who = f"source {table.get('name', '?')!r}"
-    for key in table:
-        if key not in model.model_fields:
-            raise UsageError(f"{who}: unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
+    problems = find_problems(model, table)
+    if problems:
+        first = problems[0]
+        place = f"{first.place}: " if first.place else ""
+        raise UsageError(f"source {table.get('name', '?')!r}: {place}{first.words}")
+    return model.model_validate(dict(table))
+
+
+def find_problems(model: type[BaseModel], table: Mapping[str, Any]) -> list[SettingProblem]:
+    """Return everything that is wrong in a table of settings."""
+    found = [
+        SettingProblem(key, "", f"unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
+        for key in table
+        if key not in model.model_fields
+    ]
     try:
-        return model.model_validate(dict(table))
+        model.model_validate({key: value for key, value in table.items() if key in model.model_fields})
     except UsageError as error:
-        raise UsageError(f"{who}: {error}") from None
+        found.append(SettingProblem("", "", str(error)))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        words = first["msg"].removeprefix("Value error, ")
-        place = f"{where}: " if where else ""  # a check of several settings together has no location
-        raise UsageError(f"{who}: {place}{words[:1].lower()}{words[1:]}") from None
+        for each in error.errors(include_url=False, include_input=False, include_context=False):
+            words = each["msg"].removeprefix("Value error, ")
+            # A check of several settings together has no location.
+            key = str(each["loc"][0]) if each["loc"] else ""
+            place = ".".join(map(str, each["loc"]))
+            found.append(SettingProblem(key, place, f"{words[:1].lower()}{words[1:]}"))
+    return found

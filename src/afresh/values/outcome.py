@@ -95,11 +95,13 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NewCopy:
-    """Content to store. ``normal_hash`` is the hash of the normalised content; a new hash means a change."""
+    """Content to store. ``normal_hash`` is the hash of the normalised content; a new hash means a change.
+    ``change_size`` is how much of the content is new, from 0 to 1; None without an older copy to compare."""
 
     content: bytes
     media_type: str
     normal_hash: bytes
+    change_size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,9 @@ class Outcome:
 
     ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
-    new number of consecutive failures. ``event`` is reported to the source's hooks. ``answer`` is kept under
-    the item and the token of its lease, for reports of the same poll."""
+    new number of consecutive failures. ``event`` is written to the change feed and, with ``for_hooks``,
+    reported to hooks. ``answer`` is kept under the item and the token of its lease, for reports of the same
+    poll."""
 
     lease: Lease
     time_s: float
@@ -132,6 +135,7 @@ class Outcome:
     problem: str = ""
     spent: Spent = NOTHING_SPENT
     event: EventKind | None = None
+    for_hooks: bool = True
     answer: Answer | None = None
 
     def __post_init__(self) -> None:

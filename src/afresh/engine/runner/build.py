@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from afresh.engine.scheduler.restore import read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.engine.threaded_store import ThreadedStore
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
@@ -36,7 +37,8 @@ SourcesFor = Callable[[Gate], BuildSource]
 @dataclass(frozen=True, slots=True)
 class RunInput:
     """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
-    the run makes a single round: it polls each item that is due at its start once."""
+    the run makes a single round: it polls each item that is due at its start once. The sources that
+    ``sources_for`` builds use the parser processes ``parsers``."""
 
     store: Store
     settings: Settings
@@ -46,6 +48,7 @@ class RunInput:
     stop: StopSignal
     only: Sequence[int] | None = None
     once: bool = False
+    parsers: ParserPool = field(default_factory=ParserPool)
 
 
 async def build_run(given: RunInput) -> Run:
@@ -74,7 +77,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     staleness = StalenessTask(context, listing)
     told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
     hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)
-    tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness))
+    tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness, given.parsers))
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 
 

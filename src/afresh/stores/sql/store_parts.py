@@ -13,11 +13,12 @@ from itertools import islice
 from typing import ClassVar, Generic
 
 import afresh.stores.store as contract
-from afresh.stores.codecs import decompress
+from afresh.stores.codecs import compress_text, decompress, decompress_text
 from afresh.stores.object_copies import IN_OBJECTS, ObjectCopies
 from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
+from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.sql.observations import SqlObservations
 from afresh.stores.sql.unnamed_objects import DELETING, UnnamedObjects, pack_deletion, refuse_deleted
 from afresh.values.arrays import Float64s
@@ -53,12 +54,21 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
         found = self._fetch("get", item_id=item_id, number=number)
         if not found:
             return None
-        version = Version(*found[0][:7])
-        data = _bytes_of(found[0][7], version.hash, self.objects, self._database.name)
+        *fields, stored = found[0]
+        version = Version(*fields)
+        data = _bytes_of(stored, version.hash, self.objects, self._database.name)
         return Copy(version, decompress(data, version.size, version.hash, self._database.name))
 
     def versions(self, item_id: int) -> list[Version]:
         return [Version(*row) for row in self._fetch("versions", item_id=item_id)]
+
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        found = self._fetch("text", hash=content_hash, form=form)
+        return decompress_text(found[0][0], self._database.name) if found else None
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        data = compress_text(text)
+        self._execute("save_text", durable=False, hash=content_hash, form=form, data=data)
 
 
 def _bytes_of(data: bytes, digest: bytes, objects: ObjectCopies | None, store: str) -> bytes:
@@ -78,10 +88,18 @@ class SqlEvents(SqlPart[ConnectionT], contract.Events):
 
         def work(connection: ConnectionT) -> list[Row]:
             self._rows(connection, "lock", {})
+            self._queue(connection)
             return self._rows(connection, "take", given)
 
         found = self._database.write(work)
         return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
+
+    def _queue(self, connection: ConnectionT) -> None:
+        """Queue the changes that the feed has for hooks since the last time."""
+        ((last, told),) = self._rows(connection, "unqueued", {})
+        if told < last:
+            self._rows(connection, "queue", {"after": told, "upto": last})
+            self._rows(connection, "queued", {"upto": last})
 
     def done(self, ids: Sequence[int]) -> None:
         self._execute("done", ids=self._database.as_list(ids))
@@ -414,6 +432,7 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
     """A store with the parts that both databases share. A subclass adds the parts for its database."""
 
     upkeep: SqlUpkeep[ConnectionT]
+    feed: SqlFeed[ConnectionT]
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
         self.database, self.retention = database, retention
