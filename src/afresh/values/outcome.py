@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from afresh.values.errors import InputError
 from afresh.values.items import Status
 from afresh.values.lease import Lease
+from afresh.values.page_links import FoundLinks
 
 EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -118,7 +119,8 @@ class Outcome:
     ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
     new number of consecutive failures. ``event`` is reported to the source's hooks. ``answer`` is kept under
-    the item and the token of its lease, for reports of the same poll."""
+    the item and the token of its lease, for reports of the same poll. ``links`` replaces the links of the
+    page, unless it is None."""
 
     lease: Lease
     time_s: float
@@ -133,6 +135,7 @@ class Outcome:
     spent: Spent = NOTHING_SPENT
     event: EventKind | None = None
     answer: Answer | None = None
+    links: FoundLinks | None = None
 
     def __post_init__(self) -> None:
         """Raise ``InputError`` for times that a store cannot sort, or an observation of another item."""

@@ -121,11 +121,13 @@ def older(tmp_path: Path) -> Path:
 
 
 def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables; of items the columns of an older store."""
+    """All rows of all tables that an older store has; of items the columns that it has."""
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         columns = {"item": "id, key, labels, added_s, selector, listed"}
-        questions = {name: f"SELECT {columns.get(name, '*')} FROM {name}" for (name,) in names}
+        questions = {
+            name: f"SELECT {columns.get(name, '*')} FROM {name}" for (name,) in names if name != "page_links"
+        }
         return {name: sorted(connection.execute(text), key=repr) for name, text in questions.items()}
 
 

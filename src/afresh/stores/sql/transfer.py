@@ -28,6 +28,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("name", "item", "content"), ("id",)),
     **dict.fromkeys(("version", "observation_run"), ("item_id", "number")),
     **dict.fromkeys(("audit", "event"), ("id",)),
+    "page_links": ("item_id",),
     "notice": ("item_id", "origin"),
     "ledger": ("minute", "source_id"),
     "tally": ("source_id", "group_id", "status"),

@@ -47,6 +47,7 @@ def commit(
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
         connection.executemany(_SQL["keep_failures"], failures)
         database.add_to_tally(connection, changes.status_changes(polls))
+        store.links.keep(connection, polls)
         store.observations.add_audits(connection, observations)
         connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():

@@ -201,3 +201,17 @@ FROM item
 JOIN state ON state.item_id = item.id
 JOIN name AS source ON source.id = state.source_id
 JOIN name AS grouping ON grouping.id = state.group_id;
+
+CREATE TABLE page_links (
+    item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+    depth INTEGER NOT NULL,
+    chain INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
+    gained INTEGER NOT NULL,
+    unlinked_s REAL,
+    links BLOB
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;
