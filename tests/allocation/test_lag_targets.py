@@ -59,3 +59,24 @@ def test_the_heavier_of_two_targets_is_kept() -> None:
     assert found.fits.tolist() == [False, True]
     assert found.missing.tolist() == [pytest.approx(0.01), 0.0]
     assert lag_demand(heavier, found.fits).sum() <= 0.05
+
+
+def test_both_conditions_are_named() -> None:
+    """The first target lacks budget for the sum of all refreshes, and for the wait for the dear view."""
+    given = jobs([120.0, 90.0, np.inf], [5.0, 5.0, 20.0], [np.inf, np.inf, 0.001])
+    found = check_lags(given, 0.08)
+    assert found.fits.tolist() == [False, False, False]
+    assert found.wait_missing[0] == pytest.approx(20.0 / (120.0 - 5.0 - 15.0) - 0.08)
+    assert found.wait_missing[1] == pytest.approx(20.0 / (90.0 - 5.0 - 15.0) - 0.08)
+    assert found.demand_missing.tolist() == [0.0, 0.0, 0.0]  # each alone would be kept by this sum
+    scarce = check_lags(given, 0.05)
+    assert scarce.demand_missing[1] == pytest.approx(5.0 / 90.0 - 0.05)
+    assert scarce.wait_missing[1] > scarce.demand_missing[1]
+    assert scarce.missing[1] == scarce.wait_missing[1]
+
+
+def test_a_target_that_is_too_short_also_tells_what_its_refreshes_would_lack() -> None:
+    found = check_lags(jobs([20.0], [10.0], [np.inf]), 0.1)
+    assert np.isinf(found.missing[0])
+    assert found.least_s[0] == 25.0
+    assert found.demand_missing[0] == pytest.approx(10.0 / 20.0 - 0.1)

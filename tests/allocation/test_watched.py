@@ -163,3 +163,12 @@ def test_the_least_age_spends_the_budget_and_prefers_what_is_cheap() -> None:
         assert float(np.sum((1 - other / rate) ** 2 / (2 * other))) >= best - 1e-9
     ample = allocate_watched_age(rate, 100.0, costs=cost)
     assert np.allclose(ample.frequency, rate)
+
+
+def test_a_change_that_is_seen_late_makes_the_copy_older_at_any_budget() -> None:
+    """A refresh 30 s after every change: stale for 30 s of each 90 s, and 15 s old on average meanwhile."""
+    soon = allocate_watched_age([1 / 60], 1.0, costs=[1e-9])
+    late = allocate_watched_age([1 / 60], 1.0, costs=[1e-9], delays=[30.0])
+    assert soon.age[0] == pytest.approx(0.0, abs=1e-6)
+    assert late.age[0] == pytest.approx(30.0**2 / 2 / 90.0)
+    assert late.freshness[0] == pytest.approx(60.0 / 90.0)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,3 +81,39 @@ def test_a_poll_earned_at_the_close_is_made_before_it() -> None:
     hours = clock.moments(np.arange(1.0, 31.0)) % 24.0
     assert (hours <= 1.0 + 1e-9).all()
     assert np.isclose(hours, 1.0).sum() == 3
+
+
+NAMED_RUN = """
+from dataclasses import replace
+from hashlib import blake2b
+import numpy as np
+from afresh.policy.families import families_of
+from afresh.policy.policy import PolicyInput
+from afresh.policy.registry import make_policy
+from afresh.replay.change_history import ChangeHistory
+from afresh.replay.policy_run import run_policy
+rng = np.random.default_rng(1)
+names = [f"{top}/topic{item % 9}/Page{item % 5}Part{item}" for top in ("en", "de") for item in range(30)]
+owner, moment = rng.integers(0, 60, 400) // 3, rng.uniform(0.0, 90.0, 400)
+history = ChangeHistory.of(60, owner, moment, 0.0, 90.0)
+families = families_of(names)
+start = replace(PolicyInput.of(60, 6.0), families=families)
+visits = run_policy(history, make_policy("adaptive", start), 6.0, batch=3)
+assert (families >= 0).any(axis=0).all()
+print(blake2b(families.tobytes() + visits.item.tobytes()).hexdigest())
+"""
+
+
+def test_a_run_is_the_same_in_every_process() -> None:
+    """Python's own hash of a text differs between processes, unless its seed is given."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", NAMED_RUN],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1

@@ -58,16 +58,25 @@ class LagJobs:
 @dataclass(frozen=True, slots=True)
 class LagFeasibility:
     """Whether target lags fit a budget. ``demand`` is what all targets need, in seconds of refreshing per
-    second. ``fits`` is False for the views whose target cannot be kept beside the others, and
-    ``missing`` has for each of these the seconds per second that the budget lacks for it; it is infinite if
-    no budget suffices, because the target is shorter than a refresh and the time until a change is seen.
-    ``needed`` is the least budget for all targets that some budget can keep."""
+    second. ``fits`` is False for the views whose target cannot be kept beside the others. For each of these
+    the budget lacks ``demand_missing`` seconds per second for the sum above, with the targets that fit, and
+    ``wait_missing`` for the wait for the longest other refresh; each is 0 if its condition holds.
+    ``wait_missing`` is infinite if no budget suffices, because the target is not longer than ``least_s``, the
+    duration of the refresh and the time until a change is seen. ``needed`` is the least budget for all
+    targets that some budget can keep."""
 
     target_s: Float64s
     demand: float
     needed: float
     fits: Bools
-    missing: Float64s
+    demand_missing: Float64s
+    wait_missing: Float64s
+    least_s: Float64s
+
+    @property
+    def missing(self) -> Float64s:
+        """What the budget lacks for each target, by both conditions."""
+        return np.maximum(self.demand_missing, self.wait_missing)
 
 
 def inherit_targets(target_s: Float64s, below: Sequence[tuple[int, int]]) -> Float64s:
@@ -118,26 +127,32 @@ def check_lags(jobs: LagJobs, budget: float) -> LagFeasibility:
     jobs = LagJobs(target_s, jobs.cost_s, jobs.rate_per_s, jobs.delay_s, jobs.weight, jobs.below)
     wanted = np.isfinite(target_s)
     chain_s, waits = jobs.chain_cost_s, _longest_other_s(jobs)
-    room_s = target_s - chain_s - jobs.delay_s
+    least_s = chain_s + jobs.delay_s
+    room_s = target_s - least_s
     possible = wanted & (room_s > 0)
     needed_alone = np.where(possible, waits / np.where(possible, room_s, 1.0), 0.0)
     alone = lag_demand(jobs, wanted)
     fits = np.zeros(wanted.size, dtype=bool)
-    missing = np.where(wanted & ~possible, np.inf, np.maximum(needed_alone - budget, 0.0))
+    wait_missing = np.where(needed_alone * _NEARLY > budget, needed_alone - budget, 0.0)
+    wait_missing[wanted & ~possible] = np.inf
     for view in np.lexsort((alone, -jobs.weight)).tolist():
-        if not possible[view] or needed_alone[view] * _NEARLY > budget:
-            continue
-        fits[view] = True
-        total = float(lag_demand(jobs, fits).sum())
-        if total * _NEARLY > budget:
-            fits[view] = False
-            missing[view] = max(missing[view], total - budget)
-        else:
-            missing[view] = 0.0
+        if wanted[view] and wait_missing[view] == 0:
+            fits[view] = _demand_with(jobs, fits, view) * _NEARLY <= budget
+    demand_missing = np.zeros(wanted.size)
+    for view in np.flatnonzero(wanted & ~fits).tolist():
+        total = _demand_with(jobs, fits, view)
+        demand_missing[view] = total - budget if total * _NEARLY > budget else 0.0
     demand = float(lag_demand(jobs, wanted).sum())
     reachable = float(lag_demand(jobs, possible).sum())
     needed = max(reachable, float(needed_alone.max(initial=0.0)))
-    return LagFeasibility(target_s, demand, needed, fits, missing)
+    return LagFeasibility(target_s, demand, needed, fits, demand_missing, wait_missing, least_s)
+
+
+def _demand_with(jobs: LagJobs, kept: Bools, view: int) -> float:
+    """Return what the targets of ``kept`` and of ``view`` need together."""
+    with_it = kept.copy()
+    with_it[view] = True
+    return float(lag_demand(jobs, with_it).sum())
 
 
 def _longest_other_s(jobs: LagJobs) -> Float64s:

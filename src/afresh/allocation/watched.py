@@ -116,14 +116,17 @@ class WatchedAgePlan:
     spend: float
 
 
-def allocate_watched_age(rates: ArrayLike, budget: float, *, costs: ArrayLike) -> WatchedAgePlan:
+def allocate_watched_age(
+    rates: ArrayLike, budget: float, *, costs: ArrayLike, delays: ArrayLike = 0.0
+) -> WatchedAgePlan:
     """Return the plan with the least mean age for items whose changes are observed without polls.
 
     An item of rate λ that is refreshed when it has been stale for T is refreshed f = 1/(1/λ + T) times per
     time; it is fresh for the share f/λ of the time, and its mean age is f·T²/2. The least sum of ages with
     Σ c·f = B has a price μ with T/λ + T²/2 = μ·c for every item, that is f = 1/√(1/λ² + 2μc). A refresh of
     cost c keeps the budget busy for p = c/B. So a stale item also waits W = Σ f·p²/2 for the refresh that is
-    under way, on average, and then for its own: freshness and age are those of T + W + c.
+    under way, on average, and then for its own: freshness and age are those of T + W + c. A change is seen
+    only after the delay d, so that T is never less than d.
 
     >>> plan = allocate_watched_age([0.1, 0.1], 0.05, costs=[0.2, 0.8])
     >>> plan.frequency.round(3).tolist(), round(plan.spend, 3)
@@ -136,8 +139,10 @@ def allocate_watched_age(rates: ArrayLike, budget: float, *, costs: ArrayLike) -
     if not budget > 0:
         raise InputError("budget is 0: nothing can be refreshed")
 
+    delay = np.broadcast_to(np.asarray(nonnegative("delays", delays), dtype=np.float64), rate.shape)
+
     def frequency(price: float) -> Float64s:
-        return np.asarray(1.0 / np.sqrt(1.0 / rate**2 + 2.0 * price * cost))
+        return np.asarray(1.0 / np.maximum(np.sqrt(1.0 / rate**2 + 2.0 * price * cost), 1.0 / rate + delay))
 
     low, high = 0.0, 0.0
     if float(cost @ frequency(0.0)) > budget:

@@ -47,6 +47,12 @@ WindowsOption: TypeAlias = Annotated[
     list[str] | None,
     Option("--windows", metavar="'22:00-06:00 Mon-Fri'", help="Poll only then (UTC); may be given again."),
 ]
+On: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--on", metavar="local|duckdb|ray|ray://HOST", help="Where to process a dataset; local if not given."
+    ),
+]
 Output: TypeAlias = Annotated[
     str | None, Option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 ]
@@ -73,6 +79,7 @@ class PlanningOptions:
     caps: CapsFile = None
     views: ViewsFile = None
     windows: WindowsOption = None
+    on: On = None
     output: Output = None
     as_json: AsJson = False
 

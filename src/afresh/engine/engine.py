@@ -30,6 +30,7 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.feed.feed_reader import FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
@@ -66,7 +67,7 @@ from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
-_REPORT_S = 0.5
+_REPORT_S, _REPORT_RARELY = 0.5, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
-    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
+    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
+    tells what changed.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
@@ -89,6 +91,7 @@ class Engine(ItemOperations, ClosedOnExit):
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
+        self.feed = FeedReader(store, clock)
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
@@ -358,5 +361,8 @@ async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, o
 
 async def _report(run: Run, report: Report) -> None:
     while True:
-        await asyncio.sleep(_REPORT_S)
+        began_s = run.context.clock.elapsed_s()
         report(run.progress())
+        # While it is computed no poll can start, so reports may take a twentieth of the time at most.
+        took_s = run.context.clock.elapsed_s() - began_s
+        await asyncio.sleep(max(_REPORT_S, _REPORT_RARELY * took_s))

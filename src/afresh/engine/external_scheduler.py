@@ -24,7 +24,13 @@ import numpy as np
 from afresh.engine.lent_requests import ENGINE_AHEAD_S, GroupStarts, LendingPlan, LentRequests, RequestEnd
 from afresh.engine.ratelimit.request_slots import UNCOUNTED_PER_S, budget_limits
 from afresh.engine.scheduler.poll_recorder import PollRecorder
-from afresh.engine.scheduler.restore import pack_learned, pack_price, read_poll_costs, start_scheduler
+from afresh.engine.scheduler.restore import (
+    pack_learned,
+    pack_price,
+    read_poll_costs,
+    settled_sources,
+    start_scheduler,
+)
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import (
     apply_link_gains,
@@ -45,6 +51,7 @@ MANY = 200_000
 
 _FIRST, _PER_PICK, _MORE = 20_000, 20, 4  # how many of these it loads, at least and for each picked item
 _LONG_LIVED_S = 60.0  # a process that lives longer restores all items at its next report, however many
+_LATE_LISTING_S = 60.0  # while listings are read, no listing is so late
 _COSTLY = 20.0  # saving what was learned may use at most 1/20 of the time of a process
 
 ALL_ANYWAY = 2_000  # with at most so many items, all are restored at every call
@@ -98,6 +105,9 @@ class ExternalScheduler:
 
     def _follow_notices(self, scheduler: Scheduler, now_s: float) -> None:
         """Apply the notices since the last call, and mark the rows that are leased now as busy."""
+        scheduler.policy.settled_sources = settled_sources(
+            self._store, scheduler.names, now_s - _LATE_LISTING_S
+        )
         notices = self._store.notices.open(self._notice_number)
         if notices:
             self._notice_number = notices[-1].number

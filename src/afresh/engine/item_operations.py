@@ -80,8 +80,9 @@ class ItemOperations(ABC):
             others = [table.settings.name for table in self.settings.sources if table.settings.name != name]
             if source is not None or not others:
                 raise
-            hint = f"for a source other than {name!r} use --source {' or '.join(others)}"
-            raise UsageError(f"{error}; {hint}") from None
+            wrong = UsageError(f"{error}; for a source other than {name!r} name {' or '.join(others)}")
+            wrong.option_hint = " (--source)"
+            raise wrong from None
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register the items that listings name; return how many are new. ``documents`` are the keyword

@@ -108,16 +108,29 @@ def _number_directories(directories: _Directories, numbers: Ints) -> None:
 def _hash_levels(folder: str) -> array[int]:
     """Return a hash of ``a``, of ``a/b`` and of ``a/b/c`` for the folder ``a/b/c``."""
     hashes = array("q")
-    above = 0
+    above = blake2b(digest_size=8)
     for part in folder.split("/"):
-        above = hash((above, part))
-        hashes.append(above)
+        above.update(_encode(part + "/"))
+        hashes.append(_as_number(above.copy().digest()))
     return hashes
 
 
+def _hash_text(text: str) -> int:
+    return _as_number(blake2b(_encode(text), digest_size=8).digest())
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _as_number(digest: bytes) -> int:
+    """Return a number from 0 to 2⁶³−1. Unlike Python's ``hash`` of a text it is the same in every process."""
+    return int.from_bytes(digest) >> 1
+
+
 def _number_paths_below_top(names: Sequence[str], numbers: Ints) -> None:
-    # −1 is never the hash of a text in Python.
-    hashes = array("q", (hash(name.partition("/")[2]) if name.count("/") >= 2 else -1 for name in names))
+    below = (name.partition("/")[2] if name.count("/") >= 2 else None for name in names)
+    hashes = array("q", (-1 if text is None else _hash_text(text) for text in below))
     _, first, which, count = np.unique(
         np.frombuffer(hashes, dtype=np.int64), return_index=True, return_inverse=True, return_counts=True
     )

@@ -313,25 +313,51 @@ _FEW = 3.0  # after this many polls a learned prior is not yet reliable
 _SHAPES = np.geomspace(0.1, 1e4, 400)  # with a shape of 1e4 a rate is known to 1 %
 
 
-def uncertain_rate(rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float) -> Float64s:
+def uncertain_rate(
+    rate: ArrayLike, shape: ArrayLike, polls: ArrayLike, interval: float, *, mean_log: float | None = None
+) -> Float64s:
     """Return the rates to use in a plan in which refreshes of an item are ``interval`` apart on average.
     The rates have Gamma posteriors with mean ``rate`` and this ``shape``; a shape of ∞ means that the rate is
-    known exactly. ``polls`` is the number of polls of each item.
+    known exactly. ``polls`` is the number of polls of each item. ``mean_log`` is the mean ln λ of all items,
+    if the arrays hold only a part of them (``log_of_survival_rates``).
 
     >>> uncertain_rate([1.0, 1.0, 0.0], [1.0, np.inf, np.inf], 3, interval=20.0).round(2)
     array([0.36, 1.  , 0.  ])
     """
-    mean, shapes = np.asarray(rate, dtype=np.float64), np.asarray(shape, dtype=np.float64)
-    known = (mean > 0) & np.isfinite(mean) & np.isfinite(shapes)
-    a, m, time = np.where(known, shapes, 1.0), np.where(known, mean, 1.0), interval / 2
-    # At this rate a copy stays right for half an interval with the same probability as under the posterior.
-    alone = np.where(known, a / time * np.log1p(time * m / a), mean)
+    shapes = np.asarray(shape, dtype=np.float64)
+    alone = survival_rate(rate, shapes, interval)
     changes = (alone > 0) & np.isfinite(alone)
     if not changes.any():
         return alone
     log_rate = np.log(np.where(changes, alone, 1.0))
     share = _FEW / np.maximum(polls, _FEW) / (1.0 + 0.8 * shapes)
-    return np.where(changes, np.exp(log_rate + share * (log_rate[changes].mean() - log_rate)), alone)
+    mean = log_rate[changes].mean() if mean_log is None else mean_log
+    return np.where(changes, np.exp(log_rate + share * (mean - log_rate)), alone)
+
+
+def survival_rate(rate: ArrayLike, shape: ArrayLike, interval: float) -> Float64s:
+    """Return the rate at which a copy stays right for half an ``interval`` with the same probability as under
+    the Gamma posterior with mean ``rate`` and this ``shape``.
+
+    >>> survival_rate([1.0, 1.0], [1.0, np.inf], interval=20.0).round(2)
+    array([0.24, 1.  ])
+    """
+    mean, shapes = np.asarray(rate, dtype=np.float64), np.asarray(shape, dtype=np.float64)
+    known = (mean > 0) & np.isfinite(mean) & np.isfinite(shapes)
+    a, m, time = np.where(known, shapes, 1.0), np.where(known, mean, 1.0), interval / 2
+    return np.where(known, a / time * np.log1p(time * m / a), mean)
+
+
+def log_of_survival_rates(rate: ArrayLike, shape: ArrayLike, interval: float) -> tuple[float, int]:
+    """Return a tuple (sum of ln λ, number) over the items whose ``survival_rate`` λ is above 0 and finite.
+    Those of parts of the items can be added.
+
+    >>> log_of_survival_rates([1.0, 0.0], [np.inf, np.inf], interval=20.0)
+    (0.0, 1)
+    """
+    alone = survival_rate(rate, shape, interval)
+    changing = alone[(alone > 0) & np.isfinite(alone)]
+    return float(np.log(changing).sum()), int(changing.size)
 
 
 def posterior_shape(rate: ArrayLike, low: ArrayLike, level: float = 0.9) -> Float64s:

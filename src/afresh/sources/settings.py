@@ -54,6 +54,16 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 @dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """A problem of a table of settings (``words``). ``key`` is the wrong setting, ``place`` the wrong part of
+    it, such as ``limits.delay``, if it is known."""
+
+    key: str
+    place: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class MissingRule:
     """An item is gone if it was missing in ``polls`` consecutive polls, over at least ``time_s`` seconds. The
     time matters because a faulty deployment can break a site for an hour. If the server answers 410 ("gone
@@ -204,17 +214,30 @@ def read_settings(model: type[Settings], table: Mapping[str, Any]) -> Settings:
     Traceback (most recent call last):
     afresh.values.errors.UsageError: source 'web': unknown setting 'timeuot': did you mean 'timeout'?
     """
-    who = f"source {table.get('name', '?')!r}"
-    for key in table:
-        if key not in model.model_fields:
-            raise UsageError(f"{who}: unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
+    problems = find_problems(model, table)
+    if problems:
+        first = problems[0]
+        place = f"{first.place}: " if first.place else ""
+        raise UsageError(f"source {table.get('name', '?')!r}: {place}{first.words}")
+    return model.model_validate(dict(table))
+
+
+def find_problems(model: type[BaseModel], table: Mapping[str, Any]) -> list[SettingProblem]:
+    """Return everything that is wrong in a table of settings."""
+    found = [
+        SettingProblem(key, "", f"unknown setting {key!r}{did_you_mean(key, model.model_fields)}")
+        for key in table
+        if key not in model.model_fields
+    ]
     try:
-        return model.model_validate(dict(table))
+        model.model_validate({key: value for key, value in table.items() if key in model.model_fields})
     except UsageError as error:
-        raise UsageError(f"{who}: {error}") from None
+        found.append(SettingProblem("", "", str(error)))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        words = first["msg"].removeprefix("Value error, ")
-        place = f"{where}: " if where else ""  # a check of several settings together has no location
-        raise UsageError(f"{who}: {place}{words[:1].lower()}{words[1:]}") from None
+        for each in error.errors(include_url=False, include_input=False, include_context=False):
+            words = each["msg"].removeprefix("Value error, ")
+            # A check of several settings together has no location.
+            key = str(each["loc"][0]) if each["loc"] else ""
+            place = ".".join(map(str, each["loc"]))
+            found.append(SettingProblem(key, place, f"{words[:1].lower()}{words[1:]}"))
+    return found

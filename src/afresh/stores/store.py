@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Protocol, Self, TypedDict
 
 from afresh.values.arrays import Float64s
+from afresh.values.changes import Consumer, FeedPage
 from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
@@ -105,9 +106,9 @@ class StoredItems(Protocol):
         """Apply ``change`` to all items with these ids; unknown ids are ignored."""
 
     def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
-        """Remove the items with these ids and their copies; unknown ids are ignored.
+        """Remove the items with these ids and their copies, and tell the feed; unknown ids are ignored.
 
-        With ``announce``, an event that reports the removal to hooks is queued for each item."""
+        With ``announce``, the removals are reported to hooks too."""
 
     def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
         """Return all items that have one of these keys, of ``source`` or of all sources, sorted by id."""
@@ -254,8 +255,46 @@ class StoredLinks(Protocol):
         """Set since when no page links to these pages; None if one does."""
 
 
+class Feed(Protocol):
+    """Every change of a copy, in the order of the commits: those that ``commit`` and ``StoredItems.remove``
+    wrote, each with the number after that of the change before, also if several workers write.
+
+    A reader that continues from the cursor of the page before never skips a committed change, and never gets
+    one twice. Cursors stay valid when the store is copied or restored from a backup. ``CursorError`` is
+    raised for a cursor of another store, of a later state than the backup from which this store was restored,
+    and for one that is older than the oldest change kept."""
+
+    def read(self, after: str | None = None, limit: int = 1000, source: str | None = None) -> FeedPage:
+        """Return at most ``limit`` changes after the cursor ``after`` (None: from the oldest that is kept),
+        of ``source`` or of all sources."""
+
+    def cursor(self) -> str:
+        """Return the cursor of the newest change: from there, only later changes are read."""
+
+    def start(self) -> str:
+        """Return the oldest cursor from which the feed can be followed."""
+
+    def last(self) -> int:
+        """Return a number that grows with every change. This is quick enough to be asked often."""
+
+    def trim(self, before_s: float) -> int:
+        """Drop the changes that were seen before ``before_s`` and return how many there were. The newest of
+        them stays, so that its cursor remains valid, and so do those that hooks have yet to be told."""
+
+    def consumers(self) -> list[Consumer]:
+        """Return all consumers, sorted by name."""
+
+    def move(self, name: str, cursor: str, now_s: float, source: str = "") -> None:
+        """Save the place of a consumer, who follows ``source`` (empty: all); a new name makes a consumer."""
+
+    def drop(self, name: str) -> bool:
+        """Forget a consumer. Return False if there is none of this name."""
+
+
 class Events(Protocol):
-    """Changes to be delivered to hooks, each at least once, in the order in which they were committed."""
+    """The changes of the feed that are to be delivered to hooks, each at least once, in the order in which
+    they were committed. Hooks are a consumer of the feed with a queue of their own, so that a change that
+    cannot be delivered does not hold up the changes of other items."""
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         """Return at most ``limit`` events that are due, the oldest first.
@@ -443,6 +482,8 @@ class Store(Protocol):
     @property
     def links(self) -> StoredLinks: ...
     @property
+    def feed(self) -> Feed: ...
+    @property
     def events(self) -> Events: ...
     @property
     def notices(self) -> StoredNotices: ...
@@ -469,9 +510,9 @@ class Store(Protocol):
         observation is added and updates ``polled_s``, and if the item changed also ``changed_s`` and
         ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
         Versions beyond the retention are removed, and so are contents that no version uses. An item that a
-        user paused in the meantime stays paused. Notices older than the lease are closed. If the
-        outcome has links, they become those of the page, and one more reading is counted. If there is an
-        event, it is queued. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
+        user paused in the meantime stays paused. Notices older than the lease are closed. If the outcome has
+        links, they become those of the page, and one more reading is counted. If there is an event, it is
+        written to the feed. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

@@ -1,4 +1,4 @@
-"""Inputs that can be read several times: a file, standard input, or a pipe.
+"""Inputs that can be read several times: a file, a file in an object store, standard input, or a pipe.
 
 Inputs that cannot be read twice (standard input, pipes) or need random access (Parquet inside gzip) are first
 copied to a temporary file. Only this module translates errors of libraries into ``InputError``."""
@@ -28,6 +28,7 @@ from afresh.tables.formats import (
     layout_of,
     named_format,
 )
+from afresh.tables.object_paths import is_address, open_random_access, size_of, split_options
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
@@ -42,7 +43,7 @@ class InputFile:
     None, the format is taken from the extension, or from the first bytes if the input has no name."""
 
     def __init__(self, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
-        self.name = "standard input" if str(path) == STANDARD_STREAM else str(path)
+        self.name = "standard input" if str(path) == STANDARD_STREAM else split_options(str(path))[0]
         self._raw: Any = None
         self._spool = self._copy_if_needed(path)
         self._path = str(path) if self._spool is None else str(self._spool.path)
@@ -74,14 +75,14 @@ class InputFile:
     def stream(self) -> Any:
         """Return a new pyarrow stream of the decompressed bytes, from the start of the input."""
         with translate_errors(self.name):
-            self._raw = pa.OSFile(self._path, "rb")
+            self._raw = _open(self._path)
             if self._format.compression is None:
                 return self._raw
             return pa.CompressedInputStream(self._raw, self._format.compression)
 
     def random_access(self) -> Any:
         with translate_errors(self.name):
-            return pa.OSFile(self._path, "rb")
+            return _open(self._path)
 
     def share_read(self) -> float:
         """Return the share of the bytes that the latest stream has read, from 0 to 1."""
@@ -93,7 +94,7 @@ class InputFile:
     def _choose_format(self, given: str | None) -> None:
         with translate_errors(self.name):
             head = _read_head(self._path, None)
-            self._size = Path(self._path).stat().st_size
+            self._size = size_of(self._path) if is_address(self._path) else Path(self._path).stat().st_size
         if not head:
             raise InputError("is empty (0 bytes)", path=self.name)
         seen = compression_of(head)
@@ -134,14 +135,14 @@ class InputFile:
             if sys.stdin is None:
                 raise InputError("is closed", path=self.name)
             return _copy_to_temporary_file(self.name, sys.stdin.buffer)
-        if _is_regular(self.name):
+        if is_address(str(path)) or _is_regular(self.name):
             return None
         with translate_errors(self.name), Path(path).open("rb") as stream:
             return _copy_to_temporary_file(self.name, stream)
 
     def _decompress(self, compression: Compression) -> None:
         with translate_errors(self.name, compression):
-            packed = pa.CompressedInputStream(pa.OSFile(self._path, "rb"), compression)
+            packed = pa.CompressedInputStream(_open(self._path), compression)
             unpacked = _copy_to_temporary_file(self.name, packed)
         self.close()
         self._spool, self._path, self._format = unpacked, str(unpacked.path), Format("parquet")
@@ -221,7 +222,12 @@ def _is_regular(name: str) -> bool:
     return stat.S_ISREG(mode)
 
 
+def _open(path: str) -> Any:
+    """Return the file at a local path or an address for reading at any position."""
+    return open_random_access(path) if is_address(path) else pa.OSFile(path, "rb")
+
+
 def _read_head(path: str, compression: Compression | None) -> bytes:
-    with pa.OSFile(path, "rb") as raw:
+    with _open(path) as raw:
         stream = pa.CompressedInputStream(raw, compression) if compression else raw
         return bytes(stream.read(_HEAD_BYTES))

@@ -118,9 +118,9 @@ class Outcome:
 
     ``time_s`` is the time of this poll, ``due_s`` of the next one. ``observation`` is None if the poll
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
-    new number of consecutive failures. ``event`` is reported to the source's hooks. ``answer`` is kept under
-    the item and the token of its lease, for reports of the same poll. ``links`` replaces the links of the
-    page, unless it is None."""
+    new number of consecutive failures. ``event`` is written to the change feed and, with ``for_hooks``,
+    reported to hooks. ``answer`` is kept under the item and the token of its lease, for reports of the same
+    poll. ``links`` replaces the links of the page, unless it is None."""
 
     lease: Lease
     time_s: float
@@ -134,6 +134,7 @@ class Outcome:
     problem: str = ""
     spent: Spent = NOTHING_SPENT
     event: EventKind | None = None
+    for_hooks: bool = True
     answer: Answer | None = None
     links: FoundLinks | None = None
 

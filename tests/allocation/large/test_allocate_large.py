@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.slow_cases import with_slow_cases
 
 from afresh.allocation.large import allocate_large as large
+from afresh.allocation.large import plan_search
 from afresh.allocation.large.allocate_large import allocate_large
 from afresh.model.curves import age_curve, freshness_curve, g
 from afresh.values.arrays import Float64s, Floats
@@ -256,7 +257,7 @@ def test_scale_equivariance() -> None:
 
 def test_a_crude_histogram_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a closer look at the edge the exact sums still bring the plan home."""
-    monkeypatch.setattr(large, "_LOOKS", 0)
+    monkeypatch.setattr(plan_search, "_LOOKS", 0)
     rates, weights = population(3000, "smooth")
     plan = allocate_large(rates, 500.0, weights)
     check(plan, rates, weights, np.ones(3000), 500.0)

@@ -57,6 +57,13 @@ def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
     assert "[budget] seconds =" in checked
     assert " a its target" not in checked
     assert "source house: no view is named like 'dayly'" in checked
+    told = json.loads(mirror("config", "check", "--json").out)
+    assert told["target_lags"]["targets"] == 3
+    assert [(each["item"], each["least_s"]) for each in told["target_lags"]["unfit"]] == [
+        ("b", 20),
+        ("c", 23),
+    ]
+    assert told["unmatched_target_lags"] == ["source house: no view is named like 'dayly'"]
     status = json.loads(mirror("status", "--json").out)
     assert [each["item"] for each in status["target_lags"]["unfit"]] == ["b", "c"]
     objectives = {view["item"]: view["objective"] for view in status["views"]}
@@ -81,3 +88,13 @@ def test_a_fresh_view_of_unknown_rate_has_no_expected_time(mirror: Afresh, tmp_p
     shown = " ".join(mirror("status").out.split())
     assert "next: when it changes; " in shown
     assert "never" not in shown
+
+
+def test_the_longest_interval_is_shown_beside_what_is_given_up(mirror: Afresh, tmp_path: Path) -> None:
+    write_settings(tmp_path, SETTINGS)
+    fill(tmp_path)
+    assert mirror("set", "dear", "--max-interval", "2h").code == 0
+    status = " ".join(mirror("status").out.split())
+    assert "but at least every 2 h (max_interval)" in status
+    assert "refreshed at least every 2 h (max_interval); objective freshness" in status
+    assert "at least every 2 h" in " ".join(mirror("why", "dear").out.split())

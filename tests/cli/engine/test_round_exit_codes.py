@@ -79,6 +79,7 @@ def test_a_database_that_cannot_be_reached_is_a_failure(mirror: Afresh, tmp_path
     done = json.loads(ran.out)
     assert (ran.code, list(done["failed_sources"])) == (1, ["rows"])
     assert "freshness" not in done
+    assert mirror("run", "--for", "1s", "--budget", "200/s").code == 1
 
 
 @pytest.mark.parametrize("kind", ["python", "api", "search"])

@@ -98,6 +98,58 @@ on_change = ["python3", "reindex.py"]
         assert problem in ran.err
 
 
+WRONG = """
+[budget]
+requets = "1/s"
+bytes = "5/s"
+[plan]
+objective = "agee"
+[[source]]
+name = "one"
+delay = "soon"
+dellay = "1s"
+benefit = "much"
+[[source]]
+name = "two"
+kind = "view"
+objective = "agee"
+timeout = "-5s"
+[[source]]
+name = "three"
+kind = "htp"
+[[view]]
+name = "front"
+items = []
+"""
+
+
+def test_all_wrong_settings_are_named_with_their_lines(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text(WRONG)
+    ran = afresh("config", "check", "--json")
+    assert ran.code == 2
+    found = json.loads(ran.out)
+    assert found["settings"] is None
+    lines = [problem.split(",")[1].split(":")[0].strip() for problem in found["problems"]]
+    wrong = (3, 4, 6, 9, 10, 11, 15, 16, 19, 22)
+    assert sorted(lines, key=lambda line: int(line.split()[1])) == [f"line {number}" for number in wrong]
+    for words in (
+        "[budget] bytes:",
+        "source 'one': delay:",
+        "source 'one': benefit is 'much'",
+        "kind of source",
+    ):
+        assert words in ran.err
+    one_line = afresh("run", "--once").err.strip()
+    assert "line 3: [budget]: unknown setting 'requets': did you mean 'requests'? (9 more: 'af" in one_line
+    assert "\n" not in one_line
+
+
+def test_every_limit_of_the_budget_is_shown(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text("[budget]\nseconds = '5m/h'\nbytes = '1GB/d'\n")
+    checked = " ".join(afresh("config", "check").out.split())
+    assert "1/s in requests; 1GB/d in bytes; 300 s an hour in seconds" in checked
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -157,6 +157,31 @@ def test_sources_of_a_host_share_its_turns_for_first_copies() -> None:
     assert np.bincount(source[np.array(rows, dtype=np.int64)]).tolist() == [0, 200, 200, 200]
 
 
+def test_every_fourth_poll_is_left_to_rows_that_were_polled_before() -> None:
+    """A listing with many new items must not stop all refreshing."""
+    polled_s = np.where(np.arange(3000) < 100, 500.0, np.nan)
+    chosen = policy(3000, polled_s=polled_s)
+    chosen.restore_price(0.5 * float(chosen.ranking.values(NOW, np.arange(3000) < 100)[0]), [])
+    picker = Picker(chosen)
+    rows = np.array([picker.next(NOW, always) for _ in range(40)], dtype=np.int64)
+    assert np.count_nonzero(rows < 100) == 10
+    assert rows[:3].min() >= 100
+
+
+def test_rows_below_the_shadow_price_wait_for_new_rows() -> None:
+    chosen = policy(3000, polled_s=np.where(np.arange(3000) < 100, 500.0, np.nan))
+    chosen.restore_price(2.0 * float(chosen.ranking.values(NOW, np.arange(3000) < 100)[0]), [])
+    picker = Picker(chosen)
+    assert min(picker.next(NOW, always) or 0 for _ in range(40)) >= 100
+
+
+def test_a_requested_row_waits_for_three_new_rows_at_most() -> None:
+    chosen = policy(3000, polled_s=np.where(np.arange(3000) < 1, 500.0, np.nan))
+    chosen.item_rows.is_requested[0] = True
+    picker = Picker(chosen)
+    assert [picker.next(NOW, always) == 0 for _ in range(5)] == [False, False, False, True, False]
+
+
 def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, asked = policy(600), list[float]()
     priorities = chosen.priorities

@@ -128,6 +128,7 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         "polls": rng.integers(0, 100_000, count),
         "shocks.exposed": rng.gamma(1.0, size=count),
         "shocks.felt": rng.gamma(1.0, size=count),
+        "age": rng.integers(-128, 128, count),
     }
     not_before_s: Float64s = rng.normal(size=count)
     families = rng.integers(-1, 2**47, (count, kinds))
@@ -143,6 +144,7 @@ def test_beliefs_survive_packing(count: int, kinds: int, seed: int) -> None:
         assert found.rows["evidence"] == pytest.approx(whole, rel=1e-4, abs=1e-25)
         for name in ("quiet", "polls"):
             assert found.rows[name].tolist() == np.minimum(rows[name], 65535)[found.known].tolist()
+        assert found.rows["age"].tolist() == rows["age"][found.known].tolist()
         for name in ("shocks.exposed", "shocks.felt"):
             assert found.rows[name] == pytest.approx(rows[name][found.known], rel=1e-6)
 
@@ -159,11 +161,14 @@ def test_beliefs_of_the_version_before_are_read_beside_those_of_today() -> None:
         "polls": np.full(count, 7),
         "shocks.exposed": np.full(count, 2.0),
         "shocks.felt": np.full(count, 3.0),
+        "age": np.full(count, -5),
     }
     kept = stored_beliefs.pack(rows, np.arange(5.0), rng.integers(-1, 99, (count, kinds)))
     for older in ([], [1], [0, 3, 4], [0, 1, 2, 3, 4]):
-        # Version 2 had the same fields but for the three numbers at the end, of two, four and four bytes.
-        mixed = [b"\x02" + one[1:-10] if place in older else one for place, one in enumerate(kept)]
+        # Version 3 had the same fields but for the age at the end, of one byte; version 2 also lacked the
+        # three numbers before it, of two, four and four bytes.
+        mixed = [b"\x02" + one[1:-11] if place in older else one for place, one in enumerate(kept)]
+        mixed[2] = b"\x03" + kept[2][1:-1] if 2 not in older else mixed[2]
         found = stored_beliefs.unpack(b"".join(mixed), np.array([len(one) for one in mixed]))
         assert found.known.tolist() == list(range(count))
         assert found.not_before_s.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -171,6 +176,7 @@ def test_beliefs_of_the_version_before_are_read_beside_those_of_today() -> None:
         assert found.rows["shocks.felt"].tolist() == [0.0 if one in older else 3.0 for one in range(count)]
         # Nobody counted the polls then. Such an item is no new one, so it may wait long.
         assert found.rows["polls"].tolist() == [100 if one in older else 7 for one in range(count)]
+        assert found.rows["age"].tolist() == [-128 if one in [*older, 2] else -5 for one in range(count)]
 
 
 def test_what_is_not_ours_tells_nothing() -> None:

@@ -73,7 +73,7 @@ def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
     }  # fmt: skip
     assert set(policy.rows([0])) == {
         "last", "evidence", "lowest", "polled", "polls", "rate_class", "quiet", "notices", "look", "spared",
-        "shocks.exposed", "shocks.felt",
+        "age", "shocks.exposed", "shocks.felt",
     }  # fmt: skip
 
 
@@ -85,6 +85,39 @@ def test_a_restored_policy_goes_on_exactly() -> None:
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
     assert policy.notices.origins == ["feed", "map"]
     assert run(other, 300, 500) == run(policy, 300, 500)
+
+
+def test_what_polls_taught_about_ages_is_restored() -> None:
+    policy, every = Adaptive(a_start()), np.arange(ITEMS)
+    policy.observe_ages(every[1:], 0.0, np.asarray(DAY * np.exp2(every[1:] % 7), dtype=np.float64))
+    run(policy, 0, 300)
+    other = restored(policy)
+    np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
+    assert policy.belief.ages.table is not None
+    np.testing.assert_array_equal(other.shared()["belief.age_priors"], policy.belief.ages.table)
+    assert run(other, 300, 500) == run(policy, 300, 500)
+
+
+def test_rows_of_a_version_that_knew_no_ages_are_restored() -> None:
+    policy, every = learned(), np.arange(ITEMS)
+    older = {name: one for name, one in policy.rows(every).items() if name != "age"}
+    other = Adaptive(a_start())
+    other.restore(policy.shared(), every, older)
+    assert not other.belief.ages.any_known
+    assert run(other, 300, 320) == run(policy, 300, 320)
+
+
+def test_ages_are_kept_on_another_grid_and_without_what_all_items_taught() -> None:
+    policy, every = Adaptive(a_start()), np.arange(ITEMS)
+    policy.observe_ages(every, 0.0, np.full(ITEMS, 5.0 * DAY))
+    run(policy, 0, 300)
+    other = Adaptive(a_start(100 / DAY))
+    other.restore(None, every, policy.rows(every))
+    np.testing.assert_array_equal(other.belief.ages.octave, policy.belief.ages.octave)
+    other.refit(130 * DAY)
+    np.testing.assert_allclose(other.belief.posterior.sum(axis=1), 1.0, rtol=1e-5)
+    ratio = other.belief.mean(every) / policy.belief.mean(every)
+    assert np.all((ratio > 0.4) & (ratio < 2.5))
 
 
 def test_rows_of_a_version_that_did_not_tell_members_apart_are_restored() -> None:

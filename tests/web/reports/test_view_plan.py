@@ -41,6 +41,9 @@ def test_views_are_planned_in_seconds(tmp_path: Path) -> None:
     ages = [point["age_s"] for point in found["budgets"]]
     assert ages == sorted(ages, reverse=True)
     assert (found["today"]["targets"], found["today"]["targets_kept"]) == (2, 1)
+    # A change is seen after 7.5 s on average: however large the budget is, the age is not less.
+    assert found["budgets"][-1]["age_s"] > (7.5**2 / 2) / 48.0
+    assert "time until a change is seen" in plan
     assert found["budgets"][0]["targets_kept"] == 0  # a refresh of 30 s uses up 75 s an hour for 24 minutes
     assert "300 s an hour (today)" in plan
     assert "requests" not in plan

@@ -12,7 +12,6 @@ The loops of Numba run on threads. Without Numba, NumPy does the same work a few
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from afresh.allocation.large import passes_numpy
 from afresh.allocation.large.cutoff import Cutoff
 from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PlanSums, PriceWindow
+from afresh.allocation.large.plan_search import find_plan
 from afresh.allocation.problem import check_budget
 from afresh.values.arrays import ArrayLike, Floats
 from afresh.values.errors import InputError, UsageError, one_of
@@ -35,10 +35,6 @@ from afresh.values.results import Allocation
 ENGINES = ("auto", "numba", "numpy")
 
 _NUMBA_FROM = 2_000_000  # for fewer items, importing and loading Numba takes longer than the plan
-_LOOKS = 8  # how often the items near the edge are counted again at most; four times reach single doubles
-_TRIES = 6
-_GOOD_SPEND = 5e-10
-_GOOD_SCALE = 1e-7  # a plan scaled by 1+ε is within 2ε of the best plan in the sum of differences
 
 _T = TypeVar("_T")
 
@@ -65,7 +61,7 @@ def allocate_large(
     """
     columns, budget = ItemColumns.from_arrays(rates, weights, costs), check_budget(budget)
     out = _output(columns, out)
-    passes = _passes(engine, columns.size)
+    passes = choose_passes(engine, columns.size)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = threads or min(available, passes.THREADS)
     with ThreadPoolExecutor(workers) as pool:
@@ -82,8 +78,8 @@ def _output(columns: ItemColumns, out: Floats | None) -> Floats:
     return out
 
 
-def _passes(engine: str, items: int) -> ModuleType:
-    """Return the module ``passes_numba`` or ``passes_numpy``."""
+def choose_passes(engine: str, items: int) -> ModuleType:
+    """Return the module ``passes_numba`` or ``passes_numpy`` for about so many ``items``."""
     one_of("engine", engine, ENGINES)
     if engine == "numpy" or (engine == "auto" and items < _NUMBA_FROM):
         return passes_numpy
@@ -127,11 +123,8 @@ class _Run:
                 sums.append(self.passes.write_plan(items, cutoff, scale, out, with_age=with_age))
             return sums
 
-        sums = [part for parts in self._run_on_threads(one, 4 * self.workers) for part in parts]
-        spend, value, age = (
-            math.fsum(getattr(part, name) for part in sums) for name in ("spend", "value", "age")
-        )
-        return PlanSums(spend, value, age, sum(part.dropped for part in sums))
+        parts = self._run_on_threads(one, 4 * self.workers)
+        return PlanSums.of_parts([part for several in parts for part in several])
 
     def _run_on_threads(self, job: Callable[[int, int], _T], jobs: int) -> list[_T]:
         """Call ``job(start, stop)`` on the threads, for about ``jobs`` ranges that cover all items."""
@@ -141,52 +134,16 @@ class _Run:
 
 
 def _solve(run: _Run, budget: float) -> Allocation:
-    histogram = run.build_histogram()
-    if not len(histogram.start):  # every item has rate 0 or weight 0
+    found = find_plan(run, budget)
+    if found.cutoff is None:
         run.out[:] = 0
-        return Allocation(run.out, multiplier=0.0, spend=0.0, gap=0.0, freshness=1.0, age=0.0, dropped=0)
-    cutoff = histogram.solve(budget)
-    for _ in range(_LOOKS):
-        window = histogram.window(cutoff.edge, budget)
-        if window is None:
-            break
-        histogram = histogram.without(window) + run.build_histogram(window)
-        cutoff = histogram.solve(budget, near=cutoff)
-    cutoff, scale, sums = _meet_budget(run, histogram, cutoff, budget)
-    weight = histogram.total_weight
-    # To second order a plan scaled by 1+ε loses ½ε²·Σ w·r·e^{−r}, and r·e^{−r} ≤ 1/e. Rounding by ε does too.
-    error = max(abs(scale - 1), 2.0**-24 if run.out.dtype == np.float32 else 2.0**-53)
-    gap = 0.5 * error**2 * weight / math.e + cutoff.multiplier * max(budget - sums.spend, 0.0)
+    rounding = 2.0**-24 if run.out.dtype == np.float32 else 2.0**-53
     return Allocation(
         frequency=run.out,
-        multiplier=cutoff.multiplier,
-        spend=sums.spend,
-        gap=gap,
-        freshness=sums.value / weight,
-        age=math.inf if sums.dropped else sums.age / weight,
-        dropped=sums.dropped,
+        multiplier=found.multiplier,
+        spend=found.sums.spend,
+        gap=found.gap(budget, rounding),
+        freshness=found.freshness,
+        age=found.age,
+        dropped=found.sums.dropped,
     )
-
-
-def _meet_budget(
-    run: _Run, histogram: Histogram, cutoff: Cutoff, budget: float
-) -> tuple[Cutoff, float, PlanSums]:
-    """Write a plan whose exact spend meets the budget; return a tuple (cut-off, scale, sums of the plan)."""
-    asked = budget
-    for _ in range(_TRIES):
-        scale = 1.0
-        with_age = histogram.dropped(cutoff) == 0
-        sums = run.write_plan(cutoff, 1.0, with_age=with_age)
-        off = sums.spend - budget
-        if abs(off) <= _GOOD_SPEND * budget:
-            break
-        scale = budget / sums.spend
-        if abs(off) <= _GOOD_SCALE * budget:
-            sums = run.write_plan(cutoff, scale, with_age=with_age)
-            break
-        # The error of the histogram's spend is nearly the same at a slightly different budget.
-        asked *= scale
-        cutoff = histogram.solve(asked, near=cutoff)
-    if not with_age and sums.dropped == 0:
-        sums = run.write_plan(cutoff, scale, with_age=True)
-    return cutoff, scale, sums

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from afresh.allocation.large import item_columns
-from afresh.allocation.large.cutoff import Cutoff
+from afresh.allocation.large.cutoff import Cutoff, freshness_at
 from afresh.allocation.large.item_columns import WHOLE, ItemColumns, PriceWindow
 from afresh.model.roots import HUGE, TINY, solve_decreasing
 from afresh.values.arrays import Float64s, Ints
@@ -114,6 +114,13 @@ class Histogram:
     def _spend(self, cutoff: Cutoff, stretches: tuple[Float64s, Float64s]) -> float:
         place, weight = self._measure(cutoff.edge, stretches)
         return float((weight * place * cutoff.inverse_ratio(place)).sum())
+
+    def freshness(self, cutoff: Cutoff) -> float:
+        """Return the mean freshness of the plan with this cut-off, weighted by the items' weights."""
+        place, weight = self._measure(cutoff.edge, self._stretches())
+        y = np.minimum(place * cutoff.multiplier, 1.0)
+        value = float((weight * freshness_at(y, cutoff.inverse_ratio(place))).sum())
+        return (value + self.static_weight) / self.total_weight
 
     def dropped(self, cutoff: Cutoff) -> float:
         """Return the number of items that the plan drops; the part in the bin at the edge is approximate."""

@@ -13,6 +13,8 @@ of x within its bin, from 0 to 1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +96,14 @@ class PlanSums:
     value: float
     age: float
     dropped: int
+
+    @staticmethod
+    def of_parts(parts: Sequence[PlanSums]) -> PlanSums:
+        """Return the sums over all items from those over parts of them, with the error of one rounding."""
+        spend, value, age = (
+            math.fsum(getattr(part, name) for part in parts) for name in ("spend", "value", "age")
+        )
+        return PlanSums(spend, value, age, sum(part.dropped for part in parts))
 
 
 def double_to_bits(x: float) -> int:

@@ -39,19 +39,38 @@ def _count_unfit(found: LagStatus) -> str:
 
 
 def describe_unfit(target: UnfitTarget) -> str:
-    """Describe a target that does not fit, with what is missing.
+    """Describe a target that does not fit, with what is missing for each condition that fails.
 
     >>> from afresh.engine.reporting.lag_status import UnfitTarget
-    >>> describe_unfit(UnfitTarget("v", 300.0, 42.0))
-    'its target of 5 m does not fit: 42 s of refreshing an hour are missing'
+    >>> describe_unfit(UnfitTarget("v", 300.0, 42.0, demand_missing_s=42.0))
+    'its target of 5 m does not fit: 42 s of refreshing an hour are missing for all targets together'
     """
     target_lag = format_duration(target.target_lag_s)
+    if target.target_lag_s <= target.least_s:
+        least = f"seeing a change and refreshing take {format_duration(target.least_s)}"
+        return f"no budget keeps its target of {target_lag}: {least}{_also_demand(target)}"
     if math.isinf(target.missing_s):
         return (
             f"no budget keeps its target of {target_lag}: seeing a change, waiting and refreshing take longer"
         )
-    missing = format_number(target.missing_s)
-    return f"its target of {target_lag} does not fit: {missing} s of refreshing an hour are missing"
+    parts = []
+    if target.demand_missing_s > 0:
+        parts.append(f"{_describe_missing(target.demand_missing_s)} for all targets together")
+    if target.wait_missing_s > 0:
+        missing = _describe_missing(target.wait_missing_s)
+        parts.append(f"{missing} to pay off the longest other refresh in time")
+    return f"its target of {target_lag} does not fit: {', and '.join(parts)}"
+
+
+def _describe_missing(seconds: float) -> str:
+    return f"{format_number(seconds)} s of refreshing an hour are missing"
+
+
+def _also_demand(target: UnfitTarget) -> str:
+    """Describe the second condition of a target that is too short for any budget."""
+    if not 0 < target.demand_missing_s < math.inf:
+        return ""
+    return f"; also, {_describe_missing(target.demand_missing_s)} for all targets together"
 
 
 def _describe_remedy(found: LagStatus) -> str:

@@ -23,7 +23,7 @@ from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
-from afresh.values.errors import UsageError, one_of
+from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def run(
                 reload=_SettingsReader(project.read_overrides(sets, more)),
             )
         _report_end(engine, progress, as_json)
-        if once and (code := progress.failed.exit_code()):
+        code = progress.failed.exit_code()
+        # A long run may end while an item fails; it failed as a whole if nothing at all succeeded.
+        if code and (once or (for_time is not None and code == AfreshError.exit_code)):
             raise typer.Exit(code)
 
 
@@ -117,13 +119,16 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
 def _make_server(engine: Engine) -> Server:
     """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
+    from afresh.web.content_access import content_readers
     from afresh.web.server import Server, listen, needs_token_to_read
     from afresh.web.token import find_token
 
     web = engine.settings.web
     token = find_token(web.token, Path(), os.environ.get)
     is_needed = needs_token_to_read(web.host, web.read_token)
-    app = make_app(engine, token, names=(web.host, *web.names), read_token=is_needed)
+    readers = content_readers(web.host, web.content)
+    names = (web.host, *web.names)
+    app = make_app(engine, token, names=names, read_token=is_needed, content=readers)
     return Server(app, listen(web.host, web.port))
 
 

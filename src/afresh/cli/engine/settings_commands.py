@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,13 +23,16 @@ from afresh.values.errors import (
     StoreMissingError,
     StoreReadOnlyError,
     UsageError,
+    WrongSettingsError,
     one_of,
 )
 from afresh.values.formatting import format_bytes, format_count
+from afresh.values.units import format_size_rate
 
 if TYPE_CHECKING:
+    from afresh.engine.reporting.lag_status import LagStatus
     from afresh.engine.settings.item_views import ItemView
-    from afresh.engine.settings.tables import Settings, SourceTable
+    from afresh.engine.settings.tables import BudgetTable, Settings, SourceTable
 
 
 def init(
@@ -56,18 +60,50 @@ def config(
     from afresh.engine.app import read_folder
     from afresh.engine.settings.describing import settings_as_dict
 
-    settings = read_folder(Path(), read_overrides(sets))
+    try:
+        settings = read_folder(Path(), read_overrides(sets))
+    except WrongSettingsError as error:
+        if as_json:
+            print_json({"settings": None, "target_lags": None, "problems": error.problems})
+        _fail(error.problems)
     found, problems = _check_parts(settings)
+    lags = _read_target_lags(settings)
     if as_json:
-        print_json({"settings": settings_as_dict(settings), "problems": problems})
+        lag_status = None if lags is None or lags.status is None else asdict(lags.status)
+        unmatched = [] if lags is None else lags.unmatched
+        print_json(
+            {
+                "settings": settings_as_dict(settings),
+                "target_lags": lag_status,
+                "unmatched_target_lags": unmatched,
+                "problems": problems,
+            }
+        )
     elif not problems:
-        each = " for each item" if settings.budget.each_item else ""
-        budget = f"{format_number(settings.budget.requests)}/s in requests{each}"
-        print_report("afresh.toml is right", [("budget", budget), *found])
+        rows = [("budget", _describe_budget(settings.budget)), *found]
+        print_report("afresh.toml is right", rows if lags is None else rows + _lag_rows(lags))
+    _fail(problems)
+
+
+def _fail(problems: Sequence[str]) -> None:
+    """Print the problems and end the command, if there are any."""
     for problem in problems:
         print_error(problem)
     if problems:
         raise typer.Exit(UsageError.exit_code)
+
+
+def _describe_budget(budget: BudgetTable) -> str:
+    """Describe every limit of the budget that is set."""
+    each = " for each item" if budget.each_item else ""
+    parts = [f"{format_number(budget.requests)}/s in requests{each}"]
+    if budget.bytes is not None:
+        parts.append(f"{format_size_rate(budget.bytes)} in bytes")
+    if budget.seconds is not None:
+        parts.append(f"{format_number(3600.0 * budget.seconds)} s an hour in seconds")
+    if budget.money is not None:
+        parts.append(f"{format_number(86400.0 * budget.money)} a day in money")
+    return "; ".join(parts)
 
 
 def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
@@ -79,14 +115,13 @@ def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
         *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
         *((f"view {view.name}", partial(check_item_view, settings, view)) for view in settings.views.tables),
     ]
-    has_targets = any(_has_target(table) for table in settings.sources)
     found, problems = [], []
     for name, check in parts:
         try:
             found.append((name, check()))
         except AfreshError as error:
             problems.append(f"{name}: {error}")
-    return found + (_check_target_lags(settings) if has_targets else []), problems
+    return found, problems
 
 
 def _has_target(table: SourceTable) -> bool:
@@ -94,30 +129,47 @@ def _has_target(table: SourceTable) -> bool:
     return bool(getattr(own, "target_lag", None) or getattr(own, "target_lags", None))
 
 
-def _check_target_lags(settings: Settings) -> list[tuple[str, str]]:
-    """Return lines that say whether the target lags fit the budget, by the costs and rates in the store."""
-    from afresh.cli.engine.lag_lines import lag_rows
+@dataclass(frozen=True, slots=True)
+class _TargetLags:
+    """Whether the target lags fit, None if it is not known yet, and a text for each name in ``target_lags``
+    that fits no view."""
+
+    status: LagStatus | None
+    unmatched: list[str]
+
+
+def _read_target_lags(settings: Settings) -> _TargetLags | None:
+    """Return what is known of the target lags, by the costs and rates in the store; None without any."""
     from afresh.engine.reporting.lag_status import read_lag_status
     from afresh.engine.scheduler.observed_staleness import read_staleness_reports
     from afresh.stores.opening import open_store
     from afresh.values.clock import SystemClock
 
+    if not any(_has_target(table) for table in settings.sources):
+        return None
     try:
         with open_store(settings.store.url, create=False, read_only=True) as store:
             found = read_lag_status(store, settings, SystemClock().now_s())
             seen = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     except StoreError:  # another check reports it
-        return []
+        return _TargetLags(None, [])
+    return _TargetLags(found, _unmatched_lags(settings, seen))
+
+
+def _lag_rows(lags: _TargetLags) -> list[tuple[str, str]]:
+    from afresh.cli.engine.lag_lines import lag_rows
+
     unknown = "not known yet whether they fit the budget: 'afresh run' measures refreshes and rates"
-    return (lag_rows(found) or [("target lags", unknown)]) + _unmatched_lags(settings, seen)
+    rows = lag_rows(lags.status) or [("target lags", unknown)]
+    return rows + [("target lags", words) for words in lags.unmatched]
 
 
-def _unmatched_lags(settings: Settings, seen: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
-    """Return a line for each name in ``target_lags`` that fits none of the views ``seen``, by source."""
+def _unmatched_lags(settings: Settings, seen: Mapping[str, Collection[str]]) -> list[str]:
+    """Return a text for each name in ``target_lags`` that fits none of the views ``seen``, by source."""
     from afresh.sources.views.settings import ViewSettings
 
     return [
-        ("target lags", f"source {own.name}: no view is named like {pattern!r}")
+        f"source {own.name}: no view is named like {pattern!r}"
         for own in (table.settings for table in settings.sources)
         if isinstance(own, ViewSettings) and own.name in seen
         for pattern in own.unmatched_lags(seen[own.name])

@@ -18,6 +18,7 @@ from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
+    from afresh.engine.reporting.group_status import GroupStatus
     from afresh.engine.reporting.item_view_status import ViewWhy
     from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
@@ -100,7 +101,8 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         pace = (
             "" if math.isinf(group.pace_per_s) else f"; takes {format_number(group.pace_per_s)}/s (learned)"
         )
-        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{rests}"))
+        quota = f"; {_describe_quota(group)}" if group.quota else ""
+        rows.append((f"  {group.group}", f"{format_count(group.items, 'item')}{pace}{quota}{rests}"))
     for index, problem in enumerate(found.problems):
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
@@ -132,6 +134,12 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
             ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
         )
     return rows
+
+
+def _describe_quota(group: GroupStatus) -> str:
+    """Describe how much of a quota is used, and until when."""
+    until = f" until {format_moment(group.quota_until_s)}" if math.isfinite(group.quota_until_s) else ""
+    return f"{group.quota_used:,} of {group.quota:,} requests of its quota used{until}"
 
 
 def _describe_room(found: Status) -> str:
@@ -272,6 +280,8 @@ def _describe_view(view: WatchedItem) -> str:
     parts.append(following[view.state])
     if not math.isnan(view.target_lag_s):
         parts.append(f"target lag {format_duration(view.target_lag_s)}{_describe_shortage(view)}")
+    if math.isfinite(view.max_interval_s):
+        parts.append(f"refreshed at least every {format_duration(view.max_interval_s)} (max_interval)")
     parts.append(f"objective {view.objective}")
     return "; ".join(parts) + (f"; {view.problem}" if view.problem else "")
 
@@ -332,6 +342,8 @@ def _describe_frequency(found: Why) -> str:
         return "not planned yet: the first copy comes before all others"
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
     late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
+    if found.waits_for_cursor:
+        return f"when its cursor moves{late}"
     if math.isinf(found.interval_s):
         return f"only for reviews, by its present poll value{late}"
     return f"every {format_duration(found.interval_s)}, by its present poll value{late}"
@@ -360,6 +372,9 @@ def _describe_cost(found: Why) -> str:
 def _describe_next_poll(found: Why) -> str:
     if found.item.status != "active":
         return f"none while it is {found.item.status}"
+    if found.waits_for_cursor and found.next_s > found.time_s:
+        overdue = f", at the latest {format_moment(found.next_s)}" if math.isfinite(found.next_s) else ""
+        return f"when its cursor moves{overdue}"
     if not math.isfinite(found.next_s):
         return "never, at this budget"
     if found.next_s <= found.time_s:

@@ -11,6 +11,7 @@ from afresh.cli.options import ItemsFile, PlanningOptions, read_order, with_opti
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_age, format_number, print_json, print_summary
 from afresh.tables.columns import NUMBER, Kind
+from afresh.tables.dataset import is_dataset
 from afresh.values.errors import UsageError
 from afresh.values.targets import parse_target
 from afresh.values.units import UNIT_NAMES, unit_seconds
@@ -49,33 +50,43 @@ def budget(
     if (target is None) == (not curve):
         raise UsageError("give either --target 0.8 (6h for an age, lag=6h for a content lag), or --curve")
     measure, wanted = ("freshness", None) if target is None else _parse_target(target, unit_s)
-    from afresh.cli.planning.open_hours import with_windows
-    from afresh.cli.planning.planned_items import read_items
-    from afresh.tables.input_file import InputFile
     from afresh.tables.writing import write_table
 
-    check_files([items, options.caps, options.views], options.output, plot, as_json=as_json)
-    with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
-        given = read_items(source, caps=options.caps, views=options.views, on_read=progress.reach)
-    # A plan that optimises the measure of the target reaches it with the smallest budget.
-    chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
-    chosen = {**with_windows(given, chosen, options.windows or (), unit_s), "policy": policy}
-    points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
+    if options.on is not None or is_dataset(items):
+        from afresh.cli.planning.datasets.budget_dataset import budget_of_dataset
+        from afresh.cli.planning.datasets.plan_dataset import refuse_options
+
+        refuse_options(options, {"--objective": objective or measure, "--plot": plot})
+        check_files([], options.output, as_json=as_json)
+        points, count = budget_of_dataset(items, options.on, wanted)
+    else:
+        from afresh.cli.planning.open_hours import with_windows
+        from afresh.cli.planning.planned_items import read_items
+        from afresh.tables.input_file import InputFile
+
+        check_files([items, options.caps, options.views], options.output, plot, as_json=as_json)
+        with InputFile(items) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
+            given = read_items(source, caps=options.caps, views=options.views, on_read=progress.reach)
+        # A plan that optimises the measure of the target reaches it with the smallest budget.
+        chosen: dict[str, Any] = {**given.options, "objective": objective or measure, "order": order}
+        chosen = {**with_windows(given, chosen, options.windows or (), unit_s), "policy": policy}
+        points, whole = _solve(given.rates, wanted, measure, chosen, is_drawn=plot is not None)
+        count = given.count
+        if plot is not None:
+            _draw(plot, whole, None if target is None else points, unit, policy)
     columns = {name: getattr(points, name) for name in _COLUMNS}
-    if plot is not None:
-        _draw(plot, whole, None if target is None else points, unit, policy)
     if (path := choose_output(options.output, as_json=as_json)) is not None:
         write_table(path, _COLUMNS, columns)
     if as_json:
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         found = [dict(zip(columns, row, strict=True)) for row in rows]
-        summary: dict[str, Any] = {"items": given.count, "curve": found}
+        summary: dict[str, Any] = {"items": count, "curve": found}
         if target is not None:
-            summary = {"target": target, "items": given.count, **found[0]}
+            summary = {"target": target, "items": count, **found[0]}
         print_json({**summary, "unit": unit})
     elif target is not None:
         words = target.replace("lag=", "content lag ") if measure == "lag" else f"{measure} {target}"
-        _print_point(points, words, given.count, unit)
+        _print_point(points, words, count, unit)
 
 
 def _parse_target(target: str, unit_s: float) -> tuple[str, float]:

@@ -9,17 +9,17 @@ from typer import Option
 
 from afresh.cli.files import check_files, choose_output, write_picture
 from afresh.cli.options import ItemsFile, Objective, PlanningOptions, Plot, read_order, with_option_groups
+from afresh.cli.planning.plan_columns import choose_columns
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_summary
-from afresh.tables.columns import NUMBER, TEXT
+from afresh.tables.columns import Kind
+from afresh.tables.dataset import is_dataset
 from afresh.values.units import parse_budget, unit_seconds
 
 if TYPE_CHECKING:
     from afresh.cli.planning.plan_summary import NearestDropped
     from afresh.cli.planning.planned_items import PlannedItems
     from afresh.values.results import Allocation
-
-_NUMBERS = ("frequency", "interval", "freshness", "age", "marginal")
 
 
 @with_option_groups
@@ -28,15 +28,25 @@ def plan(
     budget: Annotated[str, Option(metavar="5/d", help="Cost units per time; 0.05/item/d is per row.")],
     options: PlanningOptions,
     objective: Objective = "freshness",
+    columns: Annotated[
+        str | None, Option(metavar="item,frequency", help="The columns to write; by default all.")
+    ] = None,
     plot: Plot = None,
 ) -> None:
     """Find how often to refresh each item to make the best use of the budget.
 
-    ITEMS has the columns item, rate and optionally weight, cost, update_cost, decay, group, min_frequency,
-    max_frequency. The output has the columns item, frequency, interval, freshness, age, marginal, status.
+    ITEMS is a file, or a dataset of many, such as 'items/*.parquet'. It has the columns item, rate and
+    optionally weight, cost, update_cost, decay, group, min_frequency, max_frequency. The output has the
+    columns item, frequency, interval, freshness, age, marginal, status.
     """
     unit, policy, as_json = options.unit, options.policy, options.as_json
     unit_s, rate, order = unit_seconds(unit), parse_budget(budget), read_order(options.order)
+    kinds = choose_columns(columns)
+    if options.on is not None or is_dataset(items):
+        from afresh.cli.planning.datasets.plan_dataset import plan_dataset
+
+        plan_dataset(items, rate, options, kinds, {"--objective": objective, "--plot": plot})
+        return
     from afresh.allocation.allocate import allocate
     from afresh.cli.planning.open_hours import describe_effect, with_windows
     from afresh.cli.planning.plan_summary import (
@@ -62,7 +72,7 @@ def plan(
         result = allocate(given.rates, total, policy=policy, **chosen)
         dropped = NearestDropped()
         if (target := choose_output(options.output, as_json=as_json)) is not None:
-            _write(target, given, result, chosen, dropped)
+            _write(target, kinds, given, result, chosen, dropped)
         if plot is not None:
             from afresh.plots.plan_plot import plan_figure
 
@@ -85,7 +95,12 @@ def plan(
 
 
 def _write(
-    path: str, given: PlannedItems, result: Allocation, chosen: dict[str, Any], dropped: NearestDropped
+    path: str,
+    kinds: dict[str, Kind],
+    given: PlannedItems,
+    result: Allocation,
+    chosen: dict[str, Any],
+    dropped: NearestDropped,
 ) -> None:
     """Write one row for each item, in batches, so that the whole output is never in memory at once."""
     import numpy as np
@@ -95,7 +110,6 @@ def _write(
     from afresh.tables.writing import TableWriter
 
     statuses = pa.array(STATUSES, pa.large_string())
-    kinds = {"item": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), "status": TEXT}
     details = explain_parts(given.rates, result, **chosen)
     start = 0
     with ProgressBar(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
@@ -106,8 +120,14 @@ def _write(
             frequency = np.asarray(result.frequency[part], dtype=np.float64)
             with np.errstate(divide="ignore", over="ignore"):
                 interval = 1 / frequency
-            columns = {"frequency": frequency, "interval": interval, "freshness": detail.freshness}
+            columns: dict[str, Any] = {
+                "item": names,
+                "frequency": frequency,
+                "interval": interval,
+                "freshness": detail.freshness,
+            }
             columns |= {"age": detail.age, "marginal": detail.marginal}
-            writer.write({"item": names, **columns, "status": statuses.take(pa.array(detail.status))})
+            columns |= {"status": statuses.take(pa.array(detail.status))}
+            writer.write({name: columns[name] for name in kinds})
             start = part.stop
             progress.reach(start)

@@ -61,11 +61,16 @@ class CheckedLags:
     found: LagFeasibility
     budget: BudgetPerUnit
 
-    def unfit(self) -> list[tuple[str, float, float]]:
-        """Return tuples (view, target lag in seconds, missing budget) of the targets that do not fit."""
+    def unfit(self) -> list[tuple[str, float, float, float, float]]:
+        """Return a tuple for each target that does not fit: the view, its target lag in seconds, the missing
+        budget, and its parts: for all targets together, and to wait for the longest other refresh."""
         found, unit_s = self.found, self.budget.unit_s
         at = np.flatnonzero(np.isfinite(found.target_s) & ~found.fits).tolist()
-        return [(self.names[i], float(found.target_s[i]) * unit_s, float(found.missing[i])) for i in at]
+        target_s = found.target_s * unit_s
+        missing, demand, wait = (
+            each.tolist() for each in (found.missing, found.demand_missing, found.wait_missing)
+        )
+        return [(self.names[i], float(target_s[i]), missing[i], demand[i], wait[i]) for i in at]
 
     def rows(self) -> list[tuple[str, str]]:
         """Return a tuple (name, text) for each line of the summary about target lags."""
@@ -75,14 +80,18 @@ class CheckedLags:
         if not unfit:
             return [("target lags", f"{words}, {format_number(self.budget.amount)}/{unit} allowed; all fit")]
         rows = [("target lags", f"{words}; a budget of {format_number(found.needed)}/{unit} would do")]
-        for name, target_s, missing in unfit:
-            lag = f"{format_duration(target_s)} does not fit"
-            rows.append((f"  {name}", f"{lag}: {format_number(missing)}/{unit} missing"))
+        for name, target_s, _, demand, wait in unfit:
+            missing = (
+                ("for all targets together", demand),
+                ("to pay off the longest other refresh in time", wait),
+            )
+            parts = [f"{format_number(lack)}/{unit} missing {what}" for what, lack in missing if lack > 0]
+            rows.append((f"  {name}", f"{format_duration(target_s)} does not fit: {', and '.join(parts)}"))
         return rows
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints: budgets are per unit of time, lags in seconds."""
-        names = ("item", "target_lag_s", "missing")
+        names = ("item", "target_lag_s", "missing", "demand_missing", "wait_missing")
         unfit = [dict(zip(names, each, strict=True)) for each in self.unfit()]
         return {"demand": self.found.demand, "needed": self.found.needed, "unfit": unfit}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from afresh.engine.reporting.own_rates import OwnRate, own_rates, sampled_ids, sampled_jumps
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
-from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.engine.scheduler.restore import follow_cursors, restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.settings.tables import Settings
@@ -78,6 +78,7 @@ class ItemEstimate:
 def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s: float) -> ItemSnapshot:
     """Read everything that answers about ``items`` need, once, and return it as a snapshot."""
     scheduler = restore_scheduler(store, settings, _columns_for(store, settings, items), now_s)
+    follow_cursors(store, scheduler, now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
     joint = sampled_jumps(read_polls(store, sampled_ids(scheduler)), scheduler)

@@ -18,11 +18,16 @@ _HOUR_S = 3600.0
 @dataclass(frozen=True, slots=True)
 class UnfitTarget:
     """A target lag that does not fit. ``missing_s`` are the seconds of refreshing per hour that the budget
-    lacks for it; infinite if no budget suffices, because refreshing and seeing a change take longer."""
+    lacks for it, infinite if no budget suffices. It is the larger one of ``demand_missing_s``, which the
+    refreshes for all targets together lack, and ``wait_missing_s``, which the longest other refresh lacks to
+    be paid off in time. ``least_s`` are the seconds of refreshing it and of seeing a change."""
 
     item: str
     target_lag_s: float
     missing_s: float
+    demand_missing_s: float = 0.0
+    wait_missing_s: float = 0.0
+    least_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,13 @@ def lag_status(store: Store, scheduler: Scheduler) -> LagStatus | None:
     keys = {item.id: item.key for item in store.items.by_id(ids) if item.status not in ("gone", "paused")}
     wanted = [at for at, item_id in enumerate(ids) if item_id in keys and math.isfinite(found.target_s[at])]
     unfit = [
-        UnfitTarget(keys[ids[at]], float(found.target_s[at]), lags.missing_s_per_hour(at))
+        UnfitTarget(
+            keys[ids[at]],
+            float(found.target_s[at]),
+            lags.missing_s_per_hour(at),
+            *lags.missing_parts_s_per_hour(at),
+            float(found.least_s[at]),
+        )
         for at in wanted
         if not found.fits[at]
     ]

@@ -20,10 +20,12 @@ TOO_OFTEN = "it changes so often that a poll gains little"
 
 
 def expected_rate(policy: RowPolicy, row: int) -> float:
-    """Return the rate, in changes per second, with which the policy plans the polls of ``row``."""
+    """Return the median of the rates, in changes per second, with which the policy plans polls of ``row``.
+    It is a median like the shown rate: the mean of a wide distribution may be a hundred times as high."""
     rows, ranking = np.array([row]), policy.ranking
-    posterior = ranking.adaptive.belief.posteriors(rows)
-    return float(np.vecdot(posterior, ranking.possible_rates(rows))[0])
+    share = np.cumsum(ranking.adaptive.belief.posteriors(rows)[0])
+    rates = ranking.possible_rates(rows)[0]
+    return float(np.exp(np.interp(0.5 * share[-1], share, np.log(rates))))
 
 
 def describe_jump(rate: OwnRate) -> list[str]:

@@ -20,7 +20,9 @@ from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items
 from afresh.engine.scheduler.audits import ShareEstimate, audited_freshness
 from afresh.engine.scheduler.earnings import MoneyInput, SpendingPlan, plan_spending
-from afresh.engine.scheduler.restore import read_poll_costs, read_sample, restore_scheduler
+from afresh.engine.scheduler.restore import follow_cursors, read_poll_costs, read_sample, restore_scheduler
+from afresh.engine.scheduler.row_policy import Tier
+from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.store_room import KEPT_FOR_CHANGES
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import SOURCE_STATE, TROUBLE
@@ -153,6 +155,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
     counts = store.items.counts()
     items = sum(count.items for count in counts)
     scheduler = restore_scheduler(store, settings, read_sample(store, items), now_s)
+    follow_cursors(store, scheduler, now_s)
     item_rows, forecast, stats = scheduler.item_rows, scheduler.forecast, store.upkeep.stats()
     scale = items / max(item_rows.size, 1)
     by_status: Counter[str] = Counter()
@@ -173,7 +176,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         audited=audited_freshness(store.observations.audits(0.0), now_s, forecast.covered_share()),
         age_s=forecast.mean_age_s(now_s) if held.any() else math.nan,
         content_lag_s=forecast.content_lag_s(now_s) if held.any() else math.nan,
-        due=round(scale * np.count_nonzero(item_rows.is_active & (item_rows.due_s <= now_s))),
+        due=round(scale * _count_due(scheduler, now_s)),
         dropped=round(scale * np.count_nonzero(forecast.dropped_rows())),
         budget_per_s=settings.budget.requests,
         limits=budget_limits(settings.budget),
@@ -204,6 +207,15 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         searches=search_statuses(store, settings),
         time_s=now_s,
     )
+
+
+def _count_due(scheduler: Scheduler, now_s: float) -> int:
+    """Return how many rows are due and may be polled now: fresh views and rows whose cursor has not moved are
+    left alone, whatever their due time is."""
+    is_due = scheduler.item_rows.is_active & (scheduler.item_rows.due_s <= now_s)
+    if not is_due.any():
+        return 0
+    return int(np.count_nonzero(is_due & (scheduler.policy.priorities(now_s).tier > Tier.BARRED)))
 
 
 def _copied_share(store: Store, polled: Ids) -> float:

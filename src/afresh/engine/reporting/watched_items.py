@@ -15,6 +15,7 @@ from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
+from afresh.values.units import format_duration
 
 WatchedState: TypeAlias = Literal["fresh", "stale", "left alone", "unknown"]
 
@@ -30,7 +31,8 @@ class WatchedItem:
     process. ``target_lag_s`` is its target lag with those of the items made from it, ``missing_s`` what the
     budget lacks for that target, in seconds of refreshing per hour (0 if it fits, infinite if no budget
     suffices). ``weight_needed`` is the weight with which a refresh of an item that is left alone would gain.
-    Unknown numbers are NaN."""
+    ``delay_s`` is the longest time until a change is seen; the item is refreshed at least every
+    ``max_interval_s``. Unknown numbers are NaN."""
 
     item: str
     source: str
@@ -48,6 +50,8 @@ class WatchedItem:
     target_lag_s: float = math.nan
     missing_s: float = 0.0
     weight_needed: float = math.nan
+    delay_s: float = 0.0
+    max_interval_s: float = math.inf
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
@@ -99,6 +103,8 @@ def watched_items(
                 dispersion=float(staleness.dispersion[at]),
                 objective=settings.objective_of(item.source),
                 **_lag_fields(policy, at),
+                delay_s=float(staleness.delay_s[at]),
+                max_interval_s=item.max_interval_s,
                 weight_needed=item.weight * float(shortage[at]) if shortage[at] > 1 else math.nan,
             )
         )
@@ -109,7 +115,10 @@ def describe_given_up(view: WatchedItem) -> str:
     """Describe that a stale item is not refreshed, and what would bring it back."""
     words = "given up: refreshing it costs more than it gains"
     weight = "" if math.isnan(view.weight_needed) else f"a weight above {view.weight_needed:.3g}, "
-    return f'{words}; {weight}a larger budget, a target_lag or objective = "age" brings it back'
+    back = f'{weight}a larger budget, a target_lag or objective = "age" brings it back'
+    if math.isinf(view.max_interval_s):
+        return f"{words}; {back}"
+    return f"{words}, but at least every {format_duration(view.max_interval_s)} (max_interval); {back}"
 
 
 def _lag_fields(policy: RowPolicy, at: int) -> dict[str, float]:

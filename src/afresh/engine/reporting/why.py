@@ -37,6 +37,10 @@ from afresh.values.units import format_duration
 _KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = "its source requests many records at once: first the request with the highest total poll value"
+_SETTLED = (
+    "its cursor has not moved since its last poll, and so far every change moved it: "
+    "it is polled when the cursor moves, and for audits"
+)
 _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried, and its relative precision
 
 
@@ -48,7 +52,9 @@ class Why:
     ``period_s`` the time for which it has been polled since, or in all;
     ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
     (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price, ``next_s`` the
-    time of the next poll. ``reasons`` are sentences. ``seen`` is the observed staleness, if there is one."""
+    time of the next poll. ``reasons`` are sentences. ``seen`` is the observed staleness, if there is one.
+    ``waits_for_cursor`` is True if the row is left alone until its cursor, which proved right, moves.
+    """
 
     item: Item
     time_s: float
@@ -65,6 +71,7 @@ class Why:
     seen: WatchedItem | None = None
     jumped_s: float = math.nan
     period_s: float = 0.0
+    waits_for_cursor: bool = False
 
 
 def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
@@ -85,7 +92,8 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     rate = snapshot.rates[item.id]
     seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
-    if seen is not None and seen.state == "left alone":
+    waits_for_cursor = bool(policy.is_settled()[row]) and item.status == "active" and not item.failures
+    if waits_for_cursor or (seen is not None and seen.state == "left alone"):
         interval_s = math.inf
     polls = last_polls(snapshot.polls_of(item))
     least_s = float(policy.item_rows.min_interval_s[row])
@@ -94,6 +102,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = [*_holding(item, least_s, now_s, due=False), _TOGETHER]
     elif seen is None:
         reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
+        reasons = [_SETTLED, *_holding(item, least_s, now_s, due=False)] if waits_for_cursor else reasons
         reasons += describe_jump(rate)
         reasons = explain_difference(reasons, rate, expected_rate(policy, row))
         part = changing_part_of(store, item)
@@ -102,6 +111,9 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = _seen_reasons(seen, item, least_s, now_s)
     reasons += _weighing_views(settings, item)
     next_s = _next_s(item, policy, row, interval_s, now_s) if seen is None else seen.next_s
+    if waits_for_cursor:
+        polled_s = math.nan if item.polled_s is None else item.polled_s
+        next_s = item.due_s if item.due_s < polled_s - REQUESTED_S / 2 else polled_s + item.max_interval_s
     if until_s is not None:
         reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
     table, soonest_s = settings.source(item.source), max(next_s, now_s)
@@ -128,6 +140,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         polls=polls,
         reasons=tuple(reasons),
         seen=seen,
+        waits_for_cursor=waits_for_cursor,
     )
 
 
@@ -225,10 +238,24 @@ def _reasons(
         found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))
         found.append("its next poll is a review: it may have become slower since it was dropped")
     else:
-        after_s = [_after_s(policy, row, policy.shadow_price / factor) for factor in (2.0, 0.5)]
-        twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in after_s)
-        found.append(f"with twice the weight it would be polled {twice}, with half of it {half}")
+        found.append(_describe_other_weights(policy, row))
     return found
+
+
+def _describe_other_weights(policy: RowPolicy, row: int) -> str:
+    """Describe how often an item would be polled with twice and with half its weight, within its limits."""
+    least_s, most_s = (
+        float(each[row]) for each in (policy.item_rows.min_interval_s, policy.item_rows.max_interval_s)
+    )
+    twice_s, half_s = (
+        min(max(_after_s(policy, row, policy.shadow_price / factor), least_s), most_s)
+        for factor in (2.0, 0.5)
+    )
+    if half_s == twice_s:
+        which = "min_interval" if half_s == least_s else "max_interval"
+        return f"with twice its weight, or half of it, it would be polled as often: its {which} decides"
+    twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in (twice_s, half_s))
+    return f"with twice the weight it would be polled {twice}, with half of it {half}"
 
 
 def _left(words: str, policy: RowPolicy, row: int, weight: float, level: float) -> str:

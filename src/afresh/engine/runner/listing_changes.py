@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from afresh.engine.scheduler.row_policy import CURSOR
 from afresh.engine.scheduler.store_room import full_words, is_full_for_new_items
@@ -25,10 +25,12 @@ from afresh.values.items import ItemChange, NewItem
 from afresh.values.listing import Listing, ListingEntry, compare_listing
 from afresh.values.storable_text import replace_unstorable
 
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover", "follow"]
 _SKEW_S = 300.0  # the clock of a site may differ by this much
 _LONGEST_WORDS = 200
-_ADDED_AT_ONCE, _PAUSE_S = 2_000, 0.005
+_AT_ONCE, _PAUSE_S = 2_000, 0.005
 LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover", "follow")
 _DOCUMENTS = LISTING_FIELDS[:3]
 
@@ -102,14 +104,14 @@ def apply_listing(
         if key not in accepted:
             del entries[key]
     born = _add_in_parts(store, new, now_s)
-    named = store.items.by_id(list(store.items.ids(list(accepted), source.name).values()))
+    named = _read_in_parts(store.items.by_id, list(_ids(store, list(accepted), source.name).values()))
     back = [item.id for item in named if item.status == "gone"]
     if back:
         store.items.change(back, ItemChange(status="active", due_s=now_s))
     if found.deaths:
-        missing = store.items.ids(found.deaths, source.name)
+        missing = _ids(store, found.deaths, source.name)
         store.items.change(list(missing.values()), ItemChange(due_s=now_s))
-    notices = _unseen(store, store.items.ids(found.notices, source.name), entries, now_s)
+    notices = _unseen(store, _ids(store, found.notices, source.name), entries, now_s)
     if notices:
         origin = CURSOR if listing.kind == "query" else listing.kind
         store.notices.add(list(notices), list(notices.values()), origin)
@@ -123,11 +125,27 @@ def apply_listing(
 def _add_in_parts(store: Store, new: Sequence[NewItem], now_s: float) -> int:
     """Add items in several transactions, so that the outcomes of polls are committed between them."""
     born = 0
-    for begin in range(0, len(new), _ADDED_AT_ONCE):
-        born += store.items.add(new[begin : begin + _ADDED_AT_ONCE], now_s)
-        if begin + _ADDED_AT_ONCE < len(new):
+    for begin in range(0, len(new), _AT_ONCE):
+        born += store.items.add(new[begin : begin + _AT_ONCE], now_s)
+        if begin + _AT_ONCE < len(new):
             threading.Event().wait(_PAUSE_S)  # or this thread would take the lock again before all others
     return born
+
+
+def _ids(store: Store, keys: Sequence[str], source: str) -> dict[str, int]:
+    """Return the ids of those of ``keys`` that the store has, by key."""
+    return dict(_read_in_parts(lambda part: store.items.ids(part, source).items(), keys))
+
+
+def _read_in_parts(
+    read: Callable[[Sequence[Given]], Iterable[Found]], given: Sequence[Given]
+) -> Iterator[Found]:
+    """Yield what ``read`` returns for the parts of ``given``. While the store answers one call, the calls
+    that polls make must wait."""
+    for begin in range(0, len(given), _AT_ONCE):
+        if begin:
+            threading.Event().wait(_PAUSE_S)
+        yield from read(given[begin : begin + _AT_ONCE])
 
 
 def _unseen(
@@ -137,7 +155,7 @@ def _unseen(
     missing; and the time from which on a poll has seen the change. A sitemap is often written hours after the
     changes it lists, which polls may have found meanwhile, or are about to find."""
     found = {}
-    for item in store.items.by_id(list(ids.values())) if ids else ():
+    for item in _read_in_parts(store.items.by_id, list(ids.values())):
         changed_by_s = entries[item.key].changed_by_s
         seen_s = now_s if changed_by_s is None else min(changed_by_s + _SKEW_S, now_s)
         if changed_by_s is None or item.polled_s is None or item.polled_s <= seen_s:
@@ -155,7 +173,9 @@ def _new_items(
         rate = entries[key].prior_rate_per_s
         known = rate if rate is not None and math.isfinite(rate) and rate > 0 else None
         try:
-            new.append(NewItem(key, source, group(key), prior_rate_per_s=known, listed=True))
+            stated = entries[key].weight
+            weight = 1.0 if stated is None else stated
+            new.append(NewItem(key, source, group(key), weight, prior_rate_per_s=known, listed=True))
         except AfreshError as error:
             refused.append(str(error))
     if not refused:
@@ -178,7 +198,7 @@ def _within_limits(
         reason = f"the source has its max_items = {source.max_items:,} items"
     if len(new) <= room:
         return new, ""
-    known = store.items.ids([item.key for item in new], source.name)
+    known = _ids(store, [item.key for item in new], source.name)
     unknown = [item for item in new if item.key not in known]
     if len(unknown) <= room:
         return new, ""

@@ -8,6 +8,7 @@ source change, or if another process takes over. At hours in which a source may 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_changes import AppliedListing, apply_listing
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.poll_recorder import compute_spent
-from afresh.engine.state_names import LISTED_AT, TROUBLE
+from afresh.engine.state_names import LISTED_AT, SETTLED_SOURCES, TROUBLE
 from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
 from afresh.values.listing import Listing, ListingEntry
@@ -49,6 +50,7 @@ class ListingTask:
         self._sources = context.sources
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
+        self._settled: set[str] | None = None
         self._failures: dict[str, int] = {}  # by source that was read here: reads without success in a row
         self.is_busy, self.read_s = True, -math.inf  # elapsed seconds when documents were last read
 
@@ -62,13 +64,13 @@ class ListingTask:
                     continue  # it has no documents, is being replaced, or is read by ``StalenessTask``
                 if self._context.member.is_planner and await self._is_due(name):
                     await self.read_and_schedule(name)
-            self._leave_settled_alone()
+            await self._leave_settled_alone()
             self.is_busy = False
             if once:
                 return
             await asyncio.sleep(_CHECK_EVERY_S)
 
-    def _leave_settled_alone(self) -> None:
+    async def _leave_settled_alone(self) -> None:
         """Tell the scheduler which sources have a cursor that proved right, and listings that can be read."""
         scheduler, sources = self._context.scheduler, self._sources
         settled = {
@@ -82,6 +84,10 @@ class ListingTask:
         if codes != scheduler.policy.settled_sources:
             scheduler.policy.settled_sources = codes
             scheduler.picker.invalidate()
+        if self._context.member.is_planner and settled != self._settled:
+            self._settled = settled  # for commands and programs outside of the run
+            packed = json.dumps(sorted(settled)).encode()
+            await self._store.run(self._store.sync.state.set, {SETTLED_SOURCES: packed})
 
     async def _is_due(self, name: str) -> bool:
         if name in self._context.settings.now.closed_sources(self._clock.now_s()):

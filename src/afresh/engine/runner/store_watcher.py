@@ -112,7 +112,9 @@ class StoreWatcher:
         """Build the policy again; if there are many items, in another thread, because it takes seconds."""
         store, scheduler, money = self._store, self._scheduler, self._recorder.money_input()
         few = scheduler.item_rows.size <= MOST_NAMES
-        names = await store.run(read_names, store.sync) if few else None
+        # A listing may add further items meanwhile, which have no rows yet.
+        last_id = int(scheduler.item_rows.ids[-1]) if scheduler.item_rows.size else 0
+        names = await store.run_beside(read_names, store.sync, last_id) if few else None
         if scheduler.item_rows.size <= _FEW:
             scheduler.rebuild(money, names)
             return
@@ -213,11 +215,14 @@ class StoreWatcher:
         self._is_target_missed = is_missed
 
     async def _forget_costs(self) -> None:
-        """Remove the costs of more than a month ago, at the start and then once a day."""
+        """Remove the costs of more than a month ago, and the changes that are older than ``[feed] keep``, at
+        the start and then once a day."""
         if self._clock.elapsed_s() >= self._forget_at_s and self._member.is_planner:
             self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
             before_s = self._clock.now_s() - LEDGER_KEPT_S
             await self._store.run(self._store.sync.ledger.forget, before_s)
+            old_s = self._clock.now_s() - self._context.settings.now.feed.keep
+            await self._store.run_beside(self._store.sync.feed.trim, old_s)
 
 
 def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:

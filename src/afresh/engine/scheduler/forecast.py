@@ -51,7 +51,9 @@ class Forecast:
         """Return for each of ``rows`` the probability that its copy is fresh at ``now_s``; 0 without a copy.
         ``rows`` must be in ascending order; the default is all rows."""
         every = np.arange(self._rows.size) if rows is None else rows
-        found = np.where(np.isnan(self._rows.polled_s[every]), 0.0, self._believed_fresh(now_s, every))
+        has_copy = ~np.isnan(self._rows.polled_s[every])
+        found = np.zeros(every.size)
+        found[has_copy] = self._believed_fresh(now_s, every[has_copy])
         staleness = self._policy.staleness
         if staleness is not None and every.size:
             seen, fresh = staleness.rows[staleness.known], staleness.fresh[staleness.known]

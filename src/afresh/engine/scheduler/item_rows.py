@@ -31,10 +31,11 @@ class ItemRows:
     ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
     ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
     the cost by ``cost_factor`` (what a poll was measured to cost), and the weight of a page by its
-    ``gain_factor`` (see ``link_gains``). All are 1 if nothing is known. ``weight`` is the item's
-    ``own_weight`` and what item views add to it, ``view_weights`` by item id. The interval ``min_interval_s``
-    is the item's ``own_min_interval_s`` or, if that is 0, the default of its source (``default_intervals`` by
-    the number of the source), but not above ``max_interval_s``."""
+    ``gain_factor`` (see ``link_gains``). All are 1 if nothing is known. ``update_cost`` is what taking over a
+    change costs beyond that, in the same unit. ``weight`` is the item's ``own_weight`` and what item views
+    add to it, ``view_weights`` by item id. The interval ``min_interval_s`` is the item's
+    ``own_min_interval_s`` or, if that is 0, the default of its source (``default_intervals`` by the number of
+    the source), but not above ``max_interval_s``."""
 
     def __init__(self, view_weights: Mapping[int, float] | None = None) -> None:
         self.size, self.view_weights = 0, dict(view_weights or {})
@@ -46,6 +47,7 @@ class ItemRows:
         self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
         self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
         self.gain_factor, self.link_gains = np.empty(0), dict[int, float]()
+        self.update_cost = np.empty(0)
         self.own_min_interval_s, self.default_intervals = np.empty(0), dict[int, float]()
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
 
@@ -72,6 +74,7 @@ class ItemRows:
         self._extend("is_requested", [part.due_s < part.polled_s - REQUESTED_S / 2 for part in parts])
         for name in ("value_factor", "cost_factor", "gain_factor"):
             self._extend(name, [np.ones(added)])
+        self._extend("update_cost", [np.zeros(added)])
         self.size = int(self.ids.size)
         self._add_view_weights()
         self._apply_default_intervals(np.arange(self.size - added, self.size))

@@ -48,8 +48,16 @@ class LagTargets:
     def missing_s_per_hour(self, at: int) -> float:
         """Return the seconds of refreshing per hour that the budget lacks for the target of the observed item
         at position ``at``: 0 if it fits, infinite if not even refreshing all the time would do."""
-        missing = float(self.feasibility.missing[at])
-        return 3600.0 * missing if self.share + missing <= 1.0 else np.inf
+        return self._per_hour(self.feasibility.missing[at])
+
+    def missing_parts_s_per_hour(self, at: int) -> tuple[float, float]:
+        """Return what the budget lacks for the demand of the targets together, and for the wait for
+        the longest other refresh, in seconds of refreshing per hour."""
+        found = self.feasibility
+        return self._per_hour(found.demand_missing[at]), self._per_hour(found.wait_missing[at])
+
+    def _per_hour(self, missing: float) -> float:
+        return 3600.0 * float(missing) if self.share + missing <= 1.0 else np.inf
 
     def decide(self, now_s: float) -> LagDecision:
         """Return which rows must be refreshed now, and which must not."""

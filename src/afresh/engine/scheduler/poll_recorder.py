@@ -72,10 +72,13 @@ class PollRecorder:
         self._count(lease, fetched, outcome, audit=audit)
         if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
+        spent = compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds)
+        if outcome.observation is not None and outcome.observation.changed:
+            spent = with_update_cost(spent, settings, lease.source)
         return replace(
             outcome,
-            spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
-            event=outcome.event if settings.has_hook(lease.source, lease.key) else None,
+            spent=spent,
+            for_hooks=settings.has_hook(lease.source, lease.key),
         )
 
     def refuse_copy(self, outcome: Outcome, problem: str) -> Outcome:
@@ -209,3 +212,9 @@ def compute_spent(budget: BudgetTable, requests: int, received: int, seconds: fl
     money = requests * budget.price_per_request + received * budget.price_per_gb / 1e9
     money += seconds * budget.price_per_second
     return Spent(requests, received, seconds, money)
+
+
+def with_update_cost(spent: Spent, settings: Settings, source: str) -> Spent:
+    """Return the cost of a poll of ``source`` that found a change, with what the change itself costs."""
+    table = settings.source(source)
+    return spent if table is None else replace(spent, money=spent.money + table.update_cost)

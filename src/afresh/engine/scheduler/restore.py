@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,19 @@ from afresh.engine.scheduler.observed_staleness import (
 )
 from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
-from afresh.engine.scheduler.row_policy import RowPolicy
+from afresh.engine.scheduler.row_policy import CURSOR, RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.view_weights import read_link_gains, read_view_weights
 from afresh.engine.settings.tables import Settings
-from afresh.engine.state_names import FIRST_RUN, LEARNED, PICKED_VALUES, POLL_COSTS, SHADOW_PRICE
+from afresh.engine.state_names import (
+    FIRST_RUN,
+    LEARNED,
+    LISTED_AT,
+    PICKED_VALUES,
+    POLL_COSTS,
+    SETTLED_SOURCES,
+    SHADOW_PRICE,
+)
 from afresh.policy.adaptive.saved_state import VERSION, Arrays
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
@@ -70,6 +79,7 @@ def restore_scheduler(
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)
     policy.follow_sources(given.names, settings)
+    policy.settled_sources = settled_sources(store, given.names)
     policy.staleness = restore_staleness(store, settings, item_rows)
     _restore_sampling(store, policy, given)
     apply_money_terms(policy, given)
@@ -146,6 +156,30 @@ def read_poll_costs(store: Store) -> PollCosts:
     return PollCosts.unpack(store.state.get(POLL_COSTS))
 
 
+def settled_sources(
+    store: Store, names: Mapping[int, str], listed_since_s: float = -math.inf
+) -> frozenset[int]:
+    """Return the numbers of the sources whose cursor proved right, as the last run saved them. Sources whose
+    next listing was due before ``listed_since_s`` are left out: nobody reads their cursors any more."""
+    settled = set(json.loads(store.state.get(SETTLED_SOURCES) or b"[]"))
+    return frozenset(
+        code
+        for code, name in names.items()
+        if name in settled and _next_listing_s(store, name) >= listed_since_s
+    )
+
+
+def _next_listing_s(store: Store, source: str) -> float:
+    return float((store.state.get(LISTED_AT + source) or b"-inf").decode().partition(" ")[0])
+
+
+def follow_cursors(store: Store, scheduler: Scheduler, now_s: float) -> None:
+    """Apply the open notices of cursors that moved, if rows wait for these, to a restored scheduler."""
+    if scheduler.policy.settled_sources:
+        moved = [notice.item_id for notice in store.notices.open(0) if notice.origin == CURSOR]
+        scheduler.notice(moved, now_s, CURSOR)
+
+
 def restore_staleness(store: Store, settings: Settings, item_rows: ItemRows) -> ObservedStaleness | None:
     """Return the staleness that sources last reported of these rows; None if no source reported any."""
     kept = read_staleness_reports(store, [table.settings.name for table in settings.sources])
@@ -186,9 +220,11 @@ def measured_requests_per_s(store: Store, requests_per_s: float, now_s: float) -
     return min(max(spent / span_s, requests_per_s * _LEAST_PACE), requests_per_s)
 
 
-def read_names(store: Store) -> list[str]:
-    """Return the keys of all items by ascending id, without URL schemes, as names to find families by."""
-    return [item.key.partition("://")[2] or item.key for item in read_items(store, ItemQuery())]
+def read_names(store: Store, last_id: float = math.inf) -> list[str]:
+    """Return the keys of all items by ascending id, without URL schemes, as names to find families by; only
+    those of the items up to the id ``last_id``."""
+    items = takewhile(lambda item: item.id <= last_id, read_items(store, ItemQuery()))
+    return [item.key.partition("://")[2] or item.key for item in items]
 
 
 def read_items(store: Store, query: ItemQuery) -> Iterator[Item]:

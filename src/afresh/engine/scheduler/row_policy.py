@@ -126,14 +126,22 @@ class RowPolicy:
         tau = np.where(is_new, 0.0, tau)
         tier, value = self._tiers(tau, is_new, now_s), tau
         ranked = tier == Tier.RANKED
-        # While enough rows of higher tiers wait, no ranked row is polled, so their values are not needed.
-        if self.name != "uniform" and ranked.any() and np.count_nonzero(tier > Tier.RANKED) < _ENOUGH:
+        if self.name != "uniform" and ranked.any() and not self._has_enough_above(tier):
             value = self._review_dropped(self.ranking.values(now_s, ranked), tau, ranked, now_s)
             value = self._adjust_values(value, now_s)
         tier[ranked & (value == -np.inf)] = Tier.BARRED
         value = np.where(tier == Tier.RANKED, value, 0.0)
         self._keep_targets(tier, value, now_s)
         return Priorities(tier, value)
+
+    def _has_enough_above(self, tier: npt.NDArray[np.int8]) -> bool:
+        """Return whether so many rows of higher tiers wait that no ranked row is polled, so that values are
+        not needed. New rows leave every fourth poll to others (see the picker), as soon as there is a
+        shadow price to compare with."""
+        is_above = tier > Tier.RANKED
+        if self.shadow_price > 0:
+            is_above &= tier != Tier.NEW
+        return int(np.count_nonzero(is_above)) >= _ENOUGH
 
     def _tiers(self, tau: Float64s, is_new: Bools, now_s: float) -> npt.NDArray[np.int8]:
         """Return the tier of each row, without regard to what a poll gains. ``tau`` is the time since its
@@ -152,11 +160,18 @@ class RowPolicy:
         tier[is_new] = Tier.NEW
         tier[barred] = Tier.BARRED
         if self.settled_sources:
-            is_settled = np.isin(item_rows.source, list(self.settled_sources)) & (tier == Tier.RANKED)
-            is_settled &= ~self.ranking.is_noticed(CURSOR)
+            is_settled = self.is_settled() & (tier == Tier.RANKED)
             tier[is_settled] = Tier.BARRED
             self.held_back = "unchanged" if is_settled.any() else self.held_back
         return tier
+
+    def is_settled(self) -> Bools:
+        """Return which rows need no poll because their cursor, which proved right, has not moved."""
+        item_rows = self.item_rows
+        if not self.settled_sources:
+            return np.zeros(item_rows.size, dtype=bool)
+        settled = np.isin(item_rows.source, list(self.settled_sources)) & ~np.isnan(item_rows.polled_s)
+        return np.asarray(settled & ~self.ranking.is_noticed(CURSOR))
 
     def _keep_targets(self, tier: npt.NDArray[np.int8], value: Float64s, now_s: float) -> None:
         """Give precedence to rows whose target lag leaves no more time, and bar rows whose refresh would

@@ -4,8 +4,8 @@ The evidence is ln(posterior/prior) at each rate of the policy's grid, shifted s
 four bytes per rate. The prior is left out, so that the evidence can be combined with a prior that is learned
 later. Also stored are the lowest rate of the grid, the class of rates by which the item is calibrated, the
 number of its last polls without a change, the information that its next regular poll gives, and its families.
-Version 3 added the number of its polls, the changes expected from its families and those attributed to them.
-Version 2 is still read.
+Version 3 added the number of its polls, the changes expected from its families and those attributed to them,
+version 4 the age of the item at its first poll. Versions 2 and 3 are still read.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from afresh.policy.adaptive.age_priors import UNKNOWN
 from afresh.policy.adaptive.saved_state import POLLS_BEFORE, Arrays
 from afresh.values.arrays import Float64s, Ints
 
-VERSION, VERSION_BEFORE = 3, 2
+VERSION, WITHOUT_AGES, WITHOUT_POLLS = 4, 3, 2
 _OF_FAMILIES = {"shocks.exposed": "exposed", "shocks.felt": "felt"}  # key of ``Adaptive.rows``: stored field
 _MOST = np.iinfo(np.uint16).max  # larger counts are stored as this one
 _HEAD = 4  # bytes: version, number of rates of the grid, number of kinds of families, calibration class
@@ -51,7 +52,7 @@ def pack(rows: Arrays, not_before_s: Float64s, families: Ints) -> list[bytes]:
     table["evidence"] = np.log(np.maximum(evidence, _LEAST))
     table["rate_class"], table["lowest"] = rows["rate_class"], rows["lowest"]
     table["quiet"], table["polls"] = (np.minimum(rows[name], _MOST) for name in ("quiet", "polls"))
-    table["spared"] = rows["spared"]
+    table["spared"], table["age"] = rows["spared"], rows["age"]
     table["not_before_s"], table["families"] = not_before_s, families
     for key, name in _OF_FAMILIES.items():
         table[name] = rows.get(key, 0.0)  # a policy without families has none
@@ -78,13 +79,14 @@ def unpack(beliefs: bytes, sizes: Sizes) -> StoredBeliefs:
         "quiet": table["quiet"].astype(np.int64),
         "polls": table["polls"].astype(np.int64),
         "spared": table["spared"].astype(np.float64),
+        "age": table["age"],
     }
     rows |= {key: table[name].astype(np.float64) for key, name in _OF_FAMILIES.items()}
     return StoredBeliefs(not_before_s, known, rows, table["families"].astype(np.int64))
 
 
 def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return a tuple (positions, table) for items in the most frequent format, in both versions."""
+    """Return a tuple (positions, table) for items in the most frequent format, in all versions of it."""
     long = sizes[sizes > _HEAD]
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=_row_type(VERSION, 1, 0))
     if long.size == 0:
@@ -93,19 +95,32 @@ def _read_main_format(beliefs: bytes, sizes: Sizes, ends: Sizes) -> tuple[Ints, 
     size = int(np.bincount(long).argmax())
     begin = int(ends[np.argmax(sizes == size)]) - size
     version, steps, kinds = every[begin : begin + 3].tolist()
-    if version not in (VERSION, VERSION_BEFORE) or _row_type(version, steps, kinds).itemsize != size:
+    versions = (VERSION, WITHOUT_AGES, WITHOUT_POLLS)
+    if version not in versions or _row_type(version, steps, kinds).itemsize != size:
         return nothing
-    positions, table = _read_rows(every, sizes, ends, (VERSION, steps, kinds))
-    older, older_table = _read_rows(every, sizes, ends, (VERSION_BEFORE, steps, kinds))
-    if older.size == 0:
-        return positions, table
-    upgraded = np.zeros(older.size, dtype=table.dtype)
-    for name in older_table.dtype.names or ():
-        upgraded[name] = older_table[name]
-    upgraded["polls"] = POLLS_BEFORE
-    positions, table = np.concatenate([positions, older]), np.concatenate([table, upgraded])
+    found = [_read_rows(every, sizes, ends, (version, steps, kinds)) for version in versions]
+    if not any(older.size for older, _ in found[1:]):
+        return found[0]
+    positions = np.concatenate([some for some, _ in found])
+    table = np.concatenate(
+        [_upgrade(version, one) for version, (_, one) in zip(versions, found, strict=True)]
+    )
     order = np.argsort(positions)
     return positions[order], table[order]
+
+
+def _upgrade(version: int, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the table of a version in the format of today."""
+    if version == VERSION:
+        return table
+    steps, kinds = (table.dtype[name].shape[0] for name in ("evidence", "families"))
+    upgraded = np.zeros(table.size, dtype=_row_type(VERSION, steps, kinds))
+    for name in table.dtype.names or ():
+        upgraded[name] = table[name]
+    upgraded["age"] = UNKNOWN
+    if version == WITHOUT_POLLS:
+        upgraded["polls"] = POLLS_BEFORE
+    return upgraded
 
 
 def _read_rows(
@@ -124,7 +139,8 @@ def _read_rows(
 
 def _row_type(version: int, steps: int, kinds: int) -> np.dtype[Any]:
     of_families = [(name, "<f4") for name in _OF_FAMILIES.values()]
-    later = [("polls", "<u2"), *of_families] if version > VERSION_BEFORE else []
+    later = [("polls", "<u2"), *of_families] if version > WITHOUT_POLLS else []
+    later += [("age", "i1")] if version > WITHOUT_AGES else []
     return np.dtype(
         [
             ("version", "u1"),

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.engine.settings.problems import Lines, find_line, lines_of_table
+from afresh.values.errors import UsageError, WrongSettingsError, did_you_mean
 
 HookSetting: TypeAlias = tuple[str, ...] | str
 """A hook: a command as a tuple of words, or ``module:function``."""
@@ -79,29 +80,31 @@ def parse_item_views(tables: object, text: str, name: str) -> ItemViews:
     """Check the ``[[view]]`` tables of a settings file. ``text`` is the text of the file and ``name`` its
     name, for error messages."""
     if not (isinstance(tables, list) and all(isinstance(each, dict) for each in tables)):
-        place = f"{name}, line {_lines_of_table(text, 0)[0][0]}"
+        place = f"{name}, line {_lines(text, 0)[0][0]}"
         raise UsageError(f"{place}: there may be several views: write [[view]]")
     views: list[ItemView] = []
+    problems: list[str] = []
     for number, table in enumerate(tables):
-        view = _parse_view(table, _lines_of_table(text, number), name)
+        try:
+            view = _parse_view(table, _lines(text, number), name)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
         if any(view.name == other.name for other in views):
-            line = _find_line(_lines_of_table(text, number), r"\s*name\s*=")
-            raise UsageError(
-                f"{name}, line {line}: two views are named {view.name!r}: give each its own name"
-            )
+            line = find_line(_lines(text, number), r"\s*name\s*=")
+            problems.append(f"{name}, line {line}: two views are named {view.name!r}: give each its own name")
         views.append(view)
+    if problems:
+        raise WrongSettingsError(problems)
     return ItemViews(tuple(views))
 
 
-_Lines: TypeAlias = Sequence[tuple[int, str]]
-
-
-def _parse_view(table: Mapping[str, Any], lines: _Lines, file_name: str) -> ItemView:
+def _parse_view(table: Mapping[str, Any], lines: Lines, file_name: str) -> ItemView:
     named = table.get("name")
     who = f"view {named!r}" if isinstance(named, str) and named else "view"
 
     def refuse(problem: str, pattern: str = r"\s*\[\[") -> UsageError:
-        return UsageError(f"{file_name}, line {_find_line(lines, pattern)}: {who}: {problem}")
+        return UsageError(f"{file_name}, line {find_line(lines, pattern)}: {who}: {problem}")
 
     for key in table:
         if key not in _KEYS:
@@ -139,30 +142,14 @@ def is_hook(hook: object) -> bool:
     return isinstance(hook, list) and bool(hook) and all(isinstance(word, str) for word in hook)
 
 
-def _lines_of_table(text: str, number: int) -> _Lines:
-    """Return tuples (line number, line) for the table ``[[view]]`` with this number, which counts from 0."""
-    found: list[tuple[int, str]] = []
-    tables = -1
-    for at, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[+\s*([\w.]+)\s*\]", line)
-        if header:
-            tables += header[1] == "view"
-            if found:
-                break
-        if tables == number and (found or header):
-            found.append((at, line))
-    return found or [(1, "")]
+def _lines(text: str, number: int) -> Lines:
+    return lines_of_table(text, "view", number) or [(1, "")]
 
 
-def _lines_of_items(lines: _Lines) -> dict[str, list[tuple[int, str]]]:
+def _lines_of_items(lines: Lines) -> dict[str, list[tuple[int, str]]]:
     """Return by text the lines in which a text stands between quotation marks."""
     found: dict[str, list[tuple[int, str]]] = {}
     for at, line in lines:
         for double, single in re.findall(r"\"([^\"]*)\"|'([^']*)'", line):
             found.setdefault(double or single, []).append((at, line))
     return found
-
-
-def _find_line(lines: _Lines, pattern: str) -> int:
-    """Return the number of the first of ``lines`` that begins with ``pattern``, else of the first line."""
-    return next((at for at, line in lines if re.match(pattern, line)), lines[0][0])

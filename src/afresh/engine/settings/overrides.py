@@ -19,7 +19,7 @@ class SettingWithOrigin(str):
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("", {"budget.requests": SettingWithOrigin("soon", "--budget soon")})
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: --budget soon: 'soon' is not a rate: write it like 5000/d
+    afresh.values.errors.WrongSettingsError: --budget soon: 'soon' is not a rate: write it like 5000/d
     """
 
     __slots__ = ("origin",)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
-from afresh.engine.settings.item_views import is_hook, parse_item_views
+from afresh.engine.settings.item_views import ItemViews, is_hook, parse_item_views
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
+from afresh.engine.settings.problems import ProblemList, find_place
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
 from afresh.sources.registry import BUILT_IN, SourceKind
-from afresh.sources.settings import read_settings
+from afresh.sources.settings import SettingProblem, find_problems, read_settings
 from afresh.values.errors import UsageError, did_you_mean, one_of
 from afresh.values.objective_names import OBJECTIVE_NAMES
 from afresh.values.units import parse_rate
@@ -36,90 +36,103 @@ def parse_settings(
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name} is not TOML: {error}") from None
+    origins: dict[str, str] = {}
+    problems = ProblemList(name, text, origins)
     for table in raw:
         if table not in (*TABLES, *_ARRAYS):
             near = did_you_mean(table, (*TABLES, *_ARRAYS))
-            raise UsageError(f"{_place(name, text, table, '')}unknown table {table!r}{near}")
+            problems.add(f"{find_place(name, text, table, '')}unknown table {table!r}{near}")
     listed = raw.get("source", [])
     if not (isinstance(listed, list) and all(isinstance(each, dict) for each in listed)):
-        raise UsageError(f"{_place(name, text, 'source', '')}there may be several sources: write [[source]]")
+        place = find_place(name, text, "source", "")
+        problems.add(f"{place}there may be several sources: write [[source]]")
+        problems.raise_any()
     written = _written_requests(raw, overrides or {}, name, text)
-    origins: dict[str, str] = {}
     for path, value in (overrides or {}).items():
         origins[apply_setting(raw, path, value)] = (
             value.origin if isinstance(value, SettingWithOrigin) else path
         )
     _split_per_item(raw)
-    tables = {
-        key: _checked(model, raw.get(key, {}), key, name, text, origins) for key, model in TABLES.items()
-    }
-    sources = _sources(raw, name, kinds, origins)
-    views = parse_item_views(raw.get("view", []), text, name)
+    tables = {key: _checked(model, raw.get(key, {}), key, problems) for key, model in TABLES.items()}
+    sources = _sources(raw, name, kinds, problems)
+    views = ItemViews()
+    try:
+        views = parse_item_views(raw.get("view", []), text, name)
+    except UsageError as error:
+        problems.add_error(error)
+    problems.raise_any()
     settings = Settings(**tables, sources=sources, written_requests=written, views=views)  # type: ignore[arg-type]
     _check_money(settings, name)
     return settings
 
 
-def _checked(
-    model: type[Table], table: object, key: str, name: str, text: str, origins: Mapping[str, str]
-) -> Table:
+def _checked(model: type[Table], table: object, key: str, problems: ProblemList) -> Table | None:
+    """Return the settings of a table; None if they are wrong, with the reasons in ``problems``."""
     if not isinstance(table, dict):
-        raise UsageError(f"{_place(name, text, key, '')}[{key}] must be a table")
-    for given in table:
-        if given not in model.model_fields:
-            near = did_you_mean(given, model.model_fields)
-            raise UsageError(f"{_place(name, text, key, given)}[{key}]: unknown setting {given!r}{near}")
-    try:
-        return model.model_validate(table)
-    except UsageError as error:
-        raise UsageError(f"{name}: [{key}]: {error}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        words = first["msg"].removeprefix("Value error, ")
-        origin = origins.get(f"{key}.{where}")
-        place = f"{_place(name, text, key, where)}[{key}] {where}" if origin is None else origin
-        raise UsageError(f"{place}: {words[:1].lower()}{words[1:]}") from None
+        problems.add_of_table(key, SettingProblem("", "", "must be a table"))
+        return None
+    found = find_problems(model, table)
+    for problem in found:
+        problems.add_of_table(key, problem)
+    return None if found else model.model_validate(table)
 
 
 def _sources(
-    raw: Mapping[str, Any], name: str, kinds: Mapping[str, SourceKind[Any]], origins: Mapping[str, str]
+    raw: Mapping[str, Any], name: str, kinds: Mapping[str, SourceKind[Any]], problems: ProblemList
 ) -> tuple[SourceTable, ...]:
     found = []
-    for table in raw.get("source", [{"name": DEFAULT_SOURCE}]):
-        own = dict(table)
-        hook = own.pop("on_change", None)
-        if hook is not None and not is_hook(hook):
-            who = f"{name}: source {own.get('name', '?')!r}"
-            raise UsageError(f"{who}: on_change must be a list of words or 'module:function'")
-        chosen = str(own.setdefault("kind", "http"))
-        if chosen not in kinds:
-            raise UsageError(f"{name}: unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
-        kind = kinds[chosen]
-        objective = _source_objective(own, name)
-        benefit, stale_cost = (_money_rate(own, key, name) for key in ("benefit", "stale_cost"))
-        try:
-            settings = read_settings(kind.settings, own)
-        except UsageError as error:
-            raise UsageError(_add_origin(str(error), own.get("name"), origins)) from None
-        told = tuple(hook) if isinstance(hook, list) else hook
-        found.append(SourceTable(settings, told, kind, benefit, stale_cost, objective))
+    for number, table in enumerate(raw.get("source", [{"name": DEFAULT_SOURCE}])):
+        wrong = _SourceProblems(problems, number, table.get("name", "?"))
+        source = _source(dict(table), kinds, wrong)
+        if source is not None:
+            found.append(source)
     names = [source.settings.name for source in found]
-    for twice in {each for each in names if names.count(each) > 1}:
-        raise UsageError(f"{name}: two sources are named {twice!r}: give each its own name")
+    for twice in sorted({each for each in names if names.count(each) > 1}):
+        problems.add(f"{name}: two sources are named {twice!r}: give each its own name")
     return tuple(found)
 
 
-def _add_origin(words: str, source: object, origins: Mapping[str, str]) -> str:
-    """Return the message ``words`` about a source; if an option or variable set the wrong value, name it."""
-    for path, origin in origins.items():
-        who, _, problem = words.partition(f": {path.rpartition('.')[2]}: ")
-        if problem and path.startswith(f"source.{source}.") and who == f"source {source!r}":
-            return f"{origin}: {problem}"
-    return words
+class _SourceProblems:
+    """The problems of the ``[[source]]`` table ``name`` with this number."""
+
+    def __init__(self, problems: ProblemList, number: int, name: object) -> None:
+        self._problems, self._number, self._name = problems, number, name
+        self.found = False
+
+    def add(self, key: str, words: str) -> None:
+        self.add_problem(SettingProblem(key, "", words))
+
+    def add_problem(self, problem: SettingProblem) -> None:
+        self.found = True
+        self._problems.add_of_source(self._number, self._name, problem)
 
 
-def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
+def _source(
+    own: dict[str, Any], kinds: Mapping[str, SourceKind[Any]], wrong: _SourceProblems
+) -> SourceTable | None:
+    """Return a source, from its table ``own``; None if something is ``wrong``."""
+    hook = own.pop("on_change", None)
+    if hook is not None and not is_hook(hook):
+        wrong.add("on_change", "on_change must be a list of words or 'module:function'")
+    objective = _source_objective(own, wrong)
+    benefit, stale_cost = (_money_rate(own, key, wrong) for key in ("benefit", "stale_cost"))
+    update_cost = _update_cost(own, wrong)
+    chosen = str(own.setdefault("kind", "http"))
+    if chosen not in kinds:
+        wrong.add("kind", f"unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
+        return None
+    kind = kinds[chosen]
+    for problem in find_problems(kind.settings, own):
+        wrong.add_problem(problem)
+    if wrong.found:
+        return None
+    told = tuple(hook) if isinstance(hook, list) else hook
+    return SourceTable(
+        read_settings(kind.settings, own), told, kind, benefit, stale_cost, objective, update_cost
+    )
+
+
+def _money_rate(own: dict[str, Any], key: str, wrong: _SourceProblems) -> float:
     """Remove ``key`` from ``own``, the table of a source, and return its value, written like ``0.01/d``, in
     money per second. It is 0 without a value."""
     text = own.pop(key, None)
@@ -128,11 +141,21 @@ def _money_rate(own: dict[str, Any], key: str, name: str) -> float:
     try:
         return parse_rate(str(text))
     except UsageError:
-        who = f"{name}: source {own.get('name', '?')!r}"
-        raise UsageError(f'{who}: {key} is {text!r}: money per time, such as "0.01/d"') from None
+        wrong.add(key, f'{key} is {text!r}: money per time, such as "0.01/d"')
+        return 0.0
 
 
-def _source_objective(own: dict[str, Any], name: str) -> str | None:
+def _update_cost(own: dict[str, Any], wrong: _SourceProblems) -> float:
+    """Remove ``update_cost`` from ``own``, the table of a source, and return it, in money for each change."""
+    given = own.pop("update_cost", 0)
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (is_number and 0 <= given < math.inf):
+        wrong.add("update_cost", f"update_cost is {given!r}: money for each change, a number from 0 on")
+        return 0.0
+    return float(given)
+
+
+def _source_objective(own: dict[str, Any], wrong: _SourceProblems) -> str | None:
     """Remove ``objective`` from ``own``, the table of a source, and return it; None without one."""
     given = own.pop("objective", None)
     if given is None:
@@ -140,7 +163,8 @@ def _source_objective(own: dict[str, Any], name: str) -> str | None:
     try:
         return one_of("objective", str(given), OBJECTIVE_NAMES)
     except UsageError as error:
-        raise UsageError(f"{name}: source {own.get('name', '?')!r}: {error}") from None
+        wrong.add("objective", str(error))
+        return None
 
 
 def _check_money(settings: Settings, name: str) -> None:
@@ -174,18 +198,8 @@ def _written_requests(
         return None
     in_file = {"budget": raw.get("budget", {})}
     _split_per_item(in_file)
-    table = _checked(BudgetTable, in_file["budget"], "budget", name, text, {})
+    problems = ProblemList(name, text, {})
+    table = _checked(BudgetTable, in_file["budget"], "budget", problems)
+    problems.raise_any()
     assert isinstance(table, BudgetTable)
     return table.requests
-
-
-def _place(name: str, text: str, table: str, key: str) -> str:
-    """Return where a key is, for error messages: ``afresh.toml, line 3: ``, or only the name of the file."""
-    inside = False
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[+\s*([\w.]+)", line)
-        if header:
-            inside = header[1] == table
-        if (inside and not key) or (inside and re.match(rf"\s*{re.escape(key)}\s*=", line)):
-            return f"{name}, line {number}: "
-    return f"{name}: "

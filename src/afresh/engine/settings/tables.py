@@ -124,14 +124,25 @@ class RunTable(Table):
     drain_timeout: Seconds = 60.0
 
 
+class FeedTable(Table):
+    """The change feed. Changes are kept for ``keep`` seconds."""
+
+    keep: Seconds = 30 * 86400.0
+
+
+ContentReaders = Literal["nobody", "token", "everybody"]
+
+
 class WebTable(Table):
     """Where the dashboard listens; ``token`` may be a secret (``env:NAME``). ``read_token`` says whether
-    reading needs the token too; by default it does if other machines can reach the host."""
+    reading needs the token too; by default it does if other machines can reach the host. ``content`` says
+    who may read the content of copies over the API if other machines can reach the host."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     token: str = Field(default="", repr=False)
     read_token: bool | None = None
+    content: ContentReaders = "nobody"
     names: tuple[str, ...] = ()
 
 
@@ -140,7 +151,8 @@ class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
     ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
     ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so."""
+    optimised for its items, if the settings say so. ``update_cost`` is the money that each change that a
+    poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -148,6 +160,7 @@ class SourceTable:
     benefit: float = 0.0
     stale_cost: float = 0.0
     objective: str | None = None
+    update_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +171,9 @@ class Settings:
     >>> from afresh.engine.settings.parsing import parse_settings
     >>> parse_settings("[budget]\\nrequests = '2/s'").budget.requests
     2.0
-    >>> parse_settings("[run]\\nleas = '2m'")
+    >>> parse_settings("[run]\\nkeep = '2m'")
     Traceback (most recent call last):
-    afresh.values.errors.UsageError: afresh.toml, line 2: [run]: unknown setting 'leas': did you mean 'lease'?
+    afresh.values.errors.WrongSettingsError: afresh.toml, line 2: [run]: unknown setting 'keep'.
     """
 
     store: StoreTable
@@ -170,6 +183,7 @@ class Settings:
     web: WebTable
     sources: tuple[SourceTable, ...]
     written_requests: float | None = None
+    feed: FeedTable = field(default_factory=FeedTable)
     views: ItemViews = field(default_factory=ItemViews)
 
     def source(self, name: str) -> SourceTable | None:
@@ -236,4 +250,5 @@ TABLES: dict[str, type[Table]] = {
     "plan": PlanTable,
     "run": RunTable,
     "web": WebTable,
+    "feed": FeedTable,
 }

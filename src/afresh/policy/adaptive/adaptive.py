@@ -14,7 +14,7 @@ from afresh.policy.adaptive import saved_state
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.review_schedule import ReviewSchedule
 from afresh.policy.adaptive.saved_state import Arrays, Stored
-from afresh.policy.adaptive.stated_changes import StatedChanges, age_evidence
+from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.policy import as_poll_arrays
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 from afresh.values.errors import InputError
@@ -104,10 +104,10 @@ class Adaptive(ReviewSchedule):
 
     def observe_ages(self, items: ArrayLike, now: ArrayLike, age: Float64s) -> None:
         """Learn from the ages of items that were copied for the first time at ``now``: the times since their
-        last changes, as their sources state them (``stated_changes``). If these are many items, the shadow
+        last changes, as their sources state them (``age_priors``). If these are many items, the shadow
         price is estimated again, because it was that of items which were all alike."""
         which = self.items.as_numbers(items)
-        self.belief.learn_age(which, age_evidence(age, self.belief.rates))
+        self.belief.learn_age(which, age)
         self.mark_copied(which, now)
         if which.size and which.size >= MANY_AGES * self.items.alive_count:
             latest = float(np.max(np.asarray(now, dtype=np.float64)))

@@ -6,6 +6,8 @@ even the busiest item is silent now and then. Rates may change. The model assume
 item gets a new rate, drawn from the prior. So after a poll p ← (1−ϱ)·p + ϱ·prior with ϱ = 1−e^{−τ/H}, where τ
 is the time since the previous poll: old evidence fades, and no item is ever believed to be dead. The prior
 has no parametric form. EM learns it from all items, with a small share of an even distribution mixed in.
+
+Where the age of an item at its first look is known, the prior is that of its class of ages (``age_priors``).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from afresh.policy.adaptive.age_priors import FLAT, AgePriors, fit_prior
 from afresh.policy.adaptive.row_products import row_products
 from afresh.rates.likelihood import log_likelihood
 from afresh.rates.poll_table import PollTable
@@ -25,10 +28,7 @@ PROPER = math.ceil((DECADES_BELOW + DECADES_ABOVE) * math.log2(10.0) * PER_OCTAV
 REDRAWN = 300.0  # H in mean polling intervals, at least
 LASTS = 3.0  # H is at least this many times the time for which items have been watched
 SILENT = 0.02  # ε: the probability that a poll finds nothing, however high the rate is
-FLAT = 1e-3  # share of the even distribution in the learned prior
-# Steps of EM, and the number of items that it uses. With 10 steps the prior stays too broad after few polls
-# per item, and polls are moved between items without a gain.
-STEPS, ROWS_ENOUGH = 50, 20_000
+ROWS_ENOUGH = 20_000  # items to which the prior is fitted
 LEAST = 1e-30
 BLOCK = 65_536  # items at a time, because all of many items in double precision would take gigabytes
 
@@ -37,9 +37,9 @@ Posteriors = npt.NDArray[np.float32]
 
 class RateBelief:
     """The belief about each item's rate.
-    ``rates`` is the grid, ``prior`` the probability of each of its rates, ``posterior`` the belief with a row
-    per item. ``horizon`` is the mean time for which an item keeps its rate, ``frequency`` the mean number of
-    polls of an item per unit of time.
+    ``rates`` is the grid, ``prior`` the probability of each of its rates over all items, ``ages`` the priors
+    of items of known ages, ``posterior`` the belief with a row per item. ``horizon`` is the mean time for
+    which an item keeps its rate, ``frequency`` the mean number of polls of an item per unit of time.
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
@@ -56,6 +56,7 @@ class RateBelief:
         self.rates: Float64s = lowest * np.exp2(steps / PER_OCTAVE - more)
         self.horizon = REDRAWN / frequency
         self.prior: Float64s = initial_prior(self.rates)
+        self.ages = AgePriors(items)
         self.posterior: Posteriors = np.tile(self.prior.astype(np.float32), (items, 1))
         self.polled: Bools = np.zeros(items, dtype=bool)
         self.polls: Ints = np.zeros(items, dtype=np.int64)  # of each item
@@ -80,10 +81,15 @@ class RateBelief:
         So even an item that seems to change too often to be worth a poll is polled again in the end."""
         redrawn = (-0.5 * np.expm1(-elapsed / self.horizon)).astype(np.float32)[:, None]
         rows = self._rows(items)
-        towards_prior = self.prior.astype(np.float32) - rows
+        towards_prior = self.prior_of(items).astype(np.float32) - rows
         towards_prior *= redrawn
         rows += towards_prior
         return rows
+
+    def prior_of(self, items: Ints) -> Float64s:
+        """Return the prior of each of these items (row), or a single row if it is the same for all items."""
+        table = self.ages.table
+        return self.prior if table is None else table[self.ages.table_rows(items, self.rates)]
 
     def mean(self, items: Ints) -> Float64s:
         if items.size <= BLOCK:
@@ -137,47 +143,63 @@ class RateBelief:
         # A result that no rate of the grid can explain (a change in a time of 0) teaches nothing.
         rows = np.where(total > LEAST, rows / np.maximum(total, LEAST), before)
         stays = np.exp(-elapsed / self.horizon)[:, None]
-        self.posterior[items] = stays * rows + (1.0 - stays) * self.prior
+        self.posterior[items] = stays * rows + (1.0 - stays) * self.prior_of(items)
         self.polled[items] = True
         self.polls[items] += 1
 
-    def learn_age(self, items: Ints, evidence: Float64s) -> None:
-        """Learn from the ages of items that were copied for the first time: ``evidence`` is the
-        log-likelihood at each rate, with a row per item. They do not count as polled, so that the prior,
-        which is learned from polls alone, does not follow ages."""
-        rows = self.posteriors(items) * np.exp(evidence - evidence.max(axis=1, keepdims=True))
-        self.posterior[items] = rows / np.maximum(rows.sum(axis=1, keepdims=True), LEAST)
+    def learn_age(self, items: Ints, age: Float64s) -> None:
+        """Learn from the ages of items that were copied for the first time: their belief is the prior of
+        their class of ages. They do not count as polled, so they teach the priors nothing yet."""
+        if self.ages.table is None:
+            self._use_priors(self.prior, self.ages.expected_from(self.prior, self.rates))
+        self.ages.set_ages(items, age)
+        self.posterior[items] = self.prior_of(items)
 
     def forget(self, items: Ints) -> None:
         """Forget what was learned of these items: their belief is the prior again."""
-        self.posterior[items] = self.prior
+        self.ages.forget(items)
+        self.posterior[items] = self.prior_of(items)
         self.polled[items], self.polls[items] = False, 0
 
     def refit(self, alive: Bools) -> None:
-        """Fit the prior to all polled items, and multiply every posterior by new prior/old prior."""
+        """Fit the prior to all polled items, and multiply every posterior by new prior/old prior. If ages are
+        known, the priors of their classes are fitted too."""
         use = np.flatnonzero(self.polled & alive)
         if use.size == 0:
             return
-        sample = self.posterior[use[:: -(-use.size // ROWS_ENOUGH)]].astype(np.float64)
-        prior = self.prior
-        for _ in range(STEPS):
-            tilt = prior / self.prior
-            learned = tilt * ((1.0 / row_products(sample, tilt)) @ sample) / len(sample)
-            prior = (learned + FLAT / prior.size) / (1.0 + FLAT)
-        self.posterior *= (prior / self.prior).astype(np.float32)
-        self.posterior /= np.maximum(self.posterior.sum(axis=1, keepdims=True), np.float32(LEAST))
-        self.prior = prior
+        use = use[:: -(-use.size // ROWS_ENOUGH)]
+        sample = self.posterior[use].astype(np.float64)
+        if self.ages.any_known:
+            rows = self.ages.table_rows(use, self.rates)
+            self._use_priors(*self.ages.fit(rows, sample, self.prior, self.rates))
+        else:
+            self._use_priors(fit_prior(sample, self.prior), None)
+
+    def _use_priors(self, prior: Float64s, table: Float64s | None) -> None:
+        """Use another prior of all items, and another ``table`` of ``ages``: multiply every posterior by new
+        prior/old prior."""
+        before = self.prior if self.ages.table is None else self.ages.table
+        ratio = ((prior if table is None else table) / before).astype(np.float32)
+        for begin in range(0, len(self.posterior), BLOCK):
+            some = self.posterior[begin : begin + BLOCK]
+            items = np.arange(begin, begin + len(some))
+            some *= ratio if ratio.ndim == 1 else ratio[self.ages.table_rows(items, self.rates)]
+            some /= np.maximum(some.sum(axis=1, keepdims=True), np.float32(LEAST))
+        self.prior, self.ages.table = prior, table
 
     def reset(self, rates: Float64s, prior: Float64s) -> None:
         """Use another grid of rates; all items start again from this prior."""
         self.rates, self.prior = rates.copy(), prior.copy()
+        self.ages.table = None
         self.posterior = np.tile(prior.astype(np.float32), (len(self.posterior), 1))
 
     def grow(self, items: int) -> None:
         """Add new items, whose belief is the prior."""
-        self.posterior = np.concatenate([self.posterior, np.tile(self.prior.astype(np.float32), (items, 1))])
+        prior = self.prior if self.ages.table is None else self.ages.table[0]
+        self.posterior = np.concatenate([self.posterior, np.tile(prior.astype(np.float32), (items, 1))])
         self.polled = np.concatenate([self.polled, np.zeros(items, dtype=bool)])
         self.polls = np.concatenate([self.polls, np.zeros(items, dtype=np.int64)])
+        self.ages.grow(items)
 
 
 def initial_prior(rates: Float64s) -> Float64s:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from afresh.policy.adaptive.age_priors import UNKNOWN
 from afresh.policy.adaptive.notice_model import COUNTS, NoticeModel
 from afresh.policy.adaptive.rate_belief import RateBelief, initial_prior
 from afresh.policy.adaptive.season_clock import SeasonClock
@@ -82,6 +83,7 @@ ROW_KEYS = {
     "last": "items.last_poll",
     "polled": "belief.polled",
     "polls": "belief.polls",
+    "age": "belief.ages.octave",
     "rate_class": "calibration.rate_class",
     "quiet": "calibration.unchanged_run",
     "spared": "baseline_information",
@@ -121,6 +123,8 @@ def save_shared(policy: Adaptive) -> Arrays:
     saved: Arrays = {"version": np.array(VERSION), "items": np.array(policy.items.size)}
     saved |= {key: np.array(attrgetter(path)(policy)) for key, path in SHARED_KEYS.items()}
     saved |= {"notices.sources": np.array(policy.notices.origins, dtype=np.str_)}
+    if policy.belief.ages.table is not None:
+        saved["belief.age_priors"] = policy.belief.ages.table.copy()
     saved["notices.hosts"], saved["notices.host_counts"] = policy.notices.saved_hosts()
     saved["notices.everywhere"] = policy.notices.is_everywhere.copy()
     saved |= _season_arrays(policy.clock)
@@ -141,6 +145,8 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
     same_items = all_rows_follow and policy.items.size == int(field(saved, "items", ()))
     rates = field(saved, "belief.rates", (None,))
     policy.belief.reset(rates, field(saved, "belief.prior", rates.shape))
+    if "belief.age_priors" in saved:
+        policy.belief.ages.table = field(saved, "belief.age_priors", (rates.size + 1, rates.size)).copy()
     _restore_notices(policy.notices, saved)
     for key, path in SHARED_KEYS.items():
         if key not in _LADDER:
@@ -157,6 +163,7 @@ def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
     the other items."""
     kept = {key: np.array(value) for key, value in saved.items()}
     kept["belief.prior"] = initial_prior(kept["belief.rates"])
+    kept.pop("belief.age_priors", None)
     kept["since_refit"] = np.array(_REFIT_NOW)
     for key, value in ((key, value) for key, value in kept.items() if key.startswith("calibration.")):
         if key != "calibration.frequency":
@@ -177,7 +184,7 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
     if policy.shocks is not None:
         saved |= {key: getattr(policy.shocks, name)[items] for key, name in SHOCK_ROW_KEYS.items()}
     return saved | {
-        "evidence": np.asarray(policy.belief.posteriors(items) / policy.belief.prior),
+        "evidence": np.asarray(policy.belief.posteriors(items) / policy.belief.prior_of(items)),
         "lowest": np.full(items.size, policy.belief.rates[0]),
         "notices": policy.notices.pending[items],
     }
@@ -185,7 +192,10 @@ def save_rows(policy: Adaptive, items: Ints) -> Arrays:
 
 def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     n = items.size
-    restore_evidence(policy.belief, items, field(rows, "evidence", (n, None)), field(rows, "lowest", (n,)))
+    rows = {"age": np.full(n, UNKNOWN, dtype=np.int8), **rows}  # older versions kept no ages
+    evidence, lowest = field(rows, "evidence", (n, None)), field(rows, "lowest", (n,))
+    policy.belief.ages.octave[items] = field(rows, "age", (n,))  # tells which prior goes with the evidence
+    restore_evidence(policy.belief, items, evidence, lowest)
     rows = {"polls": POLLS_BEFORE * field(rows, "polled", (n,)).astype(np.int64), **rows}
     pending = field(rows, "notices", (n, None))[:, : len(policy.notices.origins)]
     policy.notices.take_pending(items, pending, policy.notices.origins[: pending.shape[1]])
@@ -248,7 +258,7 @@ def _restore_block(belief: RateBelief, items: Ints, evidence: Float64s, lowest: 
         shifted = np.resize(evidence, (len(evidence), belief.rates.size))
         shifted[moved] = (1.0 - part) * evidence[rows, left] + part * evidence[rows, left + 1]
         evidence = shifted
-    posterior = evidence * belief.prior
+    posterior = evidence * belief.prior_of(items)
     total = posterior.sum(axis=1, keepdims=True)
     # If the prior is the one of the time of saving, rows sum to 1 up to rounding and must stay as they were.
     rounded = np.abs(total - 1.0) < 1e-5

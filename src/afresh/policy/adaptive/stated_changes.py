@@ -9,9 +9,8 @@ expected: with the likelihood L of the bit and the exact one S, the posterior is
 where w = (p/(1−ε))^``SURE``, p is the probability of a change that was expected of the poll, and 1−ε is the
 highest possible p (``rate_belief.SILENT``).
 
-At the first poll of an item there is no bit, but its age A, the time since its last change, already tells
-about its rate. The age may be that of the whole item, so its likelihood λ·e^{−λA} counts with ``AGE_WEIGHT``.
-Both numbers were chosen by ``afresh replay --stamps`` on recorded histories (docs/experiments.md).
+``SURE`` was chosen by ``afresh replay --stamps`` on one recorded history (docs/experiments.md). The age of an
+item at its first poll is used in another way (``age_priors``).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from afresh.policy.adaptive.rate_belief import SILENT
 from afresh.rates.poll_table import MOST_CHANGES, NOW
 from afresh.values.arrays import Bools, Float64s, Ints
 
-SURE, AGE_WEIGHT = 30.0, 0.25
+SURE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,3 @@ class StatedChanges:
         found = np.zeros((elapsed.size, rates.size))
         found[told] = weight * (exact - np.log(np.maximum(bit, 1e-300)))
         return found
-
-
-def age_evidence(age: Float64s, rates: Float64s) -> Float64s:
-    """Return ln of the likelihood of each item's age at its first poll (row) at each rate (column).
-
-    >>> age_evidence(np.array([10.0]), np.array([0.01, 0.1, 1.0])).argmax()
-    np.int64(1)
-    """
-    return np.asarray(AGE_WEIGHT * (np.log(rates) - age[:, None] * rates))

@@ -33,7 +33,7 @@ from afresh.sources.web_api.server_backoff import ServerBackoff
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 _MOST_KEPT = 50_000  # records that are kept for polls to come
@@ -334,14 +334,18 @@ class ApiSource(SingleGroupSource):
             self._known.keep_only(reading.cursors)
 
     def _listing(self, reading: ListReading, marks: Mapping[str, str], *, complete: bool) -> Listing:
-        failure, cost = reading.failure, reading.cost
+        failure, cost, numbers = reading.failure, reading.cost, self._settings.numbers
+        cells = {
+            record.key: [record.fields.get(name) for name in numbers.columns]
+            for record in (reading.records if numbers.columns else ())
+        }
         problem = failure.problem if failure is not None else ""
         if not problem and len(reading.pages) >= self._settings.max_pages:
             problem = f"the list has more than max_pages = {self._settings.max_pages:,} pages"
         return Listing(
             display_url(self._settings.list.url.partition("?")[0]),
             "query",
-            tuple(ListingEntry(key, mark) for key, mark in marks.items()),
+            numbers.entries(marks, cells),
             complete=complete,
             requests=cost.requests,
             bytes=cost.bytes,

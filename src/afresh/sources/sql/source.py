@@ -28,7 +28,7 @@ from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.watermarks import Watermarks
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 
@@ -137,7 +137,7 @@ class SqlSource(SingleGroupSource):
         yield Listing(
             settings.name,
             "query",
-            tuple(ListingEntry(key, mark) for key, mark in rows.marks.items()),
+            settings.numbers.entries(rows.marks, rows.cells),
             complete=full and not rows.cut,
             requests=1,
             bytes=sum(len(key) + len(mark) for key, mark in rows.marks.items()),

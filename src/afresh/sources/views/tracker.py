@@ -18,6 +18,7 @@ from afresh.sources.views.catalogue import (
     rows_written,
     state_after,
 )
+from afresh.sources.views.rate_changes import LAST_READINGS, Reading, readings_since_change
 from afresh.sources.views.rates import WriteTally, most_informative, overall_dispersion, view_rates
 from afresh.values.results import RateEstimate
 
@@ -67,6 +68,7 @@ class ViewTracker:
         self._complete_s: dict[str, float] = {}
         self.costs: dict[str, MeasuredCost] = {}
         self._by_length: dict[str, dict[int, WriteTally]] = {}
+        self._last: dict[str, list[Reading]] = {}
         self.failures: dict[str, int] = {}
         """The number of failed refreshes since the last one that succeeded, by view."""
         self._runs: list[str] = []
@@ -90,7 +92,7 @@ class ViewTracker:
             elif view in self.states:
                 self._stale_since.setdefault(view, time_s)
         by_view: tuple[dict[str, Any], ...] = (self.states, self._versions, self._refreshed_s)
-        for known in (*by_view, self._stale_since, self._complete_s, self.costs, self._by_length):
+        for known in (*by_view, self._stale_since, self._complete_s, self.costs, self._by_length, self._last):
             for name in known.keys() - seen.relations.keys():
                 del known[name]
         self._seen, self._rates = seen, None
@@ -182,6 +184,7 @@ class ViewTracker:
                 name: {length: astuple(tally) for length, tally in tallies.items()}
                 for name, tallies in self._by_length.items()
             },
+            "last": self._last,
         }
         return json.dumps(packed, separators=(",", ":")).encode()
 
@@ -212,6 +215,10 @@ class ViewTracker:
                 name: {int(length): WriteTally(*map(float, parts)) for length, parts in tallies.items()}
                 for name, tallies in found["tallies"].items()
             }
+            tracker._last = {
+                name: [(float(seconds), int(rows)) for seconds, rows in last]
+                for name, last in found.get("last", {}).items()
+            }
             if found["window_s"] is not None:
                 tracker._window, tracker._window_s = _read_stamps(found["window"]), float(found["window_s"])
             tracker._reset, tracker._time_s = str(found["reset"]), float(found["time_s"])
@@ -241,13 +248,21 @@ class ViewTracker:
     def _observe(self, seen: Catalogue, now: Mapping[str, Stamp], window_s: float) -> None:
         # Readings can be late, because they wait for the budget. The estimator assumes periods of one length,
         # so there is one tally for each power of two of the length.
-        length = round(math.log2(max(window_s / WINDOW_S, 1.0)))
         for name, stamp in now.items():
             before = self._window.get(name)
             rows = None if before is None else rows_written(before, stamp)
             if rows is not None and seen.relations[name].has_counters:  # None: new, or its counter was reset
-                tallies = self._by_length.setdefault(name, {})
-                tallies[length] = tallies.get(length, WriteTally()).add(window_s, rows)
+                self.count_writes(name, (window_s, rows))
+
+    def count_writes(self, name: str, reading: Reading) -> None:
+        """Add a reading to the tally of a table. After a sharp change of the rate, forget what was before."""
+        _add(self._by_length.setdefault(name, {}), reading)
+        last = self._last[name] = [*self._last.get(name, ())[1 - LAST_READINGS :], reading]
+        since = readings_since_change(last, most_informative(self._by_length[name].values()))
+        if since:
+            self._by_length[name], self._last[name] = {}, list(since)
+            for each in since:
+                _add(self._by_length[name], each)
 
     def _detect_foreign_refresh(self, view: str, seen: Catalogue) -> None:
         """Detect a refresh by another program since the last reading; it gives the view a new file."""
@@ -276,6 +291,12 @@ class ViewTracker:
             dispersion=self._dispersions.get(view),
             complete_s=self._complete_s.get(view),
         )
+
+
+def _add(tallies: dict[int, WriteTally], reading: Reading) -> None:
+    """Add a reading to the tally of its length."""
+    length = round(math.log2(max(reading[0] / WINDOW_S, 1.0)))
+    tallies[length] = tallies.get(length, WriteTally()).add(*reading)
 
 
 def _pack_stamps(stamps: Mapping[str, Stamp]) -> dict[str, list[int]]:

@@ -1,7 +1,7 @@
 """Commits the outcomes of polls to PostgreSQL, with about a dozen statements for any number of polls.
 
     lock the items ─▶ separate lost leases ─▶ copies ─▶ states and observations
-                   ─▶ audits, events, notices, leases ─▶ tally, sizes, values, ledger
+                   ─▶ audits, notices, leases ─▶ tally, sizes, values, ledger, feed
 
 Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 All workers lock items, contents and counts in the same order, so that they cannot deadlock. Database rows
@@ -31,7 +31,6 @@ _STATE = (
     *("versions", "beliefs", "validators", "recent"),
 )
 _ANSWER = ("ids", "tokens", "times", "texts")
-_EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 
 @dataclass(slots=True)
@@ -97,6 +96,7 @@ def commit(
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
+        changes.set_previous_sizes(store.database, connection, polls)
         _save_copies(store, connection, polls, sizes)
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         # The remaining statements need no answer of the server, so they are sent in one round trip.
@@ -106,6 +106,7 @@ def commit(
             save_size_change(connection, sizes)
             store.state.set_in_transaction(connection, values)
             store.ledger.add_rows(connection, spending)
+            store.feed.append(connection, changes.feed_rows(polls))
         return refused
 
     return store.database.write(work)
@@ -120,7 +121,6 @@ def _save_states(
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
     store.links.keep(connection, polls)
     store.observations.add_audits(connection, changes.observations_of(polls))
-    database.run_many(connection, _SQL["queue_events"], _EVENT, changes.event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     if answers := changes.answer_rows(polls):
         database.run_many(connection, _SQL["keep_answers"], _ANSWER, answers)

@@ -223,3 +223,26 @@ CREATE TABLE answer (
 );
 
 CREATE INDEX answer_time ON answer (time_s);
+
+CREATE TABLE change (
+    number bigint PRIMARY KEY,
+    item_id bigint NOT NULL,
+    key text NOT NULL,
+    source_id integer NOT NULL,
+    kind text NOT NULL,
+    version integer NOT NULL,
+    time_s double precision NOT NULL,
+    changed_s double precision,
+    size bigint,
+    previous_size bigint,
+    for_hooks smallint NOT NULL
+);
+
+CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;
+
+CREATE TABLE consumer (
+    name text COLLATE "C" PRIMARY KEY,
+    source text NOT NULL,
+    cursor text NOT NULL,
+    moved_s double precision NOT NULL
+);

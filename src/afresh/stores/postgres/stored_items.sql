@@ -91,10 +91,13 @@ FROM state
 WHERE item_id = ANY (%(ids)s::bigint[])
 GROUP BY source_id, group_id, status;
 
--- name: announce_removal
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
-SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s, %(now_s)s
-FROM item JOIN state ON state.item_id = item.id
+-- name: removed
+SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s::double precision,
+       NULL::double precision, NULL::bigint, content.size, %(for_hooks)s::smallint
+FROM item
+JOIN state ON state.item_id = item.id
+LEFT JOIN version ON version.item_id = item.id AND version.number = state.version
+LEFT JOIN content ON content.id = version.content_id
 WHERE item.id = ANY (%(ids)s::bigint[])
 ORDER BY item.id;
 

@@ -17,6 +17,7 @@ from afresh.stores.codecs import decompress
 from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
+from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.sql.links_part import SqlLinks
 from afresh.stores.sql.observations import SqlObservations
 from afresh.values.arrays import Float64s
@@ -66,10 +67,18 @@ class SqlEvents(SqlPart[ConnectionT], contract.Events):
 
         def work(connection: ConnectionT) -> list[Row]:
             self._rows(connection, "lock", {})
+            self._queue(connection)
             return self._rows(connection, "take", given)
 
         found = self._database.write(work)
         return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
+
+    def _queue(self, connection: ConnectionT) -> None:
+        """Queue the changes that the feed has for hooks since the last time."""
+        ((last, told),) = self._rows(connection, "unqueued", {})
+        if told < last:
+            self._rows(connection, "queue", {"after": told, "upto": last})
+            self._rows(connection, "queued", {"upto": last})
 
     def done(self, ids: Sequence[int]) -> None:
         self._execute("done", ids=self._database.as_list(ids))
@@ -366,6 +375,8 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
 
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
     """A store with the parts that both databases share. A subclass adds the parts for its database."""
+
+    feed: SqlFeed[ConnectionT]
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
         self.database, self.retention = database, retention

@@ -1,7 +1,7 @@
 """Commits the outcomes of many polls to SQLite, in one transaction.
 
-    separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, events,
-                                                                 notices, leases, ledger, values
+    separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, notices,
+                                                                 leases, ledger, values, feed
 
 Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 """
@@ -35,6 +35,7 @@ def commit(
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
         locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
         polls, refused = changes.separate_refused(outcomes, copies, locked)
+        changes.set_previous_sizes(database, connection, polls)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
             _save_copy(connection, poll, copy, media_type_id, store.retention.versions)
         runs = store.observations.append(connection, polls)
@@ -49,7 +50,6 @@ def commit(
         database.add_to_tally(connection, changes.status_changes(polls))
         store.links.keep(connection, polls)
         store.observations.add_audits(connection, observations)
-        connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
@@ -60,6 +60,7 @@ def commit(
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         store.ledger.add_rows(connection, spending)
         store.state.set_in_transaction(connection, values)
+        store.feed.append(connection, changes.feed_rows(polls))
         return refused
 
     return database.write(work)

@@ -202,6 +202,29 @@ JOIN state ON state.item_id = item.id
 JOIN name AS source ON source.id = state.source_id
 JOIN name AS grouping ON grouping.id = state.group_id;
 
+CREATE TABLE change (
+    number INTEGER PRIMARY KEY,
+    item_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    source_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    changed_s REAL,
+    size INTEGER,
+    previous_size INTEGER,
+    for_hooks INTEGER NOT NULL
+);
+
+CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;
+
+CREATE TABLE consumer (
+    name TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    cursor TEXT NOT NULL,
+    moved_s REAL NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE page_links (
     item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
     depth INTEGER NOT NULL,

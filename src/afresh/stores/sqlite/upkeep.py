@@ -20,7 +20,7 @@ from afresh.values.stored import StoreStats
 
 _PAGES_PER_STEP = 4096
 _SEQUENCES = ("item", "edit", "event", "audit")
-_COUNTERS = ("lease", "notice")
+_COUNTERS = ("lease", "notice", "change", "told", "epoch")
 _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite creates beside a database
 
 

@@ -38,9 +38,11 @@ def plan_views(status: Status) -> ViewPlanOut | None:
 
 def _view_budget(views: list[WatchedItem], share: float) -> ViewBudgetOut:
     rate, cost_s = _column([view.rate_per_s for view in views]), _column([view.cost_s for view in views])
-    plan = allocate_watched_age(rate, share, costs=cost_s)
+    delay_s = _column([view.delay_s for view in views])
+    # A change is seen after half of the longest time on average.
+    plan = allocate_watched_age(rate, share, costs=cost_s, delays=delay_s / 2)
     target_s = np.nan_to_num(_column([view.target_lag_s for view in views]), nan=np.inf)
-    jobs = LagJobs(target_s, cost_s, rate, np.zeros(rate.size), np.ones(rate.size))
+    jobs = LagJobs(target_s, cost_s, rate, delay_s, np.ones(rate.size))
     targets = np.isfinite(target_s)
     kept = check_lags(jobs, share).fits
     return ViewBudgetOut(

@@ -2,6 +2,7 @@
 
 A *site-day* is the site's unit of time, a fraction of a second. The content of a page is a function of time,
 and the site distinguishes the copies by their User-Agent. So it always knows which pages of a copy are fresh.
+The feed ``/feed.xml`` announces the latest changes of some of the pages.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from afresh.values.errors import AfreshError
 _READY_S = 10.0
 _ROBOTS = b"User-agent: *\nAllow: /\n"
 _WORDS = "<p>Some pages change every day, some once a year, and none says so.</p>\n" * 12
+_FEED = b"""<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom"><title>Changed pages</title>%s</feed>
+"""
+_ENTRY = b'<entry><id>%d-%d</id><title>Version %d</title><link href="/page/%d"/></entry>'
+_FEED_ENTRIES = 40
 _PAGE_REQUEST = re.compile(rb"GET /page/(\d+) ")
 
 
@@ -44,9 +50,22 @@ class DemoSite:
 
     The site's clock stands at 0, and no page changes, until ``begin`` is called. Times are in site-days."""
 
-    def __init__(self, rates: Float64s, copies: Sequence[str], clock: Clock | None = None) -> None:
-        """``rates`` are in changes per site-day; ``copies`` has one word of each copy's User-Agent."""
+    def __init__(
+        self,
+        rates: Float64s,
+        copies: Sequence[str],
+        clock: Clock | None = None,
+        *,
+        weights: Float64s | None = None,
+        announced: Sequence[int] = (),
+    ) -> None:
+        """``rates`` are in changes per site-day; ``copies`` has one word of each copy's User-Agent.
+        ``weights`` says how important each page is (None: all equally), ``announced`` which pages the feed is
+        about."""
         self.rates, self.copies, self.port = rates, tuple(copies), 0
+        self.weights: Float64s = np.ones(rates.size) if weights is None else weights
+        self.announced = tuple(announced)
+        self._asked: list[list[float]] = [[] for _ in self.copies]  # the times of all requests
         self._changes: list[list[float]] = [[] for _ in range(rates.size)]
         self._served: list[tuple[list[int], list[float]]] = [([], []) for _ in copies]
         # The time at which each copy of a page becomes stale; −∞ for a page that was never fetched.
@@ -93,9 +112,15 @@ class DemoSite:
     def urls(self) -> list[str]:
         return [f"http://127.0.0.1:{self.port}/page/{page}" for page in range(self.rates.size)]
 
+    @property
+    def feed(self) -> str:
+        """The address of the feed."""
+        return f"http://127.0.0.1:{self.port}/feed.xml"
+
     def fresh(self, copy: int) -> float:
-        """Return the share of pages that are fresh in a copy at this moment; ``copy`` is its number."""
-        return float(np.mean(self._right_until[copy] > self.now_d))
+        """Return the share of pages, by weight, that are fresh in a copy at this moment. ``copy`` is the
+        number of the copy."""
+        return float(np.average(self._right_until[copy] > self.now_d, weights=self.weights))
 
     def has_all(self, copy: int) -> bool:
         """Return whether a copy has fetched every page."""
@@ -108,8 +133,13 @@ class DemoSite:
         return np.array(pages[:known], dtype=np.int64), np.array(times[:known], dtype=np.float64)
 
     def requests(self, copy: int) -> int:
-        """Return how many pages a copy has requested."""
-        return len(self._served[copy][1])
+        """Return how many requests a copy has made, those for robots.txt and the feed included."""
+        return len(self._asked[copy])
+
+    def requests_between(self, copy: int, begin_d: float, end_d: float) -> int:
+        """Return how many requests a copy made after ``begin_d`` and until ``end_d`` (in site-days)."""
+        asked = self._asked[copy]
+        return bisect_right(asked, end_d) - bisect_right(asked, begin_d)
 
     def history(self, end_d: float) -> ChangeHistory:
         """Return every change of the pages until ``end_d`` (in site-days)."""
@@ -118,30 +148,58 @@ class DemoSite:
             time for changes, count in zip(self._changes, counts, strict=True) for time in changes[:count]
         ]
         return ChangeHistory.of(
-            self.rates.size, np.repeat(np.arange(self.rates.size), counts), times, 0.0, end_d
+            self.rates.size,
+            np.repeat(np.arange(self.rates.size), counts),
+            times,
+            0.0,
+            end_d,
+            weights=self.weights,
         )
 
     def answer(self, request: bytes) -> bytes:
         """Return the response to a request, and record which copy received which page."""
+        asking = [copy for copy, mark in enumerate(self._marks) if mark in request]
+        now_d = self.now_d
+        for copy in asking:
+            self._asked[copy].append(now_d)
         found = _PAGE_REQUEST.match(request)
         if found is None or int(found[1]) >= self.rates.size:
-            if request.startswith(b"GET /robots.txt "):
-                return _ok_response(_ROBOTS, b"text/plain", b"")
-            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-        page, now_d = int(found[1]), self.now_d
+            return self._other_answer(request)
+        page = int(found[1])
         changes = self._changes[page]
         version = bisect_right(changes, now_d)
-        for copy, mark in enumerate(self._marks):
-            if mark in request:
-                pages, times = self._served[copy]
-                pages.append(page)
-                times.append(now_d)
-                self._right_until[copy, page] = changes[version] if version < len(changes) else np.inf
+        for copy in asking:
+            pages, times = self._served[copy]
+            pages.append(page)
+            times.append(now_d)
+            self._right_until[copy, page] = changes[version] if version < len(changes) else np.inf
         etag = b'"%d-%d"' % (page, version)
         if etag in request:
             return b"HTTP/1.1 304 Not Modified\r\nETag: %s\r\n\r\n" % etag
         body = f"<!doctype html><title>Page {page}</title>\n<h1>Version {version}</h1>\n{_WORDS}"
         return _ok_response(body.encode(), b"text/html", b"ETag: %s\r\n" % etag)
+
+    def _other_answer(self, request: bytes) -> bytes:
+        """Return the response to a request that is for none of the pages."""
+        if request.startswith(b"GET /robots.txt "):
+            return _ok_response(_ROBOTS, b"text/plain", b"")
+        if request.startswith(b"GET /feed.xml "):
+            return _ok_response(self._feed(), b"application/atom+xml", b"")
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+
+    def _feed(self) -> bytes:
+        """Return the feed: the latest changes of the announced pages, the last one first."""
+        now_d = self.now_d
+        latest = sorted(
+            (
+                (time, page, version)
+                for page in self.announced
+                for version, time in enumerate(self._changes[page], 1)
+                if time <= now_d
+            ),
+            reverse=True,
+        )[:_FEED_ENTRIES]
+        return _FEED % b"".join(_ENTRY % (page, version, version, page) for _, page, version in latest)
 
     def _serve(self) -> None:
         try:

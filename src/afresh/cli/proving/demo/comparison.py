@@ -1,13 +1,14 @@
-"""Runs the demo: two copies of one site with the same budget, whose freshness the site measures.
+"""Runs the demo: three copies of one site with the same budget, whose freshness the site measures.
 
-Each copy may make one request per page in 30 site-days, the budget of Cho's Table 6. The length of a site-day
-depends on how many requests per second this machine can make. The measurement starts when both copies have
-every page and keep the budget. Only its second half counts, because afresh has learned by then.
+One copy is kept by afresh, a process of its own; the two others by small clients (``rival_clients``). Each
+copy may make one request per page in 30 site-days, the budget of Cho's Table 6. The length of a site-day
+depends on how many requests per second this machine can make. The measurement starts when all copies have
+every page and afresh's keeps the budget. Only its second half counts, because afresh has learned by then.
 
 An engine does not make up for requests that it could not start in time, and at hundreds of requests a second
-a busy machine is sometimes late. Therefore a copy that has made too few requests gets a slightly larger
-budget, so that both copies make the same number. A deficit of more than a few seconds' requests is dropped,
-because making them up in the half that counts would distort the result.
+a busy machine is sometimes late. Therefore, if afresh's copy has made too few requests, it gets a slightly
+larger budget, so that all copies make the same number. A deficit of more than a few seconds' requests is
+dropped, because making them up in the half that counts would distort the result.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from afresh.cli.proving.demo import site_scores
 from afresh.cli.proving.demo.changing_site import DemoSite, cho_pages
+from afresh.cli.proving.demo.rival_clients import HalvedOrGrown, InTurn, RivalClient, Rule
 from afresh.cli.proving.demo.running_copy import RunningCopy
-from afresh.cli.proving.demo.site_scores import Score, Theory
+from afresh.cli.proving.demo.site_scores import Score, score_copies
+from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.leftovers import LEFTOVERS
@@ -37,56 +39,89 @@ if TYPE_CHECKING:
     from afresh.cli.proving.demo.screen import Screen
 
 PAGES, ROUND_D = 1000, 30.0
+IMPORTANT, ANNOUNCED = 0.05, 0.10  # shares of the pages
+WEIGHT = 10.0  # of an important page; that of the others is 1
+SELDOM_PER_D = 1 / 30  # the feed announces pages that change at most so often
 SPAN_D, LONGEST_S = 750.0, 90.0
-FASTEST_PER_S = 330.0  # requests of each copy that two cores can serve: a site-day then takes 0.1 s
-POLICIES = ("uniform", "adaptive")
+FASTEST_PER_S = 400.0  # requests of each copy that two cores can serve: a site-day then takes 0.08 s
+COPIES = ("afresh-demo", "uniform-demo", "halved-or-grown-demo")  # the User-Agents
 _EASE = 0.85  # the budget is this share of the measured pace, so that it can be spent until the end
 _WARM = 200  # requests before the pace is measured
 _STARTING_S = 120.0
 _SAMPLE_S = 0.25
-_STEER_S, _CATCH_UP_S = 2.5, 7.0  # how often the budget is steered, and over how long a copy catches up
+_STEER_S, _CATCH_UP_S = 2.5, 7.0  # how often the budget is steered, and over how long the copy catches up
 _AT_MOST = 1.4  # the largest factor by which the budget is raised
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The result of the last ``days`` site-days, in which each copy was allowed ``budget`` requests."""
+    """What the copies achieved in the last ``days`` site-days, with ``budget`` requests allowed for each.
+    ``rule`` is the copy whose intervals are halved or grow."""
 
     days: float
     budget: float
-    uniform: Score
     afresh: Score
-    theory: Theory
-    captured: float
-    captured_at_equal_requests: float
+    uniform: Score
+    rule: Score
+
+    @property
+    def sentence(self) -> str:
+        """What the demo shows, in one sentence."""
+        needs = self.afresh.uniform_needs
+        if not needs > 0:
+            return "Uniform polling cannot be as fresh as afresh on this site."
+        return f"For the same freshness, uniform polling needs {needs:.1f} times the requests."
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCopies:
+    """The three copies of a site. ``rivals`` are those that small clients keep."""
+
+    site: DemoSite
+    afresh: RunningCopy
+    rivals: tuple[RivalClient, ...]
+
+    def check(self) -> None:
+        """Raise AfreshError if a copy has ended by itself."""
+        self.afresh.check()
+        for rival in self.rivals:
+            rival.check()
+
+    def have_all(self) -> bool:
+        """Return whether every copy has fetched every page."""
+        return all(self.site.has_all(copy) for copy in range(len(COPIES)))
 
 
 def compare(for_s: float | None, seed: int, screen: Screen) -> DemoResult:
-    """Run both copies for ``for_s`` seconds (None: 750 site-days, at most 90 s), and remove all files."""
+    """Run the copies for ``for_s`` seconds (None: 750 site-days, at most 90 s), and remove all files."""
     rng = np.random.default_rng(seed)
-    rates = cho_pages(PAGES, rng)
-    expected = site_scores.theory(rates, PAGES / ROUND_D)
-    screen.on_start()
-    with DemoSite(rates, POLICIES) as site:
-        with _copies(site) as copies:
-            per_s = _measure_pace(site, copies)
+    with new_site(rng) as site:
+        screen.on_start(site)
+        with _kept_copies(site, rng) as copies:
+            per_s = _measure_pace(copies)
             days_per_s = per_s * ROUND_D / PAGES
             span_d = min(SPAN_D, LONGEST_S * days_per_s) if for_s is None else for_s * days_per_s
-            for copy in copies:
-                copy.ask_budget(per_s)
+            _wait_until(copies, copies.have_all)
+            copies.afresh.ask_budget(per_s)
             site.begin(days_per_s, span_d + _STARTING_S * days_per_s, rng)
-            _wait_until(
-                copies, lambda: all(site.has_all(n) and copy.follows() for n, copy in enumerate(copies))
-            )
+            for rival in copies.rivals:
+                rival.begin(per_s)
+            _wait_until(copies, copies.afresh.follows)
             begin_d = site.now_d
-            screen.on_measurement(expected, days_per_s, span_d / days_per_s, copies[-1].dashboard() or "")
-            _watch(site, copies, per_s, span_d, screen)
-        uniform, adaptive = site_scores.scores(site, begin_d + span_d / 2, begin_d + span_d)
-    half_d = span_d / 2
-    measured = site_scores.captured(expected, uniform, adaptive)
-    corrected = site_scores.captured_at_equal_requests(rates, half_d, uniform, adaptive)
-    budget = PAGES / ROUND_D * half_d
-    return DemoResult(half_d, budget, uniform, adaptive, expected, measured, corrected)
+            screen.on_measurement(days_per_s, span_d / days_per_s, copies.afresh.dashboard())
+            _watch(copies, per_s, span_d, screen)
+        afresh, uniform, rule = score_copies(site, begin_d + span_d / 2, begin_d + span_d)
+    return DemoResult(span_d / 2, PAGES / ROUND_D * span_d / 2, afresh, uniform, rule)
+
+
+def new_site(rng: np.random.Generator, clock: Clock | None = None) -> DemoSite:
+    """Return the site of the demo: some pages are important, and some are announced by a feed."""
+    rates = cho_pages(PAGES, rng)
+    weights: Float64s = np.ones(PAGES)
+    weights[rng.choice(PAGES, round(IMPORTANT * PAGES), replace=False)] = WEIGHT
+    seldom = np.flatnonzero(rates <= SELDOM_PER_D)
+    announced = rng.choice(seldom, round(ANNOUNCED * PAGES), replace=False)
+    return DemoSite(rates, COPIES, clock, weights=weights, announced=np.sort(announced).tolist())
 
 
 class Allowance:
@@ -112,31 +147,31 @@ class Allowance:
             self._ask(self._per_s + max(self._due - made, 0.0) / _CATCH_UP_S)
 
 
-def _watch(site: DemoSite, copies: list[RunningCopy], per_s: float, span_d: float, screen: Screen) -> None:
-    pause, begin_d, clock = threading.Event(), site.now_d, SystemClock()
-    allowances = [
-        Allowance(partial(site.requests, n), copy.ask_budget, per_s, clock) for n, copy in enumerate(copies)
-    ]
+def _watch(copies: DemoCopies, per_s: float, span_d: float, screen: Screen) -> None:
+    site = copies.site
+    pause, begin_d = threading.Event(), site.now_d
+    allowance = Allowance(partial(site.requests, 0), copies.afresh.ask_budget, per_s, SystemClock())
     while (day := site.now_d - begin_d) < span_d:
-        for copy, allowance in zip(copies, allowances, strict=True):
-            copy.check()
-            allowance.steer()
-        screen.on_sample(day, tuple(map(site.fresh, range(len(copies)))))
+        copies.check()
+        allowance.steer()
+        screen.on_sample(day, tuple(map(site.fresh, range(len(COPIES)))))
         pause.wait(_SAMPLE_S)
 
 
 @contextmanager
-def _copies(site: DemoSite) -> Iterator[list[RunningCopy]]:
-    """Run both copies in a folder that is removed afterwards."""
+def _kept_copies(site: DemoSite, rng: np.random.Generator) -> Iterator[DemoCopies]:
+    """Keep all copies, that of afresh in a folder that is removed afterwards."""
+    orders = [rng.permutation(PAGES).tolist() for _ in COPIES[1:]]
+    rules: tuple[Rule, ...] = (InTurn(orders[0]), HalvedOrGrown(orders[1], first_d=ROUND_D))
     with _temporary_folder() as folder, ExitStack() as stack:
-        made = []
-        for policy in POLICIES:
-            budget_per_s, web = FASTEST_PER_S / _EASE, policy == "adaptive"
-            made.append(RunningCopy(folder / policy, policy, site.urls(), budget_per_s=budget_per_s, web=web))
-        copies = [stack.enter_context(copy) for copy in made]
-        yield copies
-        for copy in copies:
-            copy.stop()
+        copy = RunningCopy(folder / "copy", site, COPIES[0], budget_per_s=FASTEST_PER_S / _EASE)
+        stack.enter_context(copy)
+        rivals = tuple(
+            stack.enter_context(RivalClient(name, site.port, order, rule, lambda: site.now_d))
+            for name, order, rule in zip(COPIES[1:], orders, rules, strict=True)
+        )
+        yield DemoCopies(site, copy, rivals)
+        copy.stop()
 
 
 @contextmanager
@@ -151,27 +186,25 @@ def _temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _measure_pace(site: DemoSite, copies: list[RunningCopy]) -> float:
-    """Measure how many requests per second the slower copy makes while both fetch every page once.
+def _measure_pace(copies: DemoCopies) -> float:
+    """Measure how many requests per second afresh's copy makes while it fetches every page once.
 
     Return 85 % of that. The length of a site-day follows from it, so that slow machines keep the budget too.
     """
-    clock, numbers = SystemClock(), range(len(copies))
-    _wait_until(copies, lambda: all(site.requests(copy) >= _WARM for copy in numbers))
-    begin_s, before = clock.elapsed_s(), [site.requests(copy) for copy in numbers]
-    _wait_until(copies, lambda: any(map(site.has_all, numbers)))
+    clock, site = SystemClock(), copies.site
+    _wait_until(copies, lambda: site.requests(0) >= _WARM)
+    begin_s, before = clock.elapsed_s(), site.requests(0)
+    _wait_until(copies, lambda: site.has_all(0))
     took_s = clock.elapsed_s() - begin_s
-    slower = min(site.requests(copy) - first for copy, first in zip(numbers, before, strict=True))
-    return min(FASTEST_PER_S, _EASE * max(slower, 1) / max(took_s, _SAMPLE_S))
+    return min(FASTEST_PER_S, _EASE * max(site.requests(0) - before, 1) / max(took_s, _SAMPLE_S))
 
 
-def _wait_until(copies: list[RunningCopy], ready: Callable[[], bool]) -> None:
+def _wait_until(copies: DemoCopies, ready: Callable[[], bool]) -> None:
     """Wait until ``ready`` returns true; raise ``AfreshError`` if a copy ends or if it takes too long."""
     clock, pause = SystemClock(), threading.Event()
     until_s = clock.elapsed_s() + _STARTING_S
     while not ready():
-        for copy in copies:
-            copy.check()
+        copies.check()
         if clock.elapsed_s() > until_s:
             raise AfreshError(f"after {_STARTING_S:g} s not every page is fetched: is the machine very busy?")
         pause.wait(0.02)

@@ -1,4 +1,4 @@
-"""A copy of the demo's site: a child process ``afresh run`` with its own project folder."""
+"""The copy of the demo's site that afresh keeps: a child process ``afresh run`` with its project folder."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from afresh.cli.interruption import INTERRUPTION
+from afresh.cli.proving.demo.changing_site import DemoSite
 from afresh.engine.app import open_engine
 from afresh.engine.settings.parsing import FILE_NAME
 from afresh.values.errors import AfreshError
@@ -21,15 +24,15 @@ _GRACE_S = 15.0
 _SETTINGS = """\
 [budget]
 requests = "{budget_per_s}/s"
-[plan]
-policy = "{policy}"
 [run]
 retry_first = "0.2s"
+listings_every = "1s"
 [web]
 port = 0
 [[source]]
 name = "web"
-user_agent = "afresh-demo-{policy}"
+user_agent = "{user_agent}"
+feeds = ["{feed}"]
 allow_private = true
 min_interval = 0
 delay = "0s"
@@ -40,18 +43,22 @@ longest_rest = "1s"
 
 
 class RunningCopy:
-    """A copy of the pages ``urls``, which a child process keeps fresh until the ``with`` block ends."""
+    """A copy of the pages of ``site``, which a child process keeps fresh until the ``with`` block ends. It is
+    told the weights of the pages and the address of the feed, and nothing else."""
 
-    def __init__(
-        self, folder: Path, policy: str, urls: Sequence[str], *, budget_per_s: float, web: bool
-    ) -> None:
-        """Create the project ``folder`` with these pages. With ``web`` the process serves a dashboard too."""
-        self.policy, self._folder, self._log = policy, folder, folder / "log"
+    def __init__(self, folder: Path, site: DemoSite, user_agent: str, *, budget_per_s: float) -> None:
+        """Create the project ``folder`` with these pages. If the packages of the dashboard are installed, the
+        process serves it too."""
+        self._folder, self._log = folder, folder / "log"
         folder.mkdir()
-        (folder / FILE_NAME).write_text(_SETTINGS.format(budget_per_s=budget_per_s, policy=policy))
+        texts = {"budget_per_s": budget_per_s, "user_agent": user_agent, "feed": site.feed}
+        (folder / FILE_NAME).write_text(_SETTINGS.format(**texts))
+        urls = np.array(site.urls())
         with open_engine(folder) as engine:
-            engine.add(urls)
-        words = ["-C", str(folder), "run", "--log", "json", *(["--web"] if web else [])]
+            for weight in np.unique(site.weights).tolist():
+                engine.add(urls[site.weights == weight].tolist(), weight=weight)
+        web = ["--web"] if find_spec("fastapi") is not None else []
+        words = ["-C", str(folder), "run", "--log", "json", *web]
         self._command = [sys.executable, "-m", "afresh.cli.child_entry", *words]
         self._listed = ExitStack()
 
@@ -101,10 +108,10 @@ class RunningCopy:
         """Raise AfreshError with the last line of the log if the process has ended by itself."""
         if self._process.poll() is not None:
             lines = self._log.read_text(errors="replace").splitlines() or ["its log is empty"]
-            raise AfreshError(f"the copy kept by {self.policy} ended too early: {lines[-1]}")
+            raise AfreshError(f"the copy kept by afresh ended too early: {lines[-1]}")
 
     def dashboard(self) -> str | None:
-        """Return the address of the process's dashboard, or None if it is not served yet."""
+        """Return the address of the process's dashboard, or None if there is none."""
         found = self._find_event("dashboard")
         return None if found is None else str(found["address"])
 

@@ -16,16 +16,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from afresh.cli.proving.demo.comparison import PAGES, ROUND_D, SPAN_D, DemoResult
-from afresh.cli.proving.demo.site_scores import Theory
+from afresh.cli.proving.demo.changing_site import DemoSite
+from afresh.cli.proving.demo.comparison import ROUND_D, SPAN_D, WEIGHT, DemoResult
+from afresh.cli.proving.demo.rival_clients import GROWTH
 
-LOW, HIGH, ROWS = 0.50, 0.66, 17  # each row is 0.01 of freshness; chart and legend fit in 24 rows
-_MARKS = (("·", "yellow"), ("●", "bold green"))
+LOW, HIGH, ROWS = 0.44, 0.76, 17  # each row is 0.02 of freshness; chart and legend fit in 24 rows
+NAMES = ("afresh", "uniform", "halve or grow")
+_MARKS = {"afresh": ("●", "bold green"), "uniform": ("·", "yellow"), "halve or grow": ("×", "magenta")}
 _SMOOTH = 12  # samples in a moving mean: three seconds
 _WIDEST = 100
 _TEXT_LINES = 10  # printed instead of a chart if there is no terminal
-_APART = 0.03  # if the two captured shares differ by less, only one is printed
-_ROUNDS_ENOUGH = 5.0  # with fewer polls of each page on average, the captured share would be chance
+_ROUNDS_ENOUGH = 5.0  # with fewer polls of each page on average, the result would be chance
+_WIDTH = 80
+_MADE_ENOUGH = 0.95  # a smaller share of the allowed requests is mentioned
 _NEXT = """\
 For your own site:
 {on_path}  afresh init mirror && cd mirror
@@ -39,9 +42,9 @@ class Screen:
     def __init__(self, *, browser: bool, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._browser = browser
-        self._lines: dict[str, list[float]] = {"uniform": [], "afresh": []}
-        self._days: list[float] = []
-        self._next_line_d, self._days_per_s = 0.0, 1.0
+        self._lines: dict[str, list[float]] = {name: [] for name in NAMES}
+        self.days: list[float] = []
+        self._next_line_d, self._days_per_s, self._span_d = 0.0, 1.0, SPAN_D
         self._live = Live(console=self._console, auto_refresh=False, transient=False)
 
     def __enter__(self) -> Self:
@@ -52,23 +55,30 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def on_start(self) -> None:
+    def on_start(self, site: DemoSite) -> None:
         """Print what the demo will show, before the copies fetch every page for the first time."""
+        important = int((site.weights > site.weights.min()).sum())
         self._console.print(
-            f"A site of {PAGES:,} pages on this machine: some change daily, some once a year.\n"
-            f"Two copies of it, each allowed one request per page and {ROUND_D:g} days:\n"
-            "[yellow]uniform[/] asks for all equally often, [green]afresh[/] learns from nothing.\n"
-            "First both fetch every page once …"
+            f"A site of {site.rates.size:,} pages runs on this machine. Some pages change every day, some\n"
+            f"once a year. {important} pages are important: each counts as {WEIGHT:g}. "
+            f"A feed announces\nthe changes of {len(site.announced)} pages. "
+            f"Three copies are kept. Each may make one request per\npage in {ROUND_D:g} days of the site.\n"
+            "  [bold green]afresh[/]         learns how often each page changes; reads the feed\n"
+            "  [yellow]uniform[/]        requests all pages in turn\n"
+            "  [magenta]halve or grow[/]  the usual rule of crawlers: halves the interval of a page\n"
+            f"                 after a change, and makes it {GROWTH:g} times as long otherwise\n"
+            "First, each copy fetches every page once …"
         )
 
-    def on_measurement(self, theory: Theory, days_per_s: float, span_s: float, dashboard: str) -> None:
+    def on_measurement(self, days_per_s: float, span_s: float, dashboard: str | None) -> None:
         """Print the address of the dashboard, and open it in a browser if there is a desktop. The measurement
         begins now and lasts ``span_s`` seconds."""
-        self._theory, self._days_per_s, self._span_d = theory, days_per_s, span_s * days_per_s
-        self._console.print(
-            f"A second is {days_per_s:.1f} days there; this takes {span_s:.0f} s.\n"
-            f"The dashboard of afresh's copy meanwhile: {dashboard}"
-        )
+        self._days_per_s, self._span_d = days_per_s, span_s * days_per_s
+        self._console.print(f"A second is {days_per_s:.1f} days of the site. This takes {span_s:.0f} s.")
+        if dashboard is None:
+            self._console.print("There is no dashboard: pip install 'afresh\\[web]' adds it.")
+            return
+        self._console.print(f"The dashboard of afresh's copy meanwhile: {dashboard}")
         if self._browser and self._console.is_terminal and _has_desktop():
             webbrowser.open(dashboard)
 
@@ -76,37 +86,46 @@ class Screen:
         """Draw one more sample: the share of fresh pages of each copy (``fresh``) on this site-day."""
         for values, value in zip(self._lines.values(), fresh, strict=True):
             values.append(value)
-        self._days.append(day)
-        now = {name: moving_means(values[-_SMOOTH:], _SMOOTH)[-1] for name, values in self._lines.items()}
-        words = f"day {day:3.0f}   uniform {now['uniform']:.3f}   afresh {now['afresh']:.3f}"
+        self.days.append(day)
         if self._live.is_started:
-            self._live.update(self._draw(words), refresh=True)
+            self._live.update(self._draw(day), refresh=True)
         elif day >= self._next_line_d:
             self._next_line_d += self._span_d / _TEXT_LINES
-            self._console.print(words)
+            now = "   ".join(f"{name} {value:.3f}" for name, value in self._latest().items())
+            self._console.print(f"day {day:3.0f}   {now}")
 
-    def _draw(self, words: str) -> Group:
-        lines = {name: moving_means(values, _SMOOTH) for name, values in self._lines.items()}
-        optimum, width = self._theory.optimum, min(self._console.width, _WIDEST)
-        picture = draw_chart(lines, self._days, self._span_d, optimum, width)
-        legend = f"[yellow]· uniform[/]  [green]● afresh[/]  [dim]╌ optimum {optimum:.3f}[/]    {words}"
-        return Group(picture, Text.from_markup(legend))
+    def smooth_lines(self) -> dict[str, list[float]]:
+        """Return the freshness of each copy over time by name, as moving means."""
+        return {name: moving_means(values, _SMOOTH) for name, values in self._lines.items()}
+
+    def _latest(self) -> dict[str, float]:
+        return {name: moving_means(values[-_SMOOTH:], _SMOOTH)[-1] for name, values in self._lines.items()}
+
+    def _draw(self, day: float) -> Group:
+        width = min(self._console.width, _WIDEST)
+        picture = draw_chart(self.smooth_lines(), self.days, self._span_d, width)
+        legend = Text("       ")
+        for name, value in self._latest().items():
+            mark, style = _MARKS[name]
+            legend.append(f"{mark} {name} {value:.1%}   ", style=style)
+        legend.append(f"day {day:.0f} of {self._span_d:.0f}", style="dim")
+        return Group(
+            picture, legend, Text("       share of the pages that are fresh, by weight", style="dim")
+        )
 
     def print_result(self, found: DemoResult) -> None:
         """Print the table of results, what they mean, and what to do next."""
-        title = f"The last {found.days:.0f} days, as the site itself measured them"
+        title = f"The last {found.days:.0f} days, from the site's own log of changes and requests"
         table = Table(title=title, title_justify="left", title_style="bold")
-        table.add_column("")
-        for name in ("pages right", "age", f"requests ({found.budget:,.0f} allowed)"):
-            table.add_column(name, justify="right")
-        for name, score in (("uniform", found.uniform), ("afresh", found.afresh)):
-            table.add_row(name, f"{score.freshness:.1%}", f"{score.age_d:.1f} days", f"{score.requests:,}")
-        table.add_section()
-        known = found.theory
-        table.add_row("uniform, in theory", f"{known.uniform:.1%}", f"{known.uniform_age_d:.1f} days", "")
-        table.add_row("optimum, rates known", f"{known.optimum:.1%}", "unbounded", "")
-        self._console.print(table)
-        self._console.print(_verdict(found, self._days_per_s))
+        table.add_column("", no_wrap=True)
+        heads = ("fresh, by weight", "important pages", "other pages", "age, by weight", "requests")
+        for head in heads:
+            table.add_column(head, justify="right")
+        for name, score in zip(NAMES, (found.afresh, found.uniform, found.rule), strict=True):
+            shares = (f"{share:.1%}" for share in (score.freshness, score.important, score.ordinary))
+            table.add_row(name, *shares, f"{score.age_d:.1f} days", f"{score.requests:,}")
+        self._console.print(table, width=min(self._console.width, _WIDTH))
+        self._console.print(_verdict(found, self._days_per_s), width=min(self._console.width, _WIDTH))
         self._console.print(_NEXT.format(on_path=_activation_line()))
 
 
@@ -118,22 +137,29 @@ def _activation_line() -> str:
 
 
 def _verdict(found: DemoResult, days_per_s: float) -> str:
-    """Describe the share that afresh captured, or say that the time was too short to measure it."""
+    """Say what afresh saves, or that the time was too short to measure it."""
     rounds = found.days / ROUND_D
     if rounds < _ROUNDS_ENOUGH:
         return (
-            f"Too short to tell: before these days each page was asked for {rounds:.1f} times on average, "
-            f"and afresh learns from nothing. {SPAN_D:g} days of the site are enough: "
+            f"Too short to tell: before these days, afresh could learn from {rounds:.1f} requests per page "
+            f"on average. {SPAN_D:g} days of the site are enough: "
             f"[bold]afresh demo --for {math.ceil(SPAN_D / days_per_s)}s[/] at this machine's pace."
         )
-    measured, equal = found.captured, found.captured_at_equal_requests
-    shares = f"afresh took {measured:.0%} of what knowing every rate would gain over uniform"
-    if abs(measured - equal) > _APART:
-        shares += f", as measured; {equal:.0%} at equal requests, which this machine was too busy for"
-    return (
-        f"{shares}. Pages that change too often to be kept right are left to age; "
-        '[bold]objective = "age"[/] would not.'
-    )
+    words = f"[bold green]{found.sentence}[/]"
+    if found.rule.uniform_needs > 0:
+        words += (
+            f"\nHalve or grow is as fresh as uniform polling with "
+            f"{found.rule.uniform_needs:.1f} times the requests."
+        )
+    made = found.afresh.requests / found.budget
+    if made < _MADE_ENOUGH:
+        words += f"\nThis machine was too busy for {1 - made:.0%} of the requests of afresh's copy."
+    if found.afresh.age_d > found.uniform.age_d:
+        words += (
+            "\nPages that change too often for this budget are given up, and get old. "
+            '[bold]objective = "age"[/] keeps all pages young instead.'
+        )
+    return words
 
 
 def _has_desktop() -> bool:
@@ -152,24 +178,21 @@ def moving_means(values: Sequence[float], over: int) -> list[float]:
     return [sum(values[max(0, end - over) : end]) / min(over, end) for end in range(1, len(values) + 1)]
 
 
-def draw_chart(
-    lines: Mapping[str, Sequence[float]], times: Sequence[float], end: float, level: float, width: int
-) -> Text:
-    """Draw ``lines`` over ``times``, and a horizontal line at ``level``, as ``width`` columns of characters.
+def draw_chart(lines: Mapping[str, Sequence[float]], times: Sequence[float], end: float, width: int) -> Text:
+    """Draw ``lines`` over ``times`` as ``width`` columns of characters, the first one on top of the others.
 
     The vertical axis shows freshness, the horizontal axis time from 0 to ``end``.
 
-    >>> drawn = draw_chart({"a": [0.5, 0.62]}, [0.0, 5.0], 10.0, 0.65, 20)
-    >>> drawn.plain.splitlines()[4].rstrip()
-    '0.62 ┤       ·'
+    >>> drawn = draw_chart({"afresh": [0.5, 0.62]}, [0.0, 5.0], 10.0, 20)
+    >>> drawn.plain.splitlines()[7].rstrip()
+    '0.62 ┤       ●'
     """
     columns = max(width - 7, 10)
     cells = [[(" ", "")] * columns for _ in range(ROWS)]
-    cells[_row(level)] = [("╌", "dim")] * columns
-    for cell, values in zip(_MARKS, lines.values(), strict=False):
+    for name, values in reversed(list(lines.items())):
         for time, value in zip(times, values, strict=True):
             column = min(int(time / end * columns), columns - 1)
-            cells[_row(value)][column] = cell
+            cells[_row(value)][column] = _MARKS[name]
     labels = [f"{HIGH - (HIGH - LOW) * row / (ROWS - 1):.2f} ┤ " for row in range(ROWS)]
     rows = [Text.assemble((label, "dim"), *cells[row]) for row, label in enumerate(labels)]
     return Text("\n").join(rows)

@@ -1,85 +1,94 @@
-"""Computes the freshness of the demo's copies from the site's records, and the freshness in theory."""
+"""Computes what the copies of the demo achieved from the site's own log of changes and requests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.allocation.allocate import allocate
 from afresh.cli.proving.demo.changing_site import DemoSite
+from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.scores import item_scores
+from afresh.replay.uniform_needs import UniformCurve
 from afresh.values.arrays import Float64s, Ints
+
+_ORDERS_SEED = 1  # the random orders in which uniform polling is replayed
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The mean freshness and age (in site-days) of the pages of one copy, and its number of requests."""
+    """What one copy achieved. ``freshness`` is the mean over the pages by weight, ``important``,
+    ``ordinary`` and ``announced`` the means over these pages, ``age_d`` the mean age by weight in site-days.
+    ``requests`` counts all requests. ``uniform_needs`` is how many times as many requests uniform polling
+    needs for the same freshness (below 1: the copy was worse than uniform polling)."""
 
     freshness: float
+    important: float
+    ordinary: float
+    announced: float
     age_d: float
     requests: int
+    uniform_needs: float
 
 
-@dataclass(frozen=True, slots=True)
-class Theory:
-    """The freshness and age that Cho & Garcia-Molina 2000 predict for uniform polling and the optimum."""
-
-    uniform: float
-    uniform_age_d: float
-    optimum: float
-
-
-def theory(rates: Float64s, budget_per_d: float) -> Theory:
-    """Compute the predictions for pages with these ``rates``, in changes per site-day; the budget is in
-    requests per site-day.
-
-    >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
-    >>> found = theory(rates, 1000 / 30)                       # Cho's Table 6
-    >>> round(found.uniform, 4), round(found.uniform_age_d, 3), round(found.optimum, 4)
-    (0.5729, 5.612, 0.6162)
-    """
-    uniform = allocate(rates, budget_per_d, policy="uniform")
-    return Theory(uniform.freshness, uniform.age, allocate(rates, budget_per_d).freshness)
-
-
-def captured(known: Theory, uniform: Score, afresh: Score) -> float:
-    """Return the gain in freshness of afresh over uniform polling, divided by the gain of the optimum over
-    uniform polling in theory.
-
-    >>> known = Theory(uniform=0.5729, uniform_age_d=5.612, optimum=0.6162)
-    >>> round(captured(known, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
-    0.69
-    """
-    return (afresh.freshness - uniform.freshness) / (known.optimum - known.uniform)
-
-
-def captured_at_equal_requests(rates: Float64s, days: float, uniform: Score, afresh: Score) -> float:
-    """Return what ``captured`` returns, corrected for requests that a copy could not make on a busy machine.
-
-    Each copy is compared with the prediction for the number of requests that it made in ``days`` site-days.
-    Both copies met the same changes, so the effect of chance cancels in their difference.
-
-    >>> rates = np.repeat(1 / np.array([1.0, 7, 30, 120, 365]), [230, 150, 160, 160, 300])
-    >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 1000)), 2)
-    0.69
-    >>> round(captured_at_equal_requests(rates, 30.0, Score(0.570, 5.6, 1000), Score(0.600, 6.0, 900)), 2)
-    0.97
-    """
-    ours, theirs = (theory(rates, max(score.requests, 1) / days) for score in (afresh, uniform))
-    gained = (afresh.freshness - ours.uniform) - (uniform.freshness - theirs.uniform)
-    return gained / (ours.optimum - ours.uniform)
-
-
-def scores(site: DemoSite, begin_d: float, end_d: float) -> list[Score]:
-    """Return the exact score of each copy in the period from ``begin_d`` to ``end_d`` (site-days)."""
+def score_copies(site: DemoSite, begin_d: float, end_d: float) -> list[Score]:
+    """Return the score of each copy, in the period from ``begin_d`` to ``end_d`` (site-days)."""
     history = site.history(end_d)
-    return [_score(history, *site.visits(copy), begin_d) for copy in range(len(site.copies))]
+    return [
+        score_polls(
+            history,
+            *site.visits(copy),
+            begin_d,
+            requests=site.requests_between(copy, begin_d, end_d),
+            announced=site.announced,
+        )
+        for copy in range(len(site.copies))
+    ]
 
 
-def _score(history: ChangeHistory, page: Ints, time: Float64s, begin_d: float) -> Score:
+def score_polls(
+    history: ChangeHistory,
+    page: Ints,
+    time: Float64s,
+    begin_d: float,
+    *,
+    requests: int,
+    announced: Sequence[int],
+) -> Score:
+    """Return the score of the polls of ``page`` at ``time`` from ``begin_d`` to the end of the history. The
+    pages of ``history`` with more than the least weight are the important ones."""
     until = np.flatnonzero(time <= history.end)
-    found = item_scores(history, page[until], time[until], begin_d)
-    within = np.count_nonzero(time[until] > begin_d)
-    return Score(float(found["freshness"].mean()), float(found["age"].mean()), int(within))
+    by_page = item_scores(history, page[until], time[until], begin_d)
+    fresh, age, weight = by_page["freshness"], by_page["age"], history.weight
+    freshness = float(np.average(fresh, weights=weight))
+    important = weight > weight.min()
+    return Score(
+        freshness,
+        _mean(fresh[important]),
+        _mean(fresh[~important]),
+        _mean(fresh[list(announced)]),
+        float(np.average(age, weights=weight)),
+        requests,
+        uniform_needs(history, begin_d, freshness, requests),
+    )
+
+
+def uniform_needs(history: ChangeHistory, begin_d: float, freshness: float, requests: int) -> float:
+    """Return how many times ``requests`` uniform polling needs to reach ``freshness`` from ``begin_d`` to the
+    end of the history. Uniform polling is replayed on the same changes.
+
+    >>> rng = np.random.default_rng(1)
+    >>> history = ChangeHistory.of(20, rng.integers(0, 20, 400), rng.uniform(0, 100, 400), 0.0, 100.0)
+    >>> curve = UniformCurve(history, PolicyInput.of(20, 10.0), (50.0,), seed=1)
+    >>> round(uniform_needs(history, 50.0, curve.scores(64)[0], 500), 2)      # that of twice the budget
+    2.0
+    """
+    per_d = max(requests, 1) / (history.end - begin_d)
+    start = PolicyInput.of(history.items, per_d, weights=history.weight)
+    return UniformCurve(history, start, (begin_d,), seed=_ORDERS_SEED).factor(freshness, 0)
+
+
+def _mean(values: Float64s) -> float:
+    return float(values.mean()) if values.size else float("nan")

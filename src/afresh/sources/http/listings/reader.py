@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -103,25 +103,36 @@ async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tup
             read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES, party=host
         )
         return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
-    sitemap = await reader.parsers.parse(
-        read_sitemap, document.body, document.url, document.bytes, party=host
+    # A sitemap may name 50,000 URLs: their hosts are compared in the parser process too.
+    sitemap, foreign = await reader.parsers.parse(
+        read_own_sitemap, document.body, document.url, document.bytes, task.hosts, party=host
     )
-    return _sitemap(task, document, sitemap)
+    return _sitemap(task, document, sitemap, foreign)
 
 
-def _sitemap(task: _Task, document: Document, sitemap: ParsedSitemap) -> tuple[Listing, list[_Task]]:
-    entries = tuple(entry for entry in sitemap.entries if _host(entry.key) in task.hosts)
-    children = [child for child in sitemap.children if _host(child) in task.hosts]
-    foreign = len(sitemap.entries) + len(sitemap.children) - len(entries) - len(children)
+def read_own_sitemap(
+    body: bytes, url: str, wire_bytes: int, hosts: frozenset[str]
+) -> tuple[ParsedSitemap, int]:
+    """Return what the sitemap ``url`` says of ``hosts``, and the number of entries of other hosts."""
+    found = read_sitemap(body, url, wire_bytes)
+    entries = tuple(entry for entry in found.entries if _host(entry.key) in hosts)
+    children = tuple(child for child in found.children if _host(child) in hosts)
+    foreign = len(found.entries) + len(found.children) - len(entries) - len(children)
+    return replace(found, entries=entries, children=children), foreign
+
+
+def _sitemap(
+    task: _Task, document: Document, sitemap: ParsedSitemap, foreign: int
+) -> tuple[Listing, list[_Task]]:
     problems = [sitemap.problem] if sitemap.problem else []
     if foreign:
         problems.append(f"{foreign} entries of other hosts left out")
-    more = [_Task(child, "sitemap", task.hosts, task.depth + 1) for child in children]
+    more = [_Task(child, "sitemap", task.hosts, task.depth + 1) for child in sitemap.children]
     if more and task.depth >= _MAX_DEPTH:
         problems.append(f"sitemaps nested more than {_MAX_DEPTH} deep are not read")
         more = []
-    complete = not sitemap.problem and not children
-    return _listing(task, document, entries, "; ".join(problems), complete=complete), more
+    complete = not sitemap.problem and not sitemap.children
+    return _listing(task, document, sitemap.entries, "; ".join(problems), complete=complete), more
 
 
 async def _start_page(

@@ -1,0 +1,83 @@
+"""Steps as tasks of a Ray cluster with two nodes on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Afresh
+from tests.cli.planning.datasets.conftest import MakeItems
+from tests.cli.planning.datasets.test_plan_dataset import BUDGET, assert_same_plan
+
+from afresh.cli.planning.datasets import ray_executor
+from afresh.cli.planning.datasets.ray_executor import RayExecutor, import_ray
+from afresh.values.errors import AfreshError, InputError, UsageError
+
+
+def ten_times(number: int) -> int:
+    if number < 0:
+        raise InputError("is below 0", path="a.csv", row=3)
+    return 10 * number
+
+
+def die_once(mark: str) -> int:
+    """End the worker at the first call, as a machine does that loses its power."""
+    path = Path(mark)
+    if not path.exists():
+        path.touch()
+        os._exit(1)
+    return 1
+
+
+@pytest.fixture
+def executor(ray_cluster: Any) -> Iterator[RayExecutor]:
+    with RayExecutor(ray_cluster.address) as opened:
+        yield opened
+
+
+@pytest.mark.slow
+def test_results_come_in_order_and_errors_as_they_were_raised(executor: RayExecutor, tmp_path: Path) -> None:
+    assert executor.workers == 2
+    assert list(executor.run(ten_times, range(20))) == [*range(0, 200, 10)]
+    with pytest.raises(InputError, match=r"a.csv, row 3 \(line 4\): is below 0"):
+        list(executor.run(ten_times, [1, -1]))
+    # A job whose worker died runs again.
+    assert list(executor.run(die_once, [str(tmp_path / name) for name in "ab"])) == [1, 1]
+
+
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
+    afresh: Afresh, make_items: MakeItems, tmp_path: Path
+) -> None:
+    make_items()
+    ran = afresh("plan", tmp_path / "items", *BUDGET, "-o", tmp_path / "plan", "--on", "ray")
+    assert ran.code == 0, ran.err
+    assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
+    assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
+
+
+@pytest.mark.slow
+def test_a_node_with_another_version_is_refused(ray_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_executor, "__version__", "9.9.9")
+    with pytest.raises(UsageError, match=r"has afresh .*, this machine afresh 9.9.9 .*: install the same"):
+        RayExecutor(ray_cluster.address).__enter__()
+
+
+def test_an_unreachable_cluster_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=rf"127.0.0.1:{port} cannot be reached: Connection refused"):
+            RayExecutor(f"127.0.0.1:{port}").__enter__()
+    with pytest.raises(UsageError, match="give ray://HOST or"):
+        RayExecutor("host:name")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_executor, "find_spec", lambda _name: None)
+    with pytest.raises(AfreshError, match=r"pip install 'afresh\[ray\]'"):
+        import_ray()
