@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from afresh.engine.change_sizes import measure_changes
 from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.reported_fetch import is_fetch, request_end, to_fetched
@@ -187,6 +188,7 @@ class _Report:
             return room.admit(outcomes, settings.store.max_size, recorder)
 
         def finish(outcomes: list[Outcome]) -> list[Outcome]:
+            outcomes = measure_changes(self._store, ParserPool(), settings, outcomes)
             return [self._finish(each, outcome) for (each, _), outcome in zip(polls, outcomes, strict=True)]
 
         item_ids = [lease.item_id for _, lease in polls]

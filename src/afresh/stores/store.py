@@ -120,6 +120,10 @@ class StoredItems(Protocol):
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         """Return the items with these ids, in the order of ``ids``; unknown ids are left out."""
 
+    def validators(self, item_id: int) -> dict[str, str]:
+        """Return what the source keeps with the copy of an item (``Lease.validators``), such as an ETag or
+        the address that the copy came from; empty if it keeps nothing or the id is unknown."""
+
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         """Return a dictionary from key to item id, for items of ``source`` if given; unknown keys are left
         out. Raise ``AmbiguousKeyError`` if several sources have an item with one of these keys."""
@@ -190,6 +194,14 @@ class Copies(Protocol):
 
     def versions(self, item_id: int) -> list[Version]:
         """Return the versions of an item's copy that are kept, newest first."""
+
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        """Return the text of this ``form`` that was saved for the content with this hash (``Version.hash``),
+        or None. Texts are a cache: they are dropped with their contents, and not copied to other stores."""
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        """Save a text that was taken from a content, in place of an earlier one of the same ``form``.
+        Nothing happens if no version has this content."""
 
 
 class Plan(Protocol):

@@ -96,11 +96,13 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NewCopy:
-    """Content to store. ``normal_hash`` is the hash of the normalised content; a new hash means a change."""
+    """Content to store. ``normal_hash`` is the hash of the normalised content; a new hash means a change.
+    ``change_size`` is how much of the content is new, from 0 to 1; None without an older copy to compare."""
 
     content: bytes
     media_type: str
     normal_hash: bytes
+    change_size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

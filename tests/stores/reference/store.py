@@ -128,7 +128,14 @@ class ReferenceStore(ClosedOnExit):
         number = newest.version.number + 1 if newest else 1
         digest = content_hash(new.content)
         version = Version(
-            record.item.id, number, time_s, media_type, len(new.content), digest, new.normal_hash
+            record.item.id,
+            number,
+            time_s,
+            media_type,
+            len(new.content),
+            digest,
+            new.normal_hash,
+            new.change_size,
         )
         record.copies.append(Copy(version, new.content))
         del record.copies[: -self._retention.versions]

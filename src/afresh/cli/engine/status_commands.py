@@ -311,6 +311,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
     item = found.item
     polls = f"{item.polls:,}, {item.changes:,} of which found a change" if item.polls else "none yet"
     rows = [
+        *([("comes from", found.address)] if found.address else []),
         ("rate", _describe_rate(found)),
         ("polled", _describe_frequency(found)),
         ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),

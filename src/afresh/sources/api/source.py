@@ -271,7 +271,7 @@ class ApiSource(SingleGroupSource):
         if row is not None:
             self._known.tracker.record(row, fields, self._context.clock.now_s())
         self._passes.pop(lease.key, None)
-        copy, near = (lease.content_hash, lease.validators), settings.near_duplicate
+        copy, near = (lease.content_hash, lease.validators), settings.least_similarity
         recipe = settings.recipe.for_item(lease.selector)
         try:
             found = await self._context.parsers.parse(

@@ -115,8 +115,9 @@ class HttpSettings(WebSettings):
     name, and to the hosts of items that the user added; not to a host that only a listing names, and not
     after a redirect to another host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents
     that list items; ``follow`` are pages whose links are followed. ``queue_time`` is the longest time in
-    seconds that a poll may wait for its host. With ``bulk_look_up``, one request polls many items that are
-    records of an API."""
+    seconds that a poll may wait for its host. With ``page_checks``, login forms, captchas and the like in
+    place of a page are no change of it. With ``bulk_look_up``, one request polls many items that are records
+    of an API."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
@@ -137,6 +138,7 @@ class HttpSettings(WebSettings):
     max_headers: int = Field(default=128, ge=8)
     max_redirects: int = Field(default=5, ge=0)
     soft_errors: Texts = ()
+    page_checks: bool = True
     bulk_look_up: HttpBulkSettings | None = Field(default=None, repr=False)
 
     @property

@@ -17,17 +17,25 @@ from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, make_fetcher
+from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
 from afresh.sources.http.statuses import (
     WITH_CONTENT,
     classify_reply,
     http_date_s,
     requested_delay_s,
-    soft_error,
 )
 from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.trust import ContentLesson, HostTrust
 from afresh.sources.http.urls import host_group
-from afresh.sources.http.validators import LIED, LOOKED, MOVED, SHOWN, is_conditional, validators_of
+from afresh.sources.http.validators import (
+    LIED,
+    LOOKED,
+    MOVED,
+    SHOWN,
+    has_other_copy,
+    is_conditional,
+    validators_of,
+)
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.source import Source
 from afresh.sources.windows import CachedWindows
@@ -178,7 +186,7 @@ class HttpSource:
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
-            recipe, near = self._recipe_of(lease).fingerprint, self._settings.near_duplicate
+            recipe, near = self._recipe_of(lease).fingerprint, self._settings.least_similarity
             conditions = self.trust.conditions(
                 lease, url, recipe, conditional=conditional, near_duplicate=near
             )
@@ -235,9 +243,12 @@ class HttpSource:
     async def _interpret_content(self, lease: Lease, response: FinalResponse, cost: RequestCost) -> Fetched:
         reply = response.reply
         media_type = _media_type(reply)
-        soft = soft_error(reply.body, media_type, lease.key, response.url, self._patterns)
+        page = ReceivedPage(
+            reply.body, media_type, lease.key, response.url, has_other_copy(lease, response.url)
+        )
+        soft = find_soft_error(page, self._patterns, checked=self._settings.page_checks)
         if soft is not None:
-            return Fetched(soft[0], status=reply.status, problem=soft[1])
+            return Fetched(soft[0], status=reply.status, problem=self._client.hide(soft[1]))
         try:
             found = await self._compare(lease, reply, media_type)
             is_same = not found.changed and self._recipe_of(lease) == EVERY_BYTE
@@ -260,7 +271,7 @@ class HttpSource:
         return replace(_result(found, response, cost, validators, lesson), links=followed.links)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
-        recipe, near_duplicate = self._recipe_of(lease), self._settings.near_duplicate
+        recipe, near_duplicate = self._recipe_of(lease), self._settings.least_similarity
         copy = lease.content_hash, lease.validators
         arguments = reply.body, media_type, recipe, *copy, near_duplicate
         small = most_bytes_here(recipe, near_duplicate)

@@ -190,9 +190,9 @@ class SqlSource(SingleGroupSource):
         counted = {name: value for name, value in columns.items() if name not in settings.ignore_columns}
         compared = row_json(counted.items()) if settings.ignore_columns else content
         copy = lease.content_hash, lease.validators
-        arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
+        arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.least_similarity
         try:
-            small = most_bytes_here(self._recipe, settings.near_duplicate)
+            small = most_bytes_here(self._recipe, settings.least_similarity)
             found = self._context.parsers.parse_here(
                 compare_content, *arguments, small=small, party=lease.group
             )

@@ -172,8 +172,9 @@ def _add_versions(
     for poll, copy, media_type_id in new:
         poll.version = poll.before.version + 1
         place = (poll.item_id, poll.version, contents[copy.hash], poll.outcome.time_s)
-        table.append((*place, media_type_id, copy.copy.normal_hash))
-    given = column_arrays(("ids", "numbers", "contents", "times", "media", "hashes"), table)
+        table.append((*place, media_type_id, copy.copy.normal_hash, copy.copy.change_size))
+    columns = ("ids", "numbers", "contents", "times", "media", "hashes", "sizes")
+    given = column_arrays(columns, table)
     fetch_rows(connection, _SQL["add_versions"], given)
     dropped = fetch_rows(connection, _SQL["drop_versions"], given | {"kept": versions_kept})
     sizes.versions += len(table) - len(dropped)

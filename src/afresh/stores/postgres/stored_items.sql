@@ -14,6 +14,9 @@ FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
 JOIN full_item ON full_item.id = wanted.id
 ORDER BY wanted.place;
 
+-- name: validators
+SELECT validators FROM state WHERE item_id = %(item_id)s;
+
 -- name: due
 SELECT state.item_id
 FROM state

@@ -80,7 +80,8 @@ def _save_copy(
         return
     content_id = save_content(connection, new)
     poll.version = newest + 1
-    row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
+    place = (poll.item_id, poll.version, content_id, poll.outcome.time_s)
+    row = (*place, media_type_id, new.copy.normal_hash, new.copy.change_size)
     connection.execute(_SQL["add_version"], row)
     if poll.version > versions_kept:
         oldest = (poll.item_id, poll.version - versions_kept)

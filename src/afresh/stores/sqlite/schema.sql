@@ -71,7 +71,7 @@ CREATE TABLE version (
     content_id INTEGER NOT NULL,
     time_s REAL NOT NULL,
     media_type_id INTEGER NOT NULL,
-    normal_hash BLOB NOT NULL,
+    normal_hash BLOB NOT NULL, change_size REAL,
     PRIMARY KEY (item_id, number)
 ) WITHOUT ROWID;
 
@@ -223,6 +223,13 @@ CREATE TABLE consumer (
     source TEXT NOT NULL,
     cursor TEXT NOT NULL,
     moved_s REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE content_text (
+    content_id INTEGER NOT NULL REFERENCES content ON DELETE CASCADE,
+    form TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (content_id, form)
 ) WITHOUT ROWID;
 
 CREATE TABLE page_links (
