@@ -157,9 +157,23 @@ def set_items(
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with project.open_project() as engine, _naming_options():
         found, unknown = wanted.find(engine), list[str]()
+        if poll_now and not resume:
+            _refuse_if_not_polled(engine, found)
         for name, chosen in found:
             unknown += engine.set(chosen, change, source=name)
     _report_done("changed", sum(len(chosen) for _, chosen in found), unknown)
+
+
+def _refuse_if_not_polled(engine: Engine, found: list[tuple[str | None, list[str]]]) -> None:
+    """Raise ``UsageError`` if one of the items is paused, gone or refused, as the API does."""
+    for source, keys in found:
+        ids = list(engine.store.items.ids(keys, source).values())
+        other = [item for item in engine.store.items.by_id(ids) if item.status != "active"]
+        if other:
+            more = f" (and {format_count(len(other) - 1, 'other item')})" if len(other) > 1 else ""
+            raise UsageError(
+                f"{other[0].key} is {other[0].status}{more}: it is not polled; add --resume to poll it again"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,6 @@ def restore_scheduler(
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)
     policy.follow_sources(given.names, settings)
-    policy.settled_sources = settled_sources(store, given.names)
     policy.staleness = restore_staleness(store, settings, item_rows)
     _restore_sampling(store, policy, given)
     apply_money_terms(policy, given)
@@ -174,7 +173,9 @@ def _next_listing_s(store: Store, source: str) -> float:
 
 
 def follow_cursors(store: Store, scheduler: Scheduler, now_s: float) -> None:
-    """Apply the open notices of cursors that moved, if rows wait for these, to a restored scheduler."""
+    """Let the rows of a restored scheduler wait for their cursors, as a run does, which finds out itself if
+    their cursors proved right. Apply the open notices of cursors that moved."""
+    scheduler.policy.settled_sources = settled_sources(store, scheduler.names)
     if scheduler.policy.settled_sources:
         moved = [notice.item_id for notice in store.notices.open(0) if notice.origin == CURSOR]
         scheduler.notice(moved, now_s, CURSOR)

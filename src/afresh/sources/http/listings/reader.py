@@ -149,7 +149,7 @@ async def _start_page(
         sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
     more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
     entry = ListingEntry(document.url)
-    words = "" if named or linked or feeds else "names neither sitemap nor feed"
+    words = "" if named or linked or feeds else "no sitemap or feed found: add pages with --file"
     return _listing(task, document, (entry,), words), more
 
 
