@@ -32,8 +32,15 @@ def test_parts_have_the_rates_of_the_whole(polls: PollTable, method: str) -> Non
 
 @pytest.mark.parametrize("method", ["grid", "gamma", "mle"])
 def test_without_season_drift_and_jumps_rates_are_those_of_the_polls(polls: PollTable, method: str) -> None:
-    constant = {"horizon": np.inf, "season": False, "seeks_jumps": False}
-    common = learn_common(polls, lambda _: PollTotals.of(polls), ESTIMATORS[method], hour=1 / 24, **constant)
+    common = learn_common(
+        polls,
+        lambda _: PollTotals.of(polls),
+        ESTIMATORS[method],
+        hour=1 / 24,
+        horizon=np.inf,
+        season=False,
+        seeks_jumps=False,
+    )
     found, alone = common.estimate(polls, 0.9)[0], estimate_polls(polls, method=method)
     np.testing.assert_allclose(found.rate, alone.rate, rtol=1e-9)
 

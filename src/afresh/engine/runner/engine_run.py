@@ -238,8 +238,9 @@ class Run:
             if full is not None:
                 self.dispatcher.run_when_idle(lambda: self._switch_to(full))
             await self._is_complete.wait()
-        tasks = (self.tasks.watcher.run(), self.tasks.staleness.run(), delete_unnamed_copies(self.context))
-        await asyncio.gather(*tasks)
+        tasks = self.tasks
+        others = (tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run())
+        await asyncio.gather(*others, delete_unnamed_copies(self.context))
 
     async def _switch_to(self, full: Scheduler) -> None:
         self.context.recorder.is_loading = False
