@@ -31,7 +31,7 @@ from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import CURSOR, RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.scheduler.view_weights import read_view_weights
+from afresh.engine.scheduler.view_weights import read_link_gains, read_view_weights
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import (
     FIRST_RUN,
@@ -73,6 +73,7 @@ def restore_scheduler(
 ) -> Scheduler:
     """Return a scheduler of the items in ``columns``, with their stored beliefs and the shadow price."""
     item_rows = load_items(columns, read_view_weights(store, settings.views))
+    item_rows.set_link_gains(read_link_gains(store))
     items = sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
