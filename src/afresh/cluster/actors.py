@@ -28,10 +28,10 @@ from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
 from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
+from afresh.stores.item_record import ItemRecord
 from afresh.stores.moving import drop_moved, read_records, write_records
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError
-from afresh.values.item_record import ItemRecord
 from afresh.values.stored import Copy, Version
 from afresh.version import __version__
 

@@ -28,7 +28,7 @@ from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
 from afresh.engine.settings.tables import Settings
-from afresh.stores.opening import open_store
+from afresh.stores.opening import CopiesPlace, open_store
 from afresh.values.errors import AmbiguousKeyError, StoreError, UsageError
 from afresh.values.items import display_key
 from afresh.values.stored import Copy, Version
@@ -210,7 +210,9 @@ def open_cluster(engine: Engine, spec: ShardSpec, stack: ExitStack) -> ClusterPr
 def _open_shard(spec: ShardSpec, stack: ExitStack) -> OpenedShard:
     settings = shard_settings(spec)
     try:
-        store = open_store(settings.store.url, base=Path(spec.folder), create=False, read_only=True)
+        copies = CopiesPlace(settings.store.copies, settings.store.copies_grace)
+        base = Path(spec.folder)
+        store = open_store(settings.store.url, base=base, copies=copies, create=False, read_only=True)
     except StoreError as error:
         raise ClusterError(f"shard {spec.shard}: {error}") from None
     return OpenedShard(stack.enter_context(make_engine(settings, spec.folder, store=store)))

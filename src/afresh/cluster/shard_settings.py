@@ -44,10 +44,12 @@ def shard_settings(spec: ShardSpec) -> Settings:
     sources = tuple(
         _own_part(table, spec, owner) for table in settings.sources if _is_needed(table, spec, owner)
     )
-    count = len(spec.shards)
+    count, store = len(spec.shards), {"url": settings.cluster.store.format(shard=spec.shard)}
+    if settings.store.copies:  # a place of its own, because a shard deletes what it does not use any more
+        store["copies"] = f"{settings.store.copies.rstrip('/')}/shard-{spec.shard}"
     return replace(
         with_budget(settings, settings.budget.requests / count, settings.budget.burst_requests / count),
-        store=settings.store.model_copy(update={"url": settings.cluster.store.format(shard=spec.shard)}),
+        store=settings.store.model_copy(update=store),
         sources=sources,
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from afresh.stores.item_record import ItemRecord
 from afresh.stores.sql.moves import SqlMoves
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError
-from afresh.values.item_record import ItemRecord
 
 AT_ONCE = 200
 """How many items are moved in one step: their copies are in memory meanwhile."""

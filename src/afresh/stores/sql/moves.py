@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 import zstandard
 
 from afresh.stores.codecs import content_hash
+from afresh.stores.item_record import ItemRecord, ObservationRun
 from afresh.stores.rows import STATUS_CODE
 from afresh.stores.sql.commit_changes import CompressedCopy
 from afresh.stores.sql.dialect import ConnectionT, SqlDatabase, SqlPart
 from afresh.stores.sql.item_part import SqlItems
 from afresh.stores.store import Copies
-from afresh.values.item_record import ItemRecord, ObservationRun
 from afresh.values.items import Item, NewItem
 from afresh.values.outcome import NewCopy
 from afresh.values.stored import Copy
