@@ -309,7 +309,7 @@ class ClusterRun:
         except self._ray.exceptions.ActorUnavailableError:
             self._set_problem(running, "is being started again")
         except self._ray.exceptions.RayActorError as error:
-            words = (str(error).strip().splitlines() or ["its process was lost"])[0]
+            words = (str(error).strip().splitlines() or ["its process was lost"])[-1]
             self._set_problem(running, "is lost" if running.host else f"is lost: {words}")
             running.handle = None  # all attempts of Ray have failed, or its node is gone
 

@@ -101,8 +101,8 @@ def ask_actor(ray: ModuleType, call: Any, who: str, timeout_s: float = _ANSWER_S
     except ray.exceptions.GetTimeoutError:
         raise ClusterError(f"{who} has not answered for {timeout_s:g} seconds") from None
     except ray.exceptions.RayError as error:
-        words = str(error).strip().splitlines()
-        raise ClusterError(f"{who} is lost: {words[0] if words else type(error).__name__}") from None
+        words = str(error).strip().splitlines()  # the last line is the cause
+        raise ClusterError(f"{who} is lost: {words[-1] if words else type(error).__name__}") from None
 
 
 async def answer_of(call: Any, timeout_s: float) -> Any:

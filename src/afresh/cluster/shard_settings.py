@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from afresh.cluster.host_hashing import assign_hosts
 from afresh.engine.plugins import source_kinds
-from afresh.engine.runner.listing_changes import LISTING_FIELDS, with_more_listings
+from afresh.engine.runner.listing_changes import LISTING_FIELDS, with_more_listings, with_only_listings
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.sources.http.settings import HttpSettings
@@ -100,11 +101,13 @@ def _own_part(table: SourceTable, spec: ShardSpec, owner: Callable[[str], int]) 
     if not isinstance(own, HttpSettings):
         return table
     own = with_more_listings(own, spec.listings.get(own.name, {}))
-    kept: dict[str, object] = {
-        name: tuple(url for url in getattr(own, name) if owner(table.kind.group(own, url)) == spec.shard)
-        for name in LISTING_FIELDS
+    named: dict[str, Any] = {name: getattr(own, name) for name in LISTING_FIELDS}
+    named["follow"] = named["follow"].start
+    kept = {
+        name: [url for url in urls if owner(table.kind.group(own, url)) == spec.shard]
+        for name, urls in named.items()
     }
-    return replace(table, settings=own.model_copy(update=kept))
+    return replace(table, settings=with_only_listings(own, kept))
 
 
 def project_name(url: str) -> str:
