@@ -31,6 +31,7 @@ BENCHES = (
     "polling",
     "crawl",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",

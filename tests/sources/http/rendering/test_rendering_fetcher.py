@@ -21,14 +21,13 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http.fetcher import Request
 from afresh.sources.http.rendering.browser import BrowserHost
-from afresh.sources.http.rendering.process_tree import descendants
+from afresh.sources.http.rendering.process_tree import descendants, program_of
 from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher, browser_proxy
 from afresh.sources.http.rendering.rules import BrowserRules
-from afresh.sources.http.settings import make_fetcher
+from afresh.sources.http.settings import HttpSettings, make_fetcher
 from afresh.sources.http.source import HttpSource
 from afresh.values.clock import SystemClock
 from afresh.values.errors import UsageError
-from afresh.values.leftovers import is_alive
 
 QUICK = {"render": "always", "browser": str(CHROMIUM), "render_scrolls": 0}
 
@@ -39,6 +38,7 @@ class Rendering(NamedTuple):
     site: AppSite
     source: HttpSource
     fetcher: RenderingFetcher
+    settings: HttpSettings
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def rendering(**changes: object) -> AsyncIterator[Rendering]:
     source = HttpSource(settings, context, fetcher)
     async with AppSite() as site:
         try:
-            yield Rendering(site, source, fetcher)
+            yield Rendering(site, source, fetcher, settings)
         finally:
             await source.close()
 
@@ -60,6 +60,13 @@ def with_browser(visit: Callable[[Rendering], Awaitable[None]], **changes: objec
             await visit(given)
 
     asyncio.run(work())
+
+
+async def ended(processes: list[int]) -> None:
+    """Wait until none of these processes runs."""
+    async with asyncio.timeout(60):
+        while any(map(program_of, processes)):
+            await asyncio.sleep(0.02)
 
 
 def test_what_scripts_make_of_a_page_is_its_content() -> None:
@@ -179,8 +186,7 @@ def test_a_browser_that_was_killed_is_started_again_and_none_is_left() -> None:
         kept = descendants(first)
         assert len(kept) > 1
         os.kill(first, signal.SIGKILL)
-        while is_alive(first):
-            await asyncio.sleep(0.01)
+        await ended([first])
         found = await source.poll(lease_of(f"{site.url}/shop"))
         if found.kind == "failed":  # it was just about to be noticed
             found = await source.poll(lease_of(f"{site.url}/shop"))
@@ -189,7 +195,7 @@ def test_a_browser_that_was_killed_is_started_again_and_none_is_left() -> None:
         assert second not in (0, first)
         kept += descendants(second)
         await source.close()
-        assert not any(map(is_alive, kept))
+        await ended(kept)
 
     with_browser(visit)
 

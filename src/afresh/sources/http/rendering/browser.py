@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy
-from afresh.sources.http.rendering.process_tree import find_marked, kill_tree, memory_bytes
+from afresh.sources.http.rendering.process_tree import (
+    descendants,
+    find_marked,
+    kill_tree,
+    memory_bytes,
+    program_of,
+)
 from afresh.sources.http.rendering.rules import BrowserRules
 from afresh.values.errors import UsageError
 from afresh.values.leftovers import LEFTOVERS
@@ -81,7 +87,13 @@ class _Running:
     users: int = 0
     problem: str = ""
     is_retired: bool = False
+    program: str = ""
+    known: set[int] = field(default_factory=set)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def kill(self) -> None:
+        if self.process:
+            kill_tree(self.process, self.known, self.program)
 
 
 class BrowserHost:
@@ -171,7 +183,8 @@ class BrowserHost:
         process, listed = find_marked(f"--afresh-browser={mark}") or 0, ExitStack()
         if process:
             listed.enter_context(LEFTOVERS.process(process))
-        running = _Running(playwright, browser, proxy, process, listed)
+        running = _Running(playwright, browser, proxy, process, listed, program=program_of(process))
+        running.known.update(descendants(process) if process else ())
         running.tasks.append(asyncio.create_task(self._watch(running)))
         return running
 
@@ -179,11 +192,12 @@ class BrowserHost:
         """Kill the browser when it takes too much memory."""
         while running.process:
             await asyncio.sleep(_WATCHED_EVERY_S)
-            taken = await asyncio.to_thread(memory_bytes, running.process)
+            taken, found = await asyncio.to_thread(_measure, running.process)
+            running.known |= found
             if taken > self._rules.most_memory:
                 megabytes = self._rules.most_memory / 1e6
                 running.problem = f"the browser needs more than {megabytes:.0f} MB of memory"
-                kill_tree(running.process)
+                running.kill()
                 return
 
     async def _end(self, running: _Running) -> None:
@@ -194,13 +208,16 @@ class BrowserHost:
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await running.browser.close()
-        if running.process:
-            kill_tree(running.process)
+        running.kill()
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await running.playwright.stop()
         await running.proxy.close()
         running.listed.close()
+
+
+def _measure(process: int) -> tuple[int, set[int]]:
+    return memory_bytes(process), set(descendants(process))
 
 
 def first_line(error: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,12 +30,14 @@ def descendants(process: int) -> list[int]:
 
 
 def find_marked(mark: str) -> int | None:
-    """Return the first started of this process's descendants whose command line contains ``mark``."""
-    for process in sorted(descendants(os.getpid())[1:]):
+    """Return the innermost of this process's descendants whose command line contains ``mark``: a browser may
+    have been started by a script with the same arguments."""
+    found = None
+    for process in descendants(os.getpid())[1:]:
         with suppress(OSError):
             if mark.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
-                return process
-    return None
+                found = process
+    return found
 
 
 def memory_bytes(process: int) -> int:
@@ -47,8 +50,18 @@ def memory_bytes(process: int) -> int:
     return total
 
 
-def kill_tree(process: int) -> None:
-    """Kill a process and its descendants; those that have ended are ignored."""
-    for one in descendants(process):
-        with suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
+def program_of(process: int) -> str:
+    """Return the path of the program that a process runs; empty if it has ended."""
+    try:
+        return str(Path(f"/proc/{process}/exe").readlink())
+    except OSError:
+        return ""
+
+
+def kill_tree(process: int, known: Iterable[int], program: str) -> None:
+    """Kill a process and its descendants, as far as they run ``program``: another process may have their
+    numbers by now. ``known`` are earlier descendants, which are no longer found when it has ended."""
+    for one in {*descendants(process), *known}:
+        if program and program_of(one) == program:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
