@@ -51,6 +51,9 @@ def add(
     discover: Annotated[
         list[str] | None, Option(metavar="URL", help="Find the sitemaps and feeds of this site.")
     ] = None,
+    follow: Annotated[
+        list[str] | None, Option(metavar="URL", help="Follow the links from here to all pages below it.")
+    ] = None,
     dbt: Annotated[
         str | None, Option(metavar="DIR", help="Add the models of a dbt project, by its folder target.")
     ] = None,
@@ -65,7 +68,7 @@ def add(
     as_json: PrintJson = False,
 ) -> None:
     """Register items; items that are already registered do not change."""
-    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
+    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover, "follow": follow}
     listings = {name: urls for name, urls in documents.items() if urls}
     if dbt is not None:
         if keys or file or listings:
@@ -73,7 +76,9 @@ def add(
         add_models(dbt, source, sets, as_json=as_json)
         return
     if not (keys or file or listings):
-        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed, --discover or --dbt")
+        raise UsageError(
+            "nothing to add: give URLs, --file, --sitemap, --feed, --discover, --follow or --dbt"
+        )
     change = _item_change(weight, cost, min_interval, max_interval)
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
         new = engine.add(

@@ -107,6 +107,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [(f"  {one.source}", one.words) for one in found.found_pages]
     rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
     rows += [
