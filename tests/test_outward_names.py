@@ -35,10 +35,10 @@ PRINTED_IN_DOCS = {
     "afresh.values.items": ("ItemChange",),
 }
 EXPORTED = {
-    "AfreshError", "Allocation", "Engine", "Income", "InfeasibleError", "InputError", "Lease", "ListingError",
-    "OutputError", "RateEstimate", "RateEstimates", "Reported", "Status", "StoreError", "UsageError",
-    "__version__", "age", "allocate", "best_interval", "budget_curve", "budget_for", "estimate",
-    "estimate_many", "freshness", "open_engine",
+    "AfreshError", "Allocation", "Change", "CursorError", "Engine", "Income", "InfeasibleError", "InputError",
+    "Lease", "ListingError", "OutputError", "RateEstimate", "RateEstimates", "Reported", "Status",
+    "StoreError", "UsageError", "__version__", "age", "allocate", "best_interval", "budget_curve",
+    "budget_for", "changes", "estimate", "estimate_many", "freshness", "open_engine",
 }  # fmt: skip
 STORED_NAMES = {
     "engine.capped:", "engine.left", "engine.threshold", "engine.hooks", "engine.listing:", "engine.listed:",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.values.errors import (
     AfreshError,
+    CursorError,
     InfeasibleError,
     InputError,
     ListingError,
@@ -23,18 +24,20 @@ from afresh.version import __version__
 if TYPE_CHECKING:
     from afresh.allocation.allocate import allocate
     from afresh.allocation.budget_curve import budget_curve, budget_for
-    from afresh.engine.app import open_engine
+    from afresh.engine.app import changes, open_engine
     from afresh.engine.engine import Engine
     from afresh.engine.reporting.status import Status
     from afresh.model.freshness import age, freshness
     from afresh.money.best_interval import best_interval
     from afresh.rates.estimator import estimate, estimate_many
+    from afresh.values.changes import Change
     from afresh.values.lease import Lease
     from afresh.values.reported import Reported
     from afresh.values.results import Allocation, Income, RateEstimate, RateEstimates
 
 _HOME = {
     "Allocation": "afresh.values.results",
+    "Change": "afresh.values.changes",
     "Engine": "afresh.engine.engine",
     "Income": "afresh.values.results",
     "Lease": "afresh.values.lease",
@@ -47,6 +50,7 @@ _HOME = {
     "best_interval": "afresh.money.best_interval",
     "budget_curve": "afresh.allocation.budget_curve",
     "budget_for": "afresh.allocation.budget_curve",
+    "changes": "afresh.engine.app",
     "estimate": "afresh.rates.estimator",
     "estimate_many": "afresh.rates.estimator",
     "freshness": "afresh.model.freshness",
@@ -56,6 +60,8 @@ _HOME = {
 __all__ = [
     "AfreshError",
     "Allocation",
+    "Change",
+    "CursorError",
     "Engine",
     "Income",
     "InfeasibleError",
@@ -75,6 +81,7 @@ __all__ = [
     "best_interval",
     "budget_curve",
     "budget_for",
+    "changes",
     "estimate",
     "estimate_many",
     "freshness",

@@ -14,7 +14,7 @@ from tests.stores.sqlite.faults import KINDS, Faults, Kind, failing_calls
 
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
-from afresh.engine.runner.hooks import Change
+from afresh.values.changes import Change
 from afresh.values.errors import StoreError
 from afresh.values.items import ItemQuery
 

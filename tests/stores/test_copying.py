@@ -46,6 +46,8 @@ def fill(store: Store) -> None:
     store.items.change(ids_of(store, ["k4", "k5"]), ItemChange(status="paused", weight=7.0))
     store.items.remove(ids_of(store, ["k6"]), 95.0, announce=True)
     store.events.defer([event.id for event in store.events.take(96.0, 2, 5.0)], 200.0)
+    store.feed.move("index", store.feed.read(limit=2).cursor, 96.5, "web")
+    poll(store, "k7", 96.6, new_copy=copy_of(b"untold"), event="new")
     store.leases.take([8, 9], 97.0, 50.0)
     store.notices.add([8, 9, 8], 98.0)
     store.state.set({"engine": b"\0\xff", "prior": b""})
@@ -78,6 +80,9 @@ def everything(store: Store) -> dict[str, Any]:
             for batch in store.observations.read()
         ],
         "audits": [str(getattr(audits, name).tolist()) for name in audits.__slots__],
+        "feed": store.feed.read(),
+        "end of feed": store.feed.cursor(),
+        "consumers": store.feed.consumers(),
         "events": store.events.waiting(),
         "notices": store.notices.open(),
         "ledger": store.ledger.rows(0.0, LATER),
@@ -104,6 +109,7 @@ def next_numbers(store: Store) -> list[Any]:
         store.items.edits(0).number,
         store.notices.open()[-1],
         store.events.take(600.0, 99, 5.0),
+        store.feed.cursor(),
         store.fleet.reserve(1, 2.0, 0.0, 101.0),
         store.items.get("new"),
     ]

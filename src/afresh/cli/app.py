@@ -18,6 +18,7 @@ from typer import Option
 
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
+from afresh.cli.engine.feed_commands import changes, consumers
 from afresh.cli.engine.item_commands import add, remove, set_items
 from afresh.cli.engine.list_command import list_items
 from afresh.cli.engine.run_commands import run, serve
@@ -25,6 +26,7 @@ from afresh.cli.engine.settings_commands import config, init
 from afresh.cli.engine.status_commands import status, why
 from afresh.cli.engine.store_command import store
 from afresh.cli.entry import main as main
+from afresh.cli.help_texts import PlainCommand, PlainGroup
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.planning.budget_command import budget
 from afresh.cli.planning.estimate_command import estimate
@@ -37,10 +39,12 @@ from afresh.cli.proving.replay_commands import replay, simulate
 from afresh.cli.proving.reproduce_command import reproduce
 from afresh.cli.summary import print_error
 from afresh.values.errors import AfreshError, UsageError
+from afresh.values.extras import missing_package_message
 from afresh.version import __version__
 
 app = typer.Typer(
     name="afresh",
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,8 +52,8 @@ app = typer.Typer(
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Keep copies fresh": (
-        init, add, list_items, remove, set_items, run, status, why, get, due, lease, observe, export, store,
-        config, serve,
+        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, due, lease,
+        observe, export, store, config, serve,
     ),
     "Plan from files": (plan, budget, money, estimate, probes),
     "Prove it": (demo, replay, simulate, reproduce),
@@ -58,7 +62,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 _NAMES: dict[Callable[..., None], str] = {set_items: "set", list_items: "list"}
 for panel, commands in _PANELS.items():
     for command in commands:
-        app.command(_NAMES.get(command), rich_help_panel=panel)(command)
+        app.command(_NAMES.get(command), rich_help_panel=panel, cls=PlainCommand)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 
 
@@ -97,5 +101,11 @@ def perform() -> None:
     except AfreshError as error:
         if INTERRUPTION.was_raised:  # the error is a consequence of the interruption
             raise
-        print_error(str(error))
+        print_error(f"{error}{error.option_hint}")
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        message = missing_package_message(error)
+        if message is None or INTERRUPTION.was_raised:
+            raise
+        print_error(message)
+        sys.exit(UsageError.exit_code)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from afresh.engine.engine import Engine, EngineContext
 from afresh.engine.event_loop import NewEventLoop, new_fast_loop
+from afresh.engine.feed.feed_reader import ChangeQuery
 from afresh.engine.plugins import source_kinds
 from afresh.engine.settings.parsing import FILE_NAME, parse_settings
 from afresh.engine.settings.tables import Settings
 from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.context import NewFetcher, network_fetcher, no_secrets
 from afresh.sources.secrets import Resolver
-from afresh.stores.opening import open_store
+from afresh.stores.opening import CopiesPlace, open_store
 from afresh.stores.shared_time import SharedClock
 from afresh.stores.store import Retention, Store
+from afresh.values.changes import Change
 from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import OutputError, StoreReadOnlyError, UsageError
 
@@ -51,12 +54,14 @@ def open_settings_store(settings: Settings, folder: Path, *, reading: bool = Fal
     """Open the store that the settings name, and create it if it does not exist. With ``reading``, open it
     read-only if it cannot be written."""
     retention = Retention(settings.store.versions, settings.store.observations)
+    copies = CopiesPlace(settings.store.copies, settings.store.copies_grace)
     try:
-        return open_store(settings.store.url, base=folder, retention=retention)
+        return open_store(settings.store.url, base=folder, retention=retention, copies=copies)
     except StoreReadOnlyError:
         if not reading:
             raise
-        return open_store(settings.store.url, base=folder, retention=retention, read_only=True)
+        url = settings.store.url
+        return open_store(url, base=folder, retention=retention, copies=copies, read_only=True)
 
 
 def open_engine(
@@ -72,6 +77,32 @@ def open_engine(
     settings of its settings file. ``make_engine`` explains the other parameters."""
     settings = read_folder(Path(folder), overrides)
     return make_engine(settings, folder, secrets=secrets, clock=clock, seed=seed, reading=reading)
+
+
+def changes(
+    folder: Path | str = ".",
+    *,
+    since: str | None = None,
+    source: str | None = None,
+    content: str | None = None,
+    consumer: str | None = None,
+    wait: bool = False,
+    limit: float = math.inf,
+    secrets: Resolver = no_secrets,
+) -> Iterator[Change]:
+    """Yield what changed in the project of ``folder``, in the order of the commits: each change after the
+    cursor ``since`` (None: from the oldest that is kept), of ``source`` or of all sources, at most ``limit``.
+
+    ``content`` asks for the content in one of its forms, such as ``raw``. With ``wait``, the iterator waits
+    for further changes when it has reached the end. With ``consumer``, it begins where the consumer of this
+    name stopped; a change counts as processed when the next one is asked for. Raise ``CursorError`` for a
+    cursor from which the feed cannot be followed any more."""
+    settings, query = read_folder(Path(folder)), ChangeQuery(source, content)
+    with make_engine(settings, folder, secrets=secrets, reading=consumer is None) as engine:
+        if consumer is None:
+            yield from engine.feed.follow(since, query, limit=limit, wait=wait)
+        else:
+            yield from engine.feed.consume(consumer, query, since=since, limit=limit, wait=wait)
 
 
 def read_folder(folder: Path, overrides: Mapping[str, str] | None = None) -> Settings:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
+from afresh.engine.feed.feed_reader import FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
@@ -56,6 +58,7 @@ from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
@@ -81,7 +84,8 @@ class EngineContext:
 
 class Engine(ItemOperations, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
-    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build.
+    ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
+    tells what changed.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
     that is stopped finishes its polls first; other work is cancelled."""
 
@@ -89,6 +93,7 @@ class Engine(ItemOperations, ClosedOnExit):
         super().__init__(settings, store, clock)
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
+        self.feed = FeedReader(store, clock)
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
@@ -163,7 +168,9 @@ class Engine(ItemOperations, ClosedOnExit):
         run polls each due item once. ``only`` are the ids of the items to load, by default all. ``stop`` is
         the signal that ends the run; ``settings`` replaces the settings of the engine."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
-        given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
+        parsers = ParserPool()
+        sources_for = partial(self._sources_for, parsers)
+        given = RunInput(self.store, settings, self.clock, rng, sources_for, stop, only, once, parsers)
         return await build_run(given)
 
     async def _run(
@@ -216,7 +223,7 @@ class Engine(ItemOperations, ClosedOnExit):
 
         return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
 
-    def _sources_for(self, gate: Gate) -> BuildSource:
+    def _sources_for(self, parsers: ParserPool, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(compute_spent(self.settings.budget, 1, received, seconds))
 
@@ -227,6 +234,7 @@ class Engine(ItemOperations, ClosedOnExit):
             cost=cost,
             resolver=self._given.secrets,
             new_fetcher=self._given.new_fetcher,
+            parsers=parsers,
             under_way=gate.under_way,
         )
         return lambda table: table.kind.build(table.settings, context)

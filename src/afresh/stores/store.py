@@ -30,11 +30,13 @@ from pathlib import Path
 from typing import Protocol, Self, TypedDict
 
 from afresh.values.arrays import Float64s
+from afresh.values.changes import Consumer, FeedPage
 from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
+from afresh.values.page_links import PageLinks
 from afresh.values.stored import (
     Claim,
     Copy,
@@ -104,9 +106,9 @@ class StoredItems(Protocol):
         """Apply ``change`` to all items with these ids; unknown ids are ignored."""
 
     def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
-        """Remove the items with these ids and their copies; unknown ids are ignored.
+        """Remove the items with these ids and their copies, and tell the feed; unknown ids are ignored.
 
-        With ``announce``, an event that reports the removal to hooks is queued for each item."""
+        With ``announce``, the removals are reported to hooks too."""
 
     def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
         """Return all items that have one of these keys, of ``source`` or of all sources, sorted by id."""
@@ -117,6 +119,10 @@ class StoredItems(Protocol):
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         """Return the items with these ids, in the order of ``ids``; unknown ids are left out."""
+
+    def validators(self, item_id: int) -> dict[str, str]:
+        """Return what the source keeps with the copy of an item (``Lease.validators``), such as an ETag or
+        the address that the copy came from; empty if it keeps nothing or the id is unknown."""
 
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         """Return a dictionary from key to item id, for items of ``source`` if given; unknown keys are left
@@ -189,6 +195,14 @@ class Copies(Protocol):
     def versions(self, item_id: int) -> list[Version]:
         """Return the versions of an item's copy that are kept, newest first."""
 
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        """Return the text of this ``form`` that was saved for the content with this hash (``Version.hash``),
+        or None. Texts are a cache: they are dropped with their contents, and not copied to other stores."""
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        """Save a text that was taken from a content, in place of an earlier one of the same ``form``.
+        Nothing happens if no version has this content."""
+
 
 class Plan(Protocol):
     """What a policy saves of each item between runs: the due time and the belief about its rate."""
@@ -230,8 +244,69 @@ class Observations(Protocol):
         """Return the audits made since ``since_s``, including those of removed items, in commit order."""
 
 
+class StoredLinks(Protocol):
+    """The links of the pages of sources that follow links. What a poll found is written by ``commit``."""
+
+    def add(self, pages: Sequence[PageLinks]) -> None:
+        """Add pages that were just found; only ``depth`` and ``chain`` count. Of a known page the smaller
+        numbers stay. Unknown items are ignored."""
+
+    def by_id(self, ids: Sequence[int]) -> list[PageLinks]:
+        """Return what is known of these pages, sorted by id; unknown ones are left out."""
+
+    def read(self) -> Iterator[PageLinks]:
+        """Yield what is known of all pages, sorted by id."""
+
+    def gaining(self) -> list[PageLinks]:
+        """Return the pages on which new items were found after the first reading, without their links."""
+
+    def unlinked(self) -> list[PageLinks]:
+        """Return the pages to which no page links, without their links."""
+
+    def mark_unlinked(self, ids: Sequence[int], time_s: float | None) -> None:
+        """Set since when no page links to these pages; None if one does."""
+
+
+class Feed(Protocol):
+    """Every change of a copy, in the order of the commits: those that ``commit`` and ``StoredItems.remove``
+    wrote, each with the number after that of the change before, also if several workers write.
+
+    A reader that continues from the cursor of the page before never skips a committed change, and never gets
+    one twice. Cursors stay valid when the store is copied or restored from a backup. ``CursorError`` is
+    raised for a cursor of another store, of a later state than the backup from which this store was restored,
+    and for one that is older than the oldest change kept."""
+
+    def read(self, after: str | None = None, limit: int = 1000, source: str | None = None) -> FeedPage:
+        """Return at most ``limit`` changes after the cursor ``after`` (None: from the oldest that is kept),
+        of ``source`` or of all sources."""
+
+    def cursor(self) -> str:
+        """Return the cursor of the newest change: from there, only later changes are read."""
+
+    def start(self) -> str:
+        """Return the oldest cursor from which the feed can be followed."""
+
+    def last(self) -> int:
+        """Return a number that grows with every change. This is quick enough to be asked often."""
+
+    def trim(self, before_s: float) -> int:
+        """Drop the changes that were seen before ``before_s`` and return how many there were. The newest of
+        them stays, so that its cursor remains valid, and so do those that hooks have yet to be told."""
+
+    def consumers(self) -> list[Consumer]:
+        """Return all consumers, sorted by name."""
+
+    def move(self, name: str, cursor: str, now_s: float, source: str = "") -> None:
+        """Save the place of a consumer, who follows ``source`` (empty: all); a new name makes a consumer."""
+
+    def drop(self, name: str) -> bool:
+        """Forget a consumer. Return False if there is none of this name."""
+
+
 class Events(Protocol):
-    """Changes to be delivered to hooks, each at least once, in the order in which they were committed."""
+    """The changes of the feed that are to be delivered to hooks, each at least once, in the order in which
+    they were committed. Hooks are a consumer of the feed with a queue of their own, so that a change that
+    cannot be delivered does not hold up the changes of other items."""
 
     def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
         """Return at most ``limit`` events that are due, the oldest first.
@@ -399,6 +474,12 @@ class Upkeep(Protocol):
         """Drop the oldest versions, but never the newest one of an item, until the contents of the dropped
         ones took ``wanted_bytes`` bytes; at most ``DROPPED_AT_ONCE`` versions. Return how many there were."""
 
+    def delete_unnamed_copies(self, now_s: float) -> int:
+        """Delete the objects of copies that no version has used for the grace period; return how many. It
+        does nothing if copies are in the database. It takes two calls at least, the grace period apart."""
+        del now_s
+        return 0
+
     def stats(self) -> StoreStats:
         """Return how many items, leases, versions, … the store has, and how many bytes it takes."""
 
@@ -416,6 +497,10 @@ class Store(Protocol):
     def plan(self) -> Plan: ...
     @property
     def observations(self) -> Observations: ...
+    @property
+    def links(self) -> StoredLinks: ...
+    @property
+    def feed(self) -> Feed: ...
     @property
     def events(self) -> Events: ...
     @property
@@ -443,8 +528,9 @@ class Store(Protocol):
         observation is added and updates ``polled_s``, and if the item changed also ``changed_s`` and
         ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
         Versions beyond the retention are removed, and so are contents that no version uses. An item that a
-        user paused in the meantime stays paused. Notices older than the lease are closed. If there is an
-        event, it is queued. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
+        user paused in the meantime stays paused. Notices older than the lease are closed. If the outcome has
+        links, they become those of the page, and one more reading is counted. If there is an event, it is
+        written to the feed. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

@@ -14,8 +14,10 @@ from afresh.values.items import Status as ItemStatus
 from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas
+from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import Problem, RequestError
+from afresh.web.feed_api import FeedWatch, add_changes
 from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
@@ -40,10 +42,12 @@ _BEARER = HTTPBearer(auto_error=False, description="The token that 'afresh init'
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 
 
-def make_api(data: DashboardData) -> APIRouter:
+def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> APIRouter:
+    """Return the routes. ``access`` decides who may read contents, ``watch`` waits for changes."""
     router = APIRouter(prefix="/api/v1", dependencies=[Depends(_refuse_unknown_parameters)])
     _add_overview(router, data)
-    _add_items(router, data)
+    _add_items(router, data, access)
+    add_changes(router, watch, data.engine.feed, access, _READ)
     _add_plan(router, data)
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
     _add_item_changes(router, data, options)
@@ -73,7 +77,7 @@ def _add_overview(router: APIRouter, data: DashboardData) -> None:
         return schemas.SourcesOut(sources=report_sources(data.engine, data.current_snapshot()))
 
 
-def _add_items(router: APIRouter, data: DashboardData) -> None:
+def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) -> None:
     @router.get("/items", responses=_READ, summary="Items, searched, sorted and paged")
     def items(
         text: Text = "",
@@ -96,15 +100,17 @@ def _add_items(router: APIRouter, data: DashboardData) -> None:
 
     @router.get(
         "/copy",
-        responses=_READ | {200: {"content": {"application/octet-stream": {}}}},
+        responses=_WRITE | {200: {"content": {"application/octet-stream": {}}}},
         response_class=Response,
         summary="The bytes of a copy, as a download",
     )
     def copy(
+        request: Request,
         key: KeyQuery,
         version: Annotated[int | None, Query(ge=1, le=2**31)] = None,
         source: SourceQuery = None,
     ) -> Response:
+        access.check(request)
         found = data.engine.store.copies.get(data.find_item(key, source).id, version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")

@@ -10,12 +10,15 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.engine import Engine
+from afresh.engine.settings.tables import ContentReaders
 from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
+from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import add_error_handlers, error_response
+from afresh.web.feed_api import FeedWatch
 from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
@@ -27,13 +30,19 @@ _DESCRIPTION = (
 
 
 def make_app(
-    engine: Engine, token: str | None, *, names: Iterable[str] = (), read_token: bool = False
+    engine: Engine,
+    token: str | None,
+    *,
+    names: Iterable[str] = (),
+    read_token: bool = False,
+    content: ContentReaders = "everybody",
 ) -> FastAPI:
     """Return the web application. Without a ``token`` it refuses changes; with ``read_token``, reading needs
     the token too. ``names`` are the host names that it accepts in requests, besides IP addresses and
-    ``localhost``."""
+    ``localhost``. ``content`` says who may read the content of copies over the API."""
     data = DashboardData(engine, token)
-    live = LiveUpdates(data)
+    live, watch = LiveUpdates(data), FeedWatch(engine.feed)
+    watch.is_closing = lambda: live.is_closing()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -53,7 +62,7 @@ def make_app(
     app.add_middleware(RequestGuard, names=tuple(names), read_token=token if read_token else None)
     pages = Pages(data)
     add_error_handlers(app, pages.render_error)
-    app.include_router(make_api(data))
+    app.include_router(make_api(data, ContentAccess(content, token), watch))
     app.include_router(make_pages(data, pages))
     _add_monitoring(app, data, live)
     app.state.live = live

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from afresh.values.errors import (
     AfreshError,
     AmbiguousKeyError,
+    CursorError,
     InputError,
     StoreError,
     StoreReadOnlyError,
@@ -66,6 +67,8 @@ def error_status(error: AfreshError) -> int:
     >>> error_status(UsageError("")), error_status(StoreError("")), error_status(AmbiguousKeyError("'a'", ()))
     (400, 503, 409)
     """
+    if isinstance(error, CursorError):
+        return 410
     if isinstance(error, AmbiguousKeyError):
         return 409
     if isinstance(error, StoreError) and not isinstance(error, StoreReadOnlyError):

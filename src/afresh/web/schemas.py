@@ -21,7 +21,7 @@ from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.scheduler.audits import ShareEstimate
 from afresh.sources.search.saved_records import ScaleNote
 from afresh.values.items import Status as ItemStatus
-from afresh.values.outcome import Spent
+from afresh.values.outcome import EventKind, Spent
 
 Key = Annotated[str, Field(min_length=1, max_length=8192)]
 
@@ -431,6 +431,33 @@ class SourcesOut(Model):
     """All sources."""
 
     sources: list[SourceOut]
+
+
+class ChangeOut(Model):
+    """One change. ``cursor`` is the place after it. ``time_s`` is when it was seen, ``changed_s`` when it
+    happened, if the source says so. ``size`` and ``previous_size`` are bytes. ``content`` is there if it was
+    asked for and the copy is kept; if it is not UTF-8, ``content_base64`` is there instead."""
+
+    cursor: str
+    kind: EventKind
+    item: str
+    source: str
+    version: int
+    time_s: float
+    changed_s: Number
+    size: int | None
+    previous_size: int | None
+    content: str | None = None
+    content_base64: str | None = None
+
+
+class ChangesOut(Model):
+    """Changes in the order of their commits. ``cursor`` is the place after them, from which the next request
+    continues; ``is_last`` is true if there were no further changes yet."""
+
+    changes: list[ChangeOut]
+    cursor: str
+    is_last: bool
 
 
 class SeriesOut(Model):

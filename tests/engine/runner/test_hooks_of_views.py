@@ -12,12 +12,13 @@ from tests.engine.living import settings_for
 from tests.engine.runner.test_hooks import FixedClock, changed
 from tests.engine.virtual_site import VirtualSite
 
-from afresh.engine.runner.hooks import Change, Hooks, StaleView
+from afresh.engine.runner.hooks import Hooks, StaleView
 from afresh.engine.settings.item_views import ItemView, ItemViews
 from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.stores.opening import open_store
 from afresh.stores.store import Store
+from afresh.values.changes import Change
 from afresh.values.errors import UsageError
 from afresh.values.items import NewItem
 
@@ -99,7 +100,7 @@ def test_the_source_and_each_view_of_the_item_are_told(store: Store) -> None:
     changed(store, "c", b"1", 1000.0)
     deliver(store, [1001.0], of_source=True)
     assert sorted(words()) == [("", "b"), ("", "c"), ("ab", "b"), ("b", "b")]
-    assert StaleView("ab", Change("b", "web", "changed", 1, 1000.0, b"1")) in TOLD
+    assert StaleView("ab", Change("b", "web", "changed", 1, 1000.0, b"1", has_content=True)) in TOLD
     assert store.events.waiting() == 0
 
 

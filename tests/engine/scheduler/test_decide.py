@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from afresh.engine.scheduler.decide import REFUSALS_ENOUGH, RetryRules, decide
+from afresh.engine.scheduler.decide import REFUSALS_ENOUGH, TOLD_GONE, RetryRules, decide
 from afresh.sources.settings import MissingRule
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
@@ -144,3 +145,18 @@ def test_refusals_end_in_not_asking() -> None:
     first = decide(lease(), refused, PATIENT, 0.0)
     assert (first.status, first.due_s) == ("active", 3600.0)
     assert decide(lease(failures=REFUSALS_ENOUGH - 1), refused, PATIENT, 0.0).status == "refused"
+
+
+@pytest.mark.parametrize("answer", [content(), Fetched("unchanged", requests=1)], ids=["other", "the same"])
+def test_an_item_that_was_gone_and_comes_back_is_told_as_new(answer: Fetched) -> None:
+    """Whoever was told that it is gone has dropped it, also if it comes back with the same content."""
+    missing = Fetched("gone", status=410, problem="410 Gone", requests=1)
+    gone = decide(replace(lease(failures=2), validators={"etag": '"1"'}), missing, PATIENT, 3 * DAY)
+    assert (gone.event, gone.validators) == ("gone", {"etag": '"1"', TOLD_GONE: "1"})
+    resumed = replace(lease(failures=2), validators=gone.validators or {})
+    assert decide(resumed, missing, PATIENT, 4 * DAY).event is None  # it is told once
+    back = decide(resumed, replace(answer, validators=resumed.validators), PATIENT, 5 * DAY)
+    assert (back.event, back.validators) == ("new", {"etag": '"1"'})
+    assert decide(replace(lease(), status="gone"), answer, PATIENT, 5 * DAY).event == "new"
+    later = replace(lease(), validators=back.validators or {})
+    assert decide(later, content(), PATIENT, 6 * DAY).event == "changed"

@@ -19,6 +19,8 @@ from tests.stores.reference.store import ReferenceStore
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import Retention, Store
+from afresh.values.changes import read_feed_cursor
+from afresh.values.errors import CursorError
 from afresh.values.items import SORTS, STATUSES, ItemChange, ItemQuery, NewItem, Sort, Status
 from afresh.values.lease import Lease
 from afresh.values.outcome import EVENT_KINDS, EventKind, NewCopy, Observation, Outcome, Spent
@@ -166,6 +168,17 @@ class Agreement(RuleBasedStateMachine):
         else:
             self.both(lambda store: store.events.defer(numbers[:1], self.now_s + 5.0))
 
+    @rule(limit=st.integers(1, 3), source=sources)
+    def follow(self, limit: int, source: str | None) -> None:
+        """Follow the feed from where the consumer stopped."""
+        self.both(lambda store: follow(store, limit, source, self.now_s))
+
+    @rule(seconds=st.integers(0, 200))
+    def trim(self, seconds: int) -> None:
+        """Drop old changes; those that hooks wait for stay in the databases, so all are queued before."""
+        self.both(lambda store: store.events.take(self.now_s, 0, 20.0))
+        self.both(lambda store: store.feed.trim(self.now_s - seconds))
+
     @rule(wanted=st.lists(ids, max_size=3, unique=True), due=numbers, believe=st.booleans())
     def save(self, wanted: list[int], due: float, believe: bool) -> None:
         """Save a plan."""
@@ -222,6 +235,30 @@ def newest_observations(store: Store, item_id: int) -> list[Sequence[Any]]:
     return rows[-RETENTION.observations :]
 
 
+def feed_of(store: Store) -> list[Any]:
+    """The whole feed, with numbers for cursors: every store has an epoch of its own."""
+    page = store.feed.read(limit=10_000)
+    rows = [replace(entry, cursor=number_of(entry.cursor)) for entry in page.entries]
+    return [rows, number_of(page.cursor), number_of(store.feed.cursor()), number_of(store.feed.start())]
+
+
+def follow(store: Store, limit: int, source: str | None, now_s: float) -> list[Any]:
+    """Read the next page of a consumer and save its place; start again if the cursor is too old."""
+    places = {consumer.name: consumer for consumer in store.feed.consumers()}
+    try:
+        page = store.feed.read(places["one"].cursor if places else None, limit, source)
+    except CursorError as error:
+        return [str(error), store.feed.drop("one")]
+    store.feed.move("one", page.cursor, now_s, source or "")
+    (consumer,) = store.feed.consumers()
+    numbers = [number_of(entry.cursor) for entry in page.entries]
+    return [numbers, page.is_last, replace(consumer, cursor=number_of(consumer.cursor))]
+
+
+def number_of(cursor: str) -> str:
+    return str(read_feed_cursor(cursor).number)
+
+
 def audits_of(store: Store) -> list[Sequence[Any]]:
     """The audits in order."""
     found = store.observations.audits(0.0)
@@ -241,6 +278,7 @@ QUESTIONS: tuple[Callable[[Store, float], Any], ...] = (
     lambda store, now_s: [store.leases.until_s(item_id, now_s) for item_id in range(1, 20)],
     lambda store, _: store.notices.open(),
     lambda store, _: store.events.waiting(),
+    lambda store, _: feed_of(store),
     lambda store, _: store.ledger.rows(0.0, 1e9),
     lambda store, _: store.state.get("now"),
     lambda store, _: plan_of(store),

@@ -11,6 +11,7 @@ from tests.stores.backends import copy_of, ids_of, new_items, schema_url, seen
 
 from afresh.stores.postgres.store import PostgresStore
 from afresh.stores.store import Retention
+from afresh.values.changes import FeedEntry, read_feed_cursor
 from afresh.values.items import ItemChange
 from afresh.values.outcome import Spent
 from afresh.values.stored import RequestWindow
@@ -107,3 +108,45 @@ def test_windows_of_many_workers_keep_their_distance(postgres_url: str, tmp_path
         )
     assert len(windows) == 15 * WORKERS
     assert all(after.first_s - before.until_s >= 0.5 for before, after in pairwise(windows))
+
+
+def test_a_reader_of_the_feed_skips_and_repeats_nothing_of_many_writers(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    url = schema_url(postgres_url, tmp_path)
+    turns = 25
+
+    def write(number: int) -> None:
+        with PostgresStore(url, timeout_s=60.0) as mine:
+            own = [f"k{item}" for item in range(number, 40, WORKERS)]
+            ids = ids_of(mine, own)
+            for turn in range(turns):
+                now_s = 10.0 * (turn + 1)
+                leases = mine.leases.take(ids[: 1 + (turn + number) % len(ids)], now_s, 1.0)
+                copies = [copy_of(b"%d of %d" % (turn, lease.item_id)) for lease in leases]
+                pairs = zip(leases, copies, strict=True)
+                mine.commit([seen(lease, now_s, new_copy=copy, event="changed") for lease, copy in pairs])
+            mine.items.remove(ids[:2], 1e6)
+
+    with PostgresStore(url) as store:
+        store.items.add(new_items(40), 0.0)
+        cursor, found = store.feed.cursor(), list[FeedEntry]()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            working = [pool.submit(write, number) for number in range(WORKERS)]
+            while True:
+                over = all(future.done() for future in working)
+                page = store.feed.read(cursor, 7)
+                found += page.entries
+                cursor = page.cursor
+                if over and page.is_last:
+                    break
+            for future in working:
+                future.result()
+        assert [read_feed_cursor(entry.cursor).number for entry in found] == list(range(1, len(found) + 1))
+        assert store.feed.read(limit=100_000).entries == found
+        told = Counter((entry.item_id, entry.version) for entry in found if entry.kind == "changed")
+        assert set(told.values()) == {1}
+        versions = {item.id: item.version for item in store.items.by_id(range(1, 41))}
+        newest = {item_id: max(v for i, v in told if i == item_id) for item_id in versions}
+        assert newest == versions
+        assert sum(entry.kind == "removed" for entry in found) == 2 * WORKERS

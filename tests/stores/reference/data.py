@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from afresh.stores.shared_time import ReservationState
+from afresh.values.changes import FeedEntry
 from afresh.values.errors import StoreError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
@@ -36,6 +37,8 @@ class ReferenceData:
     names: dict[str, int] = field(default_factory=dict)
     edits: list[int] = field(default_factory=list)
     audits: list[Observation] = field(default_factory=list)
+    feed: list[FeedEntry | None] = field(default_factory=list)
+    consumers: dict[str, tuple[str, str, float]] = field(default_factory=dict)
     events: dict[int, tuple[float, Event]] = field(default_factory=dict)
     notices: dict[tuple[int, str], Notice] = field(default_factory=dict)
     ledger: dict[tuple[int, str], Spent] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class ReferenceData:
     workers: dict[str, Worker] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    texts: dict[tuple[bytes, str], str] = field(default_factory=dict)
     reservations: ReservationState = field(default_factory=ReservationState)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+from tests.stores.reference.feed import ReferenceFeed, Sizes, record_change
 from tests.stores.reference.item_history import (
     ReferenceCopies,
     ReferenceObservations,
     ReferencePlan,
     keep_observation,
 )
+from tests.stores.reference.page_links import ReferenceLinks
 from tests.stores.reference.queues import (
     ReferenceEvents,
     ReferenceFleet,
@@ -27,7 +30,7 @@ from afresh.stores.store import ClosedOnExit, Retention, Upkeep
 from afresh.values.errors import StoreError
 from afresh.values.outcome import NewCopy, Outcome, Refusal
 from afresh.values.storable_text import replace_unstorable
-from afresh.values.stored import Copy, Event, StoreStats, Version
+from afresh.values.stored import Copy, StoreStats, Version
 
 
 class ReferenceStore(ClosedOnExit):
@@ -47,7 +50,9 @@ class ReferenceStore(ClosedOnExit):
         self.copies = ReferenceCopies(self._data)
         self.plan = ReferencePlan(self._data)
         self.observations = ReferenceObservations(self._data, self._retention)
+        self.feed = ReferenceFeed(self._data)
         self.events = ReferenceEvents(self._data)
+        self.links = ReferenceLinks(self._data)
         self.notices = ReferenceNotices(self._data)
         self.ledger = ReferenceLedger(self._data)
         self.state = ReferenceState(self._data)
@@ -79,6 +84,7 @@ class ReferenceStore(ClosedOnExit):
     def _commit(self, record: ItemRecord, outcome: Outcome) -> None:
         data, item, seen = self._data, record.item, outcome.observation
         record.lease = None
+        before = record.copies[-1].version.size if record.copies else None
         if outcome.new_copy is not None:
             self._keep_copy(record, outcome.new_copy, outcome.time_s)
         if seen is not None:
@@ -100,13 +106,17 @@ class ReferenceStore(ClosedOnExit):
         for key, notice in list(data.notices.items()):
             if notice.item_id == item.id and notice.time_s <= outcome.lease.leased_s:
                 del data.notices[key]
+        if outcome.links is not None:
+            self.links.keep(item.id, outcome.links)
         if outcome.answer is not None:
             data.answers.setdefault((item.id, outcome.lease.token), outcome.answer)
         if outcome.event is not None:
-            number, time_s = data.next_number("event"), outcome.time_s
-            version = record.item.version
-            event = Event(number, item.id, item.key, item.source, outcome.event, version, time_s, 0)
-            data.events[number] = (time_s, event)
+            now = len(outcome.new_copy.content) if outcome.new_copy is not None else before
+            is_there = outcome.event in ("new", "changed")
+            sizes = Sizes(now if is_there else None, None if outcome.event == "new" else before)
+            changed_s = None if seen is None else seen.modified_s
+            given: Any = {"for_hooks": outcome.for_hooks, "sizes": sizes, "changed_s": changed_s}
+            record_change(data, record.item, outcome.event, outcome.time_s, **given)
 
     def _keep_copy(self, record: ItemRecord, new: NewCopy, time_s: float) -> None:
         media_type = replace_unstorable(new.media_type)
@@ -118,7 +128,14 @@ class ReferenceStore(ClosedOnExit):
         number = newest.version.number + 1 if newest else 1
         digest = content_hash(new.content)
         version = Version(
-            record.item.id, number, time_s, media_type, len(new.content), digest, new.normal_hash
+            record.item.id,
+            number,
+            time_s,
+            media_type,
+            len(new.content),
+            digest,
+            new.normal_hash,
+            new.change_size,
         )
         record.copies.append(Copy(version, new.content))
         del record.copies[: -self._retention.versions]

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
+from tests.stores.reference.feed import Sizes, record_change
 
 from afresh.stores.cursors import check_limit, read_cursor, sort_value, write_cursor
 from afresh.stores.store import EDITS_KEPT, Leases, StoredItems
@@ -24,7 +25,7 @@ from afresh.values.items import (
     ids_by_key,
 )
 from afresh.values.lease import Lease
-from afresh.values.stored import Edits, Event
+from afresh.values.stored import Edits
 
 _LEASE_FIELDS_OF_ITEM = {field.name for field in fields(Lease)} & {field.name for field in fields(Item)}
 
@@ -60,14 +61,13 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         data = self._data
         with data:
             for item_id in sorted(set(ids) & data.records.keys()):
-                item = data.records.pop(item_id).item
+                record = data.records.pop(item_id)
+                item = record.item
                 del data.ids[item.key][item.source]
                 data.notices = {key: one for key, one in data.notices.items() if one.item_id != item_id}
                 data.edits.append(item_id)
-                if announce:
-                    number = data.next_number("event")
-                    event = Event(number, item_id, item.key, item.source, "removed", item.version, now_s, 0)
-                    data.events[number] = (now_s, event)
+                sizes = Sizes(None, record.copies[-1].version.size if record.copies else None)
+                record_change(data, item, "removed", now_s, for_hooks=announce, sizes=sizes)
 
     def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
         with self._data:
@@ -87,6 +87,11 @@ class ReferenceItems(ReferenceGroup, StoredItems):
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         with self._data:
             return [self._data.records[i].item for i in ids if i in self._data.records]
+
+    def validators(self, item_id: int) -> dict[str, str]:
+        with self._data:
+            record = self._data.records.get(item_id)
+            return dict(record.validators) if record else {}
 
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         return ids_by_key(self.find(keys, source))

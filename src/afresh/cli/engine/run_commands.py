@@ -24,6 +24,7 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.extras import require_extra
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
@@ -113,19 +114,24 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
     Commands call this before they create or open the store."""
     from afresh.engine.app import read_folder
 
+    require_extra("web", "the dashboard")
     check_web(read_folder(Path(), project.read_overrides(sets, more)))
 
 
 def _make_server(engine: Engine) -> Server:
     """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
-    from afresh.web.server import Server, listen, needs_token_to_read
+    from afresh.web.content_access import content_readers
+    from afresh.web.reach import needs_token_to_read
+    from afresh.web.server import Server, listen
     from afresh.web.token import find_token
 
     web = engine.settings.web
     token = find_token(web.token, Path(), os.environ.get)
     is_needed = needs_token_to_read(web.host, web.read_token)
-    app = make_app(engine, token, names=(web.host, *web.names), read_token=is_needed)
+    readers = content_readers(web.host, web.content)
+    names = (web.host, *web.names)
+    app = make_app(engine, token, names=names, read_token=is_needed, content=readers)
     return Server(app, listen(web.host, web.port))
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from afresh.engine.feed.feed_reader import copy_of_change
 from afresh.engine.logs import log_event
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings
@@ -31,6 +32,7 @@ from afresh.sources.python.user_calls import UserCalls
 from afresh.sources.python.user_function import RaisedError, find_function
 from afresh.sources.user_command import CommandFailedError, run_command
 from afresh.values.backoff import Backoff
+from afresh.values.changes import Change
 from afresh.values.clock import Clock
 from afresh.values.stored import Event
 
@@ -43,18 +45,6 @@ Call: TypeAlias = Callable[[Any], Any]
 _Teller: TypeAlias = Callable[["Change"], Awaitable[str]]
 ReadyHook: TypeAlias = Call | tuple[str, ...]
 """A hook that can be called: a function, or a command as a tuple of words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a hook receives. ``kind`` is new, changed, gone or removed; the last two have no content."""
-
-    item: str
-    source: str
-    kind: str
-    version: int
-    time_s: float
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +216,12 @@ class Hooks:
         return ""
 
     async def _change(self, event: Event) -> Change:
-        copy = await self._store.run(self._store.sync.copies.get, event.item_id, event.version)
-        if copy is None and event.kind in ("new", "changed"):
-            # The store no longer has this version, so that the newest one is delivered.
-            copy = await self._store.run(self._store.sync.copies.get, event.item_id)
-        content = copy.content if copy is not None and event.kind in ("new", "changed") else b""
-        return Change(event.key, event.source, event.kind, event.version, event.time_s, content)
+        copy = await self._store.run(
+            copy_of_change, self._store.sync, event.item_id, event.kind, event.version
+        )
+        content, is_there = (b"", False) if copy is None else (copy.content, True)
+        place = (event.key, event.source, event.kind, event.version, event.time_s)
+        return Change(*place, content, has_content=is_there)
 
 
 def _make_ready(hook: HookSetting, setting: str) -> ReadyHook:

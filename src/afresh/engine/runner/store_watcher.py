@@ -18,7 +18,12 @@ from afresh.engine.scheduler.restore import (
     read_names,
     unpack_learned,
 )
-from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
+from afresh.engine.scheduler.view_weights import (
+    apply_link_gains,
+    apply_view_weights,
+    read_link_gains,
+    read_view_weights,
+)
 from afresh.engine.settings.item_views import ItemViews
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.sources.capabilities import GroupBackoff
@@ -99,6 +104,7 @@ class StoreWatcher:
                 self._scheduler.load(added[begin : begin + _PARTS_AT_ONCE], known)
                 self._recorder.restrict()
                 await asyncio.sleep(0)  # polls go on between the parts of very many items
+            apply_link_gains(self._scheduler, await store.run(read_link_gains, store.sync))
             if self._scheduler.has_outgrown():
                 await self._rebuild()
 
@@ -209,11 +215,14 @@ class StoreWatcher:
         self._is_target_missed = is_missed
 
     async def _forget_costs(self) -> None:
-        """Remove the costs of more than a month ago, at the start and then once a day."""
+        """Remove the costs of more than a month ago, and the changes that are older than ``[feed] keep``, at
+        the start and then once a day."""
         if self._clock.elapsed_s() >= self._forget_at_s and self._member.is_planner:
             self._forget_at_s = self._clock.elapsed_s() + FORGET_EVERY_S
             before_s = self._clock.now_s() - LEDGER_KEPT_S
             await self._store.run(self._store.sync.ledger.forget, before_s)
+            old_s = self._clock.now_s() - self._context.settings.now.feed.keep
+            await self._store.run_beside(self._store.sync.feed.trim, old_s)
 
 
 def _warn_of_unknown_items(store: Store, views: ItemViews) -> None:

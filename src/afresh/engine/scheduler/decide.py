@@ -3,7 +3,8 @@
 content     The first copy starts the measurement of time. A later one is a change. If the settings of the
             comparison have changed since, it is no evidence of a change, but later polls compare with it.
 unchanged   The copy is still correct.
-gone        The item is missing. It counts as gone only after some time, because pages come back.
+gone        The item is missing. It counts as gone only after some time, because pages come back. If a gone
+            item comes back, this is told like a first copy, because everybody was told that it is gone.
 refused     The engine may not poll the item. It polls more and more rarely, and stops after three refusals.
 failed      Nothing is known. The poll is repeated after longer and longer waits. If the host is in a
             back-off, this does not count as a failure of the item.
@@ -12,6 +13,7 @@ failed      Nothing is known. The poll is repeated after longer and longer waits
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from afresh.sources.settings import MissingRule, is_gone
@@ -22,6 +24,8 @@ from afresh.values.lease import Lease
 from afresh.values.outcome import STARTS_AGAIN, EventKind, NewCopy, Observation, Outcome
 
 REFUSALS_ENOUGH = 3
+TOLD_GONE = "told-gone"
+"""The name, among the validators of an item, that stays after the event ``gone`` until its next copy."""
 REFUSED_LONGER = 60  # the wait after a refusal is this many times the wait after a failure
 
 
@@ -53,7 +57,9 @@ def decide(
     if fetched.kind == "unchanged":
         elapsed_s = _elapsed_s(lease, fetched, now_s)
         seen = _observation(lease, fetched, now_s, elapsed_s, changed=False, audit=audit)
-        return Outcome(lease, now_s, -math.inf, seen, validators=fetched.validators)
+        back: EventKind | None = "new" if _was_gone(lease) else None
+        kept = _without_mark(fetched)
+        return Outcome(lease, now_s, -math.inf, seen, validators=kept, event=back, links=fetched.links)
     return _no_observation(lease, fetched, rules, now_s)
 
 
@@ -67,8 +73,21 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Ou
         seen = _observation(
             lease, fetched, now_s, _elapsed_s(lease, fetched, now_s), changed=True, audit=audit
         )
-    event: EventKind = "new" if lease.content_hash is None else "changed"
-    return Outcome(lease, now_s, -math.inf, seen, copy, fetched.validators, event=event)
+    event: EventKind = "new" if lease.content_hash is None or _was_gone(lease) else "changed"
+    kept = _without_mark(fetched)
+    return Outcome(lease, now_s, -math.inf, seen, copy, kept, event=event, links=fetched.links)
+
+
+def _was_gone(lease: Lease) -> bool:
+    """Return whether the last event of the item was that it is gone."""
+    return lease.content_hash is not None and (lease.status == "gone" or TOLD_GONE in lease.validators)
+
+
+def _without_mark(fetched: Fetched) -> Mapping[str, str]:
+    """Return the validators of ``fetched`` without the mark of an item that was gone."""
+    if TOLD_GONE not in fetched.validators:
+        return fetched.validators
+    return {name: value for name, value in fetched.validators.items() if name != TOLD_GONE}
 
 
 def _elapsed_s(lease: Lease, fetched: Fetched, now_s: float) -> float:
@@ -101,13 +120,21 @@ def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: fl
     if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
         status, failures, due_s = lease.status, lease.failures, now_s + asked_s
         return Outcome(lease, now_s, due_s, status=status, failures=failures, problem=fetched.problem)
-    failures = lease.failures + 1
+    failures = max(lease.failures + 1, REFUSALS_ENOUGH if fetched.for_good else 0)
     status, event = _end_status(lease, fetched, rules, now_s, failures)
     longer = REFUSED_LONGER if fetched.kind == "refused" else 1
     wait_s = Backoff(rules.first_s, rules.longest_s).wait_s(failures, jitter=longer)
     due_s = now_s + max(wait_s, asked_s) if status == "active" else math.inf
     return Outcome(
-        lease, now_s, due_s, status=status, failures=failures, problem=fetched.problem, event=event
+        lease,
+        now_s,
+        due_s,
+        validators=None if event is None else {**lease.validators, TOLD_GONE: "1"},
+        status=status,
+        failures=failures,
+        problem=fetched.problem,
+        event=event,
+        links=fetched.links,
     )
 
 
@@ -116,7 +143,7 @@ def _end_status(
 ) -> tuple[Status, EventKind | None]:
     silent_s = math.inf if lease.polled_s is None else now_s - lease.polled_s
     if fetched.kind == "gone" and is_gone(fetched.status, failures, silent_s, rules.missing):
-        return "gone", "gone" if lease.content_hash is not None else None
+        return "gone", "gone" if lease.content_hash is not None and not _was_gone(lease) else None
     if fetched.kind == "refused" and failures >= REFUSALS_ENOUGH:
         return "refused", None
     return "active", None

@@ -56,12 +56,16 @@ class Table(BaseModel):
 
 class StoreTable(Table):
     """Where copies and state are stored, and how many versions and observations of each item are kept.
-    ``max_size`` is the most bytes that copies and state may take."""
+    ``max_size`` is the most bytes that copies and state may take. ``copies`` is the address of an object
+    store or folder for the copies, instead of the database. An object that no version uses any more is
+    deleted after ``copies_grace``."""
 
     url: str = Field(default="sqlite:afresh.db", min_length=1)
     versions: int = Field(default=5, ge=1)
     observations: int = Field(default=1000, ge=1)
     max_size: Size = 100_000_000_000
+    copies: str = ""
+    copies_grace: Seconds = 86400.0
 
 
 class BudgetTable(Table):
@@ -124,14 +128,25 @@ class RunTable(Table):
     drain_timeout: Seconds = 60.0
 
 
+class FeedTable(Table):
+    """The change feed. Changes are kept for ``keep`` seconds."""
+
+    keep: Seconds = 30 * 86400.0
+
+
+ContentReaders = Literal["nobody", "token", "everybody"]
+
+
 class WebTable(Table):
     """Where the dashboard listens; ``token`` may be a secret (``env:NAME``). ``read_token`` says whether
-    reading needs the token too; by default it does if other machines can reach the host."""
+    reading needs the token too; by default it does if other machines can reach the host. ``content`` says
+    who may read the content of copies over the API if other machines can reach the host."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     token: str = Field(default="", repr=False)
     read_token: bool | None = None
+    content: ContentReaders = "nobody"
     names: tuple[str, ...] = ()
 
 
@@ -140,7 +155,8 @@ class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
     ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
     ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so."""
+    optimised for its items, if the settings say so. ``update_cost`` is the money that each change that a
+    poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -148,6 +164,7 @@ class SourceTable:
     benefit: float = 0.0
     stale_cost: float = 0.0
     objective: str | None = None
+    update_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +187,7 @@ class Settings:
     web: WebTable
     sources: tuple[SourceTable, ...]
     written_requests: float | None = None
+    feed: FeedTable = field(default_factory=FeedTable)
     views: ItemViews = field(default_factory=ItemViews)
 
     def source(self, name: str) -> SourceTable | None:
@@ -236,4 +254,5 @@ TABLES: dict[str, type[Table]] = {
     "plan": PlanTable,
     "run": RunTable,
     "web": WebTable,
+    "feed": FeedTable,
 }

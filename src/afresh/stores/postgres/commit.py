@@ -1,7 +1,7 @@
 """Commits the outcomes of polls to PostgreSQL, with about a dozen statements for any number of polls.
 
     lock the items ─▶ separate lost leases ─▶ copies ─▶ states and observations
-                   ─▶ audits, events, notices, leases ─▶ tally, sizes, values, ledger
+                   ─▶ audits, notices, leases ─▶ tally, sizes, values, ledger, feed
 
 Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 All workers lock items, contents and counts in the same order, so that they cannot deadlock. Database rows
@@ -31,7 +31,6 @@ _STATE = (
     *("versions", "beliefs", "validators", "recent"),
 )
 _ANSWER = ("ids", "tokens", "times", "texts")
-_EVENT = ("ids", "keys", "sources", "kinds", "versions", "times")
 
 
 @dataclass(slots=True)
@@ -92,12 +91,14 @@ def commit(
     store: SqlStore[Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
-    copies = changes.compress_copies(outcomes)
+    copies = changes.compress_copies(outcomes, store.objects)
 
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
+        changes.set_previous_sizes(store.database, connection, polls)
         _save_copies(store, connection, polls, sizes)
+        store.refuse_deleted(connection, [copy.hash for copy in copies if copy])
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         # The remaining statements need no answer of the server, so they are sent in one round trip.
         with connection.pipeline():
@@ -106,6 +107,7 @@ def commit(
             save_size_change(connection, sizes)
             store.state.set_in_transaction(connection, values)
             store.ledger.add_rows(connection, spending)
+            store.feed.append(connection, changes.feed_rows(polls))
         return refused
 
     return store.database.write(work)
@@ -118,8 +120,8 @@ def _save_states(
     runs = store.observations.append(connection, polls)
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
+    store.links.keep(connection, polls)
     store.observations.add_audits(connection, changes.observations_of(polls))
-    database.run_many(connection, _SQL["queue_events"], _EVENT, changes.event_rows(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     if answers := changes.answer_rows(polls):
         database.run_many(connection, _SQL["keep_answers"], _ANSWER, answers)
@@ -171,8 +173,9 @@ def _add_versions(
     for poll, copy, media_type_id in new:
         poll.version = poll.before.version + 1
         place = (poll.item_id, poll.version, contents[copy.hash], poll.outcome.time_s)
-        table.append((*place, media_type_id, copy.copy.normal_hash))
-    given = column_arrays(("ids", "numbers", "contents", "times", "media", "hashes"), table)
+        table.append((*place, media_type_id, copy.copy.normal_hash, copy.copy.change_size))
+    columns = ("ids", "numbers", "contents", "times", "media", "hashes", "sizes")
+    given = column_arrays(columns, table)
     fetch_rows(connection, _SQL["add_versions"], given)
     dropped = fetch_rows(connection, _SQL["drop_versions"], given | {"kept": versions_kept})
     sizes.versions += len(table) - len(dropped)

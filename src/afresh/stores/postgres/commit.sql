@@ -14,6 +14,13 @@ FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[]) AS newest (item_id, numbe
 JOIN version ON version.item_id = newest.item_id AND version.number = newest.number
 JOIN content ON content.id = version.content_id;
 
+-- name: sizes
+SELECT state.item_id, content.size
+FROM state
+JOIN version ON version.item_id = state.item_id AND version.number = state.version
+JOIN content ON content.id = version.content_id
+WHERE state.item_id = ANY (%(ids)s::bigint[]);
+
 -- name: same_copies
 UPDATE version SET normal_hash = new.normal_hash, media_type_id = new.media_type_id
 FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(media)s::integer[], %(hashes)s::bytea[])
@@ -21,9 +28,10 @@ FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(media)s::integer[], %(h
 WHERE version.item_id = new.item_id AND version.number = new.number;
 
 -- name: add_versions
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash)
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
 SELECT * FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(contents)s::bigint[],
-                     %(times)s::double precision[], %(media)s::integer[], %(hashes)s::bytea[]);
+                     %(times)s::double precision[], %(media)s::integer[], %(hashes)s::bytea[],
+                     %(sizes)s::double precision[]);
 
 -- name: drop_versions
 DELETE FROM version
@@ -52,14 +60,6 @@ FROM unnest(%(ids)s::bigint[], %(due)s::double precision[], %(statuses)s::smalli
      AS new (item_id, due_s, status, failures, problem, changed, polled_s, changed_s, version, belief,
              validators, recent)
 WHERE state.item_id = new.item_id;
-
--- name: queue_events
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
-SELECT item_id, key, source_id, kind, version, time_s, time_s
-FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(sources)s::integer[], %(kinds)s::text[], %(versions)s::integer[],
-            %(times)s::double precision[]) WITH ORDINALITY
-     AS new (item_id, key, source_id, kind, version, time_s, place)
-ORDER BY place;
 
 -- name: end_leases
 -- The poll answers the notices that are older than its lease.

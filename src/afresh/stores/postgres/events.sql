@@ -3,6 +3,20 @@
 -- take later events of the same items.
 SELECT pg_advisory_xact_lock(hashtextextended('afresh events ' || current_schema(), 0));
 
+-- name: unqueued
+-- How far the feed is, and how far it was queued for hooks.
+SELECT (SELECT value FROM counter WHERE name = 'change'), (SELECT value FROM counter WHERE name = 'told');
+
+-- name: queue
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
+SELECT item_id, key, source_id, kind, version, time_s, time_s
+FROM change
+WHERE for_hooks <> 0 AND number > %(after)s AND number <= %(upto)s
+ORDER BY number;
+
+-- name: queued
+UPDATE counter SET value = %(upto)s WHERE name = 'told';
+
 -- name: take
 WITH due AS (
     SELECT id FROM event
@@ -26,4 +40,6 @@ DELETE FROM event WHERE id = ANY (%(ids)s::bigint[]);
 UPDATE event SET due_s = %(until_s)s WHERE id = ANY (%(ids)s::bigint[]);
 
 -- name: waiting
-SELECT count(*) FROM event;
+SELECT (SELECT count(*) FROM event)
+       + (SELECT count(*) FROM change
+          WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told'));

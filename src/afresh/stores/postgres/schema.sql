@@ -111,6 +111,13 @@ CREATE TABLE payload (
 
 ALTER TABLE payload ALTER COLUMN data SET STORAGE EXTERNAL;
 
+CREATE TABLE content_text (
+    content_id bigint NOT NULL REFERENCES content ON DELETE CASCADE,
+    form text NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (content_id, form)
+);
+
 CREATE TABLE version (
     item_id bigint NOT NULL,
     number integer NOT NULL,
@@ -118,6 +125,7 @@ CREATE TABLE version (
     time_s double precision NOT NULL,
     media_type_id integer NOT NULL,
     normal_hash bytea NOT NULL,
+    change_size double precision,
     PRIMARY KEY (item_id, number)
 );
 
@@ -223,3 +231,26 @@ CREATE TABLE answer (
 );
 
 CREATE INDEX answer_time ON answer (time_s);
+
+CREATE TABLE change (
+    number bigint PRIMARY KEY,
+    item_id bigint NOT NULL,
+    key text NOT NULL,
+    source_id integer NOT NULL,
+    kind text NOT NULL,
+    version integer NOT NULL,
+    time_s double precision NOT NULL,
+    changed_s double precision,
+    size bigint,
+    previous_size bigint,
+    for_hooks smallint NOT NULL
+);
+
+CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;
+
+CREATE TABLE consumer (
+    name text COLLATE "C" PRIMARY KEY,
+    source text NOT NULL,
+    cursor text NOT NULL,
+    moved_s double precision NOT NULL
+);

@@ -14,6 +14,7 @@ from typing import Unpack
 from afresh.stores.postgres.commit import commit
 from afresh.stores.postgres.connection import Connection, parse_address
 from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
+from afresh.stores.postgres.feed import PostgresFeed
 from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
 from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
 from afresh.stores.rows import policy_columns
@@ -116,6 +117,7 @@ class PostgresStore(SqlStore[Connection]):
         self.leases = PostgresLeases(database)
         self.plan = PostgresPlan(database)
         self.fleet = PostgresFleet(database)
+        self.feed = PostgresFeed(database)
         self.tables = PostgresTables(database)
         self.upkeep = PostgresUpkeep(database)
 

@@ -13,6 +13,7 @@ from afresh.stores.postgres.binary_arrays import column_arrays
 from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_change
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import key_hash
+from afresh.stores.postgres.feed import PostgresFeed
 from afresh.stores.rows import ACTIVE, Row, lease_from_row, text_from_mapping
 from afresh.stores.sql.dialect import ItemCounts, Parameters
 from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
@@ -57,6 +58,7 @@ class PostgresPaging(Paging[Connection]):
 
 class PostgresItems(SqlItems[Connection]):
     paging = PostgresPaging
+    feed_type = PostgresFeed
 
     def _add_batch(self, connection: Connection, batch: list[NewItem], now_s: float) -> int:
         new = self._only_new(connection, batch)

@@ -14,6 +14,9 @@ FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
 JOIN full_item ON full_item.id = wanted.id
 ORDER BY wanted.place;
 
+-- name: validators
+SELECT validators FROM state WHERE item_id = %(item_id)s;
+
 -- name: due
 SELECT state.item_id
 FROM state
@@ -91,10 +94,13 @@ FROM state
 WHERE item_id = ANY (%(ids)s::bigint[])
 GROUP BY source_id, group_id, status;
 
--- name: announce_removal
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
-SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s, %(now_s)s
-FROM item JOIN state ON state.item_id = item.id
+-- name: removed
+SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s::double precision,
+       NULL::double precision, NULL::bigint, content.size, %(for_hooks)s::smallint
+FROM item
+JOIN state ON state.item_id = item.id
+LEFT JOIN version ON version.item_id = item.id AND version.number = state.version
+LEFT JOIN content ON content.id = version.content_id
 WHERE item.id = ANY (%(ids)s::bigint[])
 ORDER BY item.id;
 
@@ -103,6 +109,7 @@ DELETE FROM version WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING content_id
 
 -- name: drop_rest
 WITH leases AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[])),
+     links AS (DELETE FROM page_links WHERE item_id = ANY (%(ids)s::bigint[])),
      notices AS (DELETE FROM notice WHERE item_id = ANY (%(ids)s::bigint[])),
      runs AS (DELETE FROM observation_run WHERE item_id = ANY (%(ids)s::bigint[])),
      states AS (DELETE FROM state WHERE item_id = ANY (%(ids)s::bigint[]))

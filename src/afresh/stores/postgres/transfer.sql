@@ -23,6 +23,9 @@ SELECT (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM item_number) 
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM audit_id_seq) AS audit,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM content_id_seq) AS content,
        (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM name_id_seq) AS name,
+       (SELECT value FROM counter WHERE name = 'change') AS change,
+       (SELECT value FROM counter WHERE name = 'told') AS told,
+       (SELECT value FROM counter WHERE name = 'epoch') AS epoch,
        (SELECT last_s FROM pace), (SELECT debt_s FROM pace), (SELECT asked_s FROM pace),
        (SELECT coalesce(sum(polls), 0)::bigint FROM state), (SELECT coalesce(max(polled_s), 0) FROM state);
 
@@ -35,7 +38,10 @@ SELECT setval('item_number', greatest(%(item)s, 1)::bigint, %(item)s > 0),
        setval('name_id_seq', greatest(%(name)s, 1)::bigint, %(name)s > 0);
 
 -- name: set_counters
-UPDATE counter SET value = CASE name WHEN 'edit' THEN %(edit)s ELSE %(notice)s END::bigint;
+UPDATE counter SET value = given.value
+FROM (VALUES ('edit', %(edit)s::bigint), ('notice', %(notice)s::bigint), ('change', %(change)s::bigint),
+             ('told', %(told)s::bigint), ('epoch', %(epoch)s::bigint)) AS given (name, value)
+WHERE counter.name = given.name;
 
 -- name: set_pace
 UPDATE pace SET last_s = %(last_s)s, debt_s = %(debt_s)s, asked_s = %(asked_s)s;

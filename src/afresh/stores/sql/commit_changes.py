@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import zstandard
 
 from afresh.stores.codecs import content_hash
+from afresh.stores.object_copies import IN_OBJECTS, ObjectCopies
 from afresh.stores.rows import PAUSED, STATUS_CODE, Row
 from afresh.stores.sql.dialect import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
@@ -42,12 +43,14 @@ class LockedItem:
 @dataclass(slots=True)
 class AcceptedPoll:
     """An outcome that will be committed. ``compressed`` is its new copy, ``before`` the item before the
-    commit, ``version`` the number of the item's newest version after the commit."""
+    commit, ``version`` the number of the item's newest version after the commit. ``previous_size`` is the
+    size of the newest version before the commit in bytes, where an event tells it."""
 
     outcome: Outcome
     compressed: CompressedCopy | None
     before: LockedItem
     version: int
+    previous_size: int | None = None
 
     @property
     def item_id(self) -> int:
@@ -59,14 +62,18 @@ class AcceptedPoll:
         return PAUSED if self.before.status == PAUSED else STATUS_CODE[self.outcome.status]
 
 
-def compress_copies(outcomes: Sequence[Outcome]) -> list[CompressedCopy | None]:
-    """Hash and compress the new copy of each outcome; None if an outcome has none. Call this before the
-    transaction, because it takes long and other writers would wait."""
+def compress_copies(outcomes: Sequence[Outcome], objects: ObjectCopies | None) -> list[CompressedCopy | None]:
+    """Hash and compress the new copy of each outcome; None if an outcome has none. If copies are ``objects``,
+    write these. Call this before the transaction, because it takes long and other writers would wait."""
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
-    return [
+    packed = [
         CompressedCopy(copy, content_hash(copy.content), compressor.compress(copy.content)) if copy else None
         for copy in (outcome.new_copy for outcome in outcomes)
     ]
+    if objects is None:
+        return packed
+    objects.put({copy.hash: copy.data for copy in packed if copy})
+    return [replace(copy, data=IN_OBJECTS) if copy else None for copy in packed]
 
 
 def separate_refused(
@@ -106,13 +113,38 @@ def observations_of(polls: Sequence[AcceptedPoll]) -> list[Observation]:
     return [seen for poll in polls if (seen := poll.outcome.observation) is not None]
 
 
-def event_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
-    """Return the events of these polls as tuples (item id, key, source id, kind, version, Unix seconds)."""
-    return [
-        (p.item_id, p.outcome.lease.key, p.before.source_id, p.outcome.event, p.version, p.outcome.time_s)
-        for p in polls
-        if p.outcome.event
-    ]
+def set_previous_sizes(
+    database: SqlDatabase[ConnectionT], connection: ConnectionT, polls: Sequence[AcceptedPoll]
+) -> None:
+    """Set ``previous_size`` of the polls that have an event, from their items' newest versions."""
+    told = [poll for poll in polls if poll.outcome.event and poll.before.version]
+    if told:
+        given = {"ids": database.as_list([poll.item_id for poll in told])}
+        found: dict[int, int] = dict(database.rows(connection, database.statements("commit")["sizes"], given))
+        for poll in told:
+            poll.previous_size = found.get(poll.item_id)
+
+
+def feed_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:
+    """Return the events of these polls as rows of the feed; see ``SqlFeed.append``."""
+    return [_feed_row(poll) for poll in polls if poll.outcome.event]
+
+
+def _feed_row(poll: AcceptedPoll) -> Row:
+    outcome, seen, previous = poll.outcome, poll.outcome.observation, poll.previous_size
+    size = previous if poll.compressed is None else len(poll.compressed.copy.content)
+    return (
+        poll.item_id,
+        outcome.lease.key,
+        poll.before.source_id,
+        outcome.event,
+        poll.version,
+        outcome.time_s,
+        seen.modified_s if seen is not None else None,
+        size if outcome.event in ("new", "changed") else None,
+        None if outcome.event == "new" else previous,
+        int(outcome.for_hooks),
+    )
 
 
 def answer_rows(polls: Sequence[AcceptedPoll]) -> list[Row]:

@@ -17,8 +17,9 @@ from itertools import islice
 from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
-from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
+from afresh.stores.rows import STATUS_CODE, Row, item_from_row, mapping_from_text, text_from_mapping
 from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlPart
+from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.store import StoredItems
 from afresh.values.errors import AmbiguousKeyError, InputError
 from afresh.values.items import (
@@ -46,6 +47,7 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
     file = "stored_items"
     paging: type[Paging[ConnectionT]]
+    feed_type: type[SqlFeed[ConnectionT]]
 
     def add(self, items: Iterable[NewItem], now_s: float) -> int:
         added, rest = 0, iter(items)
@@ -71,11 +73,11 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
     def remove(self, ids: Sequence[int], now_s: float, *, announce: bool = False) -> None:
         def work(connection: ConnectionT) -> None:
             known = self._lock(connection, ids)
-            given = {"ids": self._database.as_list(known), "now_s": now_s}
-            if announce:
-                self._rows(connection, "announce_removal", given)
+            given = {"ids": self._database.as_list(known), "now_s": now_s, "for_hooks": int(announce)}
+            removed = self._rows(connection, "removed", given)
             self._remove(connection, given)
             self._note_edits(connection, known)
+            self.feed_type(self._database).append(connection, removed)
 
         self._database.write(work)
 
@@ -95,6 +97,10 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         return [item_from_row(row) for row in self._fetch("by_id", ids=self._database.as_list(ids))]
+
+    def validators(self, item_id: int) -> dict[str, str]:
+        found = self._fetch("validators", item_id=item_id)
+        return mapping_from_text(found[0][0]) if found else {}
 
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         return ids_by_key(self.find(keys, source))

@@ -17,10 +17,11 @@ from afresh.stores.sql.dialect import ConnectionT, SqlDatabase
 from afresh.stores.sql.store_parts import SqlState
 
 Counters: TypeAlias = Mapping[str, float]
-"""Numbers of a store by name: the last number used in each table of ``NUMBERED``, the fields of
-``ReservationState``, the number of polls (``polls``) and the time of the last poll (``polled_s``)."""
+"""Numbers of a store by name: the last number used in each table of ``NUMBERED``, the place of the hooks in
+the feed (``told``) and its ``epoch``, the fields of ``ReservationState``, the number of polls (``polls``) and
+the time of the last poll (``polled_s``)."""
 
-NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name")
+NUMBERED = ("item", "lease", "edit", "notice", "event", "audit", "content", "name", "change", "told", "epoch")
 RESERVATIONS = ("last_s", "debt_s", "asked_s")
 
 
@@ -28,6 +29,9 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("name", "item", "content"), ("id",)),
     **dict.fromkeys(("version", "observation_run"), ("item_id", "number")),
     **dict.fromkeys(("audit", "event"), ("id",)),
+    "page_links": ("item_id",),
+    "change": ("number",),
+    "consumer": ("name",),
     "notice": ("item_id", "origin"),
     "ledger": ("minute", "source_id"),
     "tally": ("source_id", "group_id", "status"),

@@ -1,7 +1,7 @@
 """Commits the outcomes of many polls to SQLite, in one transaction.
 
-    separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, events,
-                                                                 notices, leases, ledger, values
+    separate lost leases ─▶ copies ─▶ states and observations ─▶ tally, audits, notices,
+                                                                 leases, ledger, values, feed
 
 Contents are hashed and compressed before the transaction begins, so that other workers can write meanwhile.
 """
@@ -28,15 +28,17 @@ def commit(
     store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
-    database, copies = store.database, changes.compress_copies(outcomes)
+    database, copies = store.database, changes.compress_copies(outcomes, store.objects)
 
     def work(connection: sqlite3.Connection) -> list[Refusal]:
         ids = database.as_list([outcome.lease.item_id for outcome in outcomes])
         found = connection.execute(_SQL["known"], {"ids": ids}).fetchall()
         locked = {item_id: changes.LockedItem(*state) for item_id, *state in found}
         polls, refused = changes.separate_refused(outcomes, copies, locked)
+        changes.set_previous_sizes(database, connection, polls)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
             _save_copy(connection, poll, copy, media_type_id, store.retention.versions)
+        store.refuse_deleted(connection, [copy.hash for copy in copies if copy])
         runs = store.observations.append(connection, polls)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)
@@ -47,8 +49,8 @@ def commit(
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
         connection.executemany(_SQL["keep_failures"], failures)
         database.add_to_tally(connection, changes.status_changes(polls))
+        store.links.keep(connection, polls)
         store.observations.add_audits(connection, observations)
-        connection.executemany(_SQL["queue_event"], changes.event_rows(polls))
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
             connection.executemany(_SQL["answer_notice"], answered)
@@ -59,6 +61,7 @@ def commit(
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         store.ledger.add_rows(connection, spending)
         store.state.set_in_transaction(connection, values)
+        store.feed.append(connection, changes.feed_rows(polls))
         return refused
 
     return database.write(work)
@@ -78,7 +81,8 @@ def _save_copy(
         return
     content_id = save_content(connection, new)
     poll.version = newest + 1
-    row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
+    place = (poll.item_id, poll.version, content_id, poll.outcome.time_s)
+    row = (*place, media_type_id, new.copy.normal_hash, new.copy.change_size)
     connection.execute(_SQL["add_version"], row)
     if poll.version > versions_kept:
         oldest = (poll.item_id, poll.version - versions_kept)

@@ -9,11 +9,19 @@ SELECT content.hash
 FROM version JOIN content ON content.id = version.content_id
 WHERE version.item_id = ? AND version.number = ?;
 
+-- name: sizes
+SELECT state.item_id, content.size
+FROM json_each(:ids) AS wanted
+CROSS JOIN state ON state.item_id = wanted.value
+JOIN version ON version.item_id = state.item_id AND version.number = state.version
+JOIN content ON content.id = version.content_id;
+
 -- name: same_copy
 UPDATE version SET normal_hash = ?, media_type_id = ? WHERE item_id = ? AND number = ?;
 
 -- name: add_version
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: drop_versions
 DELETE FROM version WHERE item_id = ? AND number <= ? RETURNING content_id;
@@ -38,9 +46,6 @@ UPDATE state SET changed_s = ? WHERE item_id = ?;
 
 -- name: keep_failures
 UPDATE state SET failures = ? WHERE item_id = ?;
-
--- name: queue_event
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6);
 
 -- name: any_notice
 SELECT 1 FROM notice LIMIT 1;

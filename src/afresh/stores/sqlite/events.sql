@@ -2,6 +2,20 @@
 -- There is one writer at a time, so there is nothing to lock.
 SELECT NULL;
 
+-- name: unqueued
+-- How far the feed is, and how far it was queued for hooks.
+SELECT (SELECT value FROM counter WHERE name = 'change'), (SELECT value FROM counter WHERE name = 'told');
+
+-- name: queue
+INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
+SELECT item_id, key, source_id, kind, version, time_s, time_s
+FROM change
+WHERE for_hooks <> 0 AND number > :after AND number <= :upto
+ORDER BY number;
+
+-- name: queued
+UPDATE counter SET value = :upto WHERE name = 'told';
+
 -- name: take
 UPDATE event SET due_s = :until_s, attempts = attempts + 1
 WHERE id IN (
@@ -19,4 +33,6 @@ DELETE FROM event WHERE id IN (SELECT value FROM json_each(:ids));
 UPDATE event SET due_s = :until_s WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: waiting
-SELECT count(*) FROM event;
+SELECT (SELECT count(*) FROM event)
+       + (SELECT count(*) FROM change
+          WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told'));

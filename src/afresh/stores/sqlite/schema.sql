@@ -71,7 +71,7 @@ CREATE TABLE version (
     content_id INTEGER NOT NULL,
     time_s REAL NOT NULL,
     media_type_id INTEGER NOT NULL,
-    normal_hash BLOB NOT NULL,
+    normal_hash BLOB NOT NULL, change_size REAL,
     PRIMARY KEY (item_id, number)
 ) WITHOUT ROWID;
 
@@ -201,3 +201,47 @@ FROM item
 JOIN state ON state.item_id = item.id
 JOIN name AS source ON source.id = state.source_id
 JOIN name AS grouping ON grouping.id = state.group_id;
+
+CREATE TABLE change (
+    number INTEGER PRIMARY KEY,
+    item_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    source_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    changed_s REAL,
+    size INTEGER,
+    previous_size INTEGER,
+    for_hooks INTEGER NOT NULL
+);
+
+CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;
+
+CREATE TABLE consumer (
+    name TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    cursor TEXT NOT NULL,
+    moved_s REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE content_text (
+    content_id INTEGER NOT NULL REFERENCES content ON DELETE CASCADE,
+    form TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (content_id, form)
+) WITHOUT ROWID;
+
+CREATE TABLE page_links (
+    item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+    depth INTEGER NOT NULL,
+    chain INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
+    gained INTEGER NOT NULL,
+    unlinked_s REAL,
+    links BLOB
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;

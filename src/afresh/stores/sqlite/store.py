@@ -10,6 +10,7 @@ from typing import ClassVar, Unpack
 from afresh.stores.sql.store_parts import SqlFleet, SqlStore
 from afresh.stores.sqlite.commit import commit
 from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.feed import SqliteFeed
 from afresh.stores.sqlite.policy_columns import SqlitePlan
 from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
 from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
@@ -40,6 +41,7 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         self.leases = SqliteLeases(database)
         self.plan = SqlitePlan(database)
         self.fleet = SqlFleet(database)
+        self.feed = SqliteFeed(database)
         self.tables = SqliteTables(database)
         self.upkeep = SqliteUpkeep(database)
 

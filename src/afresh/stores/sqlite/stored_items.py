@@ -15,6 +15,7 @@ from afresh.stores.sql.item_part import Filters, Paging, SortOrder, SqlItems
 from afresh.stores.sql.store_parts import SqlLeases
 from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.sqlite.database import SqliteDatabase
+from afresh.stores.sqlite.feed import SqliteFeed
 from afresh.stores.store import EDITS_KEPT
 from afresh.values.items import NewItem, Sort
 from afresh.values.lease import Lease
@@ -61,6 +62,7 @@ class SqlitePaging(Paging[sqlite3.Connection]):
 class SqliteItems(SqlItems[sqlite3.Connection]):
     _database: SqliteDatabase
     paging = SqlitePaging
+    feed_type = SqliteFeed
 
     def _add_batch(self, connection: sqlite3.Connection, batch: list[NewItem], now_s: float) -> int:
         new = self._only_new(connection, batch)

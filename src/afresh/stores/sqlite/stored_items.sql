@@ -17,6 +17,9 @@ SELECT full_item.*
 FROM json_each(:ids) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
 ORDER BY wanted.key;
 
+-- name: validators
+SELECT validators FROM state WHERE item_id = :item_id;
+
 -- name: due
 -- The status is in the index, so items that are not active are skipped quickly.
 SELECT state.item_id
@@ -71,12 +74,13 @@ FROM state
 WHERE item_id IN (SELECT value FROM json_each(:ids))
 GROUP BY source_id, group_id, status;
 
--- name: announce_removal
-INSERT INTO event (item_id, key, source_id, kind, version, time_s, due_s)
-SELECT item.id, item.key, state.source_id, 'removed', state.version, :now_s, :now_s
+-- name: removed
+SELECT item.id, item.key, state.source_id, 'removed', state.version, :now_s, NULL, NULL, content.size, :for_hooks
 FROM json_each(:ids) AS wanted
 CROSS JOIN item ON item.id = wanted.value
 JOIN state ON state.item_id = item.id
+LEFT JOIN version ON version.item_id = item.id AND version.number = state.version
+LEFT JOIN content ON content.id = version.content_id
 ORDER BY item.id;
 
 -- name: drop_versions

@@ -20,7 +20,7 @@ from afresh.values.stored import StoreStats
 
 _PAGES_PER_STEP = 4096
 _SEQUENCES = ("item", "edit", "event", "audit")
-_COUNTERS = ("lease", "notice")
+_COUNTERS = ("lease", "notice", "change", "told", "epoch")
 _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite creates beside a database
 
 
@@ -77,6 +77,9 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
     def _drop_versions(self, connection: sqlite3.Connection, versions: Sequence[Row]) -> None:
         connection.executemany(self._sql["drop_version"], [version[:2] for version in versions])
         drop_contents(connection, [content_id for _, _, content_id in versions])
+
+    def _named(self, connection: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+        return {digest for digest in digests if self._rows(connection, "named", {"hash": digest})}
 
     def _count_contents(self, connection: sqlite3.Connection) -> int:
         return int(self._rows(connection, "count_contents", {})[0][0])

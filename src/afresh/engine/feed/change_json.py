@@ -1,0 +1,51 @@
+"""A change as a JSON object: the same for ``afresh changes --json``, the API and batches of hooks."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+from afresh.values.changes import Change
+
+_encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def change_object(change: Change) -> dict[str, object]:
+    """Return a change as a JSON object. Content that is not UTF-8 is in ``content_base64`` instead of
+    ``content``; both are left out if no content was asked for, or if there is none.
+
+    >>> change_object(Change("a", "web", "gone", 2, 5.0, previous_size=7, cursor="1-1-00"))
+    {'cursor': '1-1-00', 'kind': 'gone', 'item': 'a', 'source': 'web', 'version': 2, 'time_s': 5.0, \
+'changed_s': None, 'size': None, 'previous_size': 7}
+    """
+    found: dict[str, object] = {
+        "cursor": change.cursor,
+        "kind": change.kind,
+        "item": change.item,
+        "source": change.source,
+        "version": change.version,
+        "time_s": change.time_s,
+        "changed_s": change.changed_s,
+        "size": change.size,
+        "previous_size": change.previous_size,
+    }
+    if change.text is not None:
+        found["content"] = change.text
+    elif change.has_content:
+        _add_bytes(found, "content", change.content)
+    if change.previous is not None:
+        _add_bytes(found, "previous", change.previous)
+    return found
+
+
+def change_line(change: Change) -> str:
+    """Return a change as a line of JSON."""
+    return _encode(change_object(change))
+
+
+def _add_bytes(found: dict[str, object], name: str, content: bytes) -> None:
+    try:
+        found[name] = content.decode()
+    except UnicodeDecodeError:
+        found[f"{name}_base64"] = base64.b64encode(content).decode()

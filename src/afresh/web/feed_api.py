@@ -1,0 +1,110 @@
+"""The part of the API for programs that follow the changes: ``/api/v1/changes``, with long polling.
+
+A request with ``wait`` is answered as soon as there is a change for it, or when the time is over. All waiting
+requests share one look at the store, every ``LOOK_EVERY_S`` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from afresh.engine.feed.change_json import change_object
+from afresh.engine.feed.content_forms import CONTENT_FORMS
+from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, FeedReader
+from afresh.values.clock import SystemClock
+from afresh.values.errors import one_of
+from afresh.values.units import parse_duration
+from afresh.web import schemas
+from afresh.web.content_access import ContentAccess
+from afresh.web.error_responses import Problem, RequestError
+
+MOST_CHANGES, MOST_WAIT_S, MOST_WAITING = 1000, 60.0, 64
+_NOW = "now"
+_FORMS = ", ".join(CONTENT_FORMS)
+Since = Annotated[
+    str | None,
+    Query(max_length=60, description="A cursor: only later changes; now: none so far. Default: all kept."),
+]
+SourceName = Annotated[str | None, Query(max_length=500, description="Only changes of this source.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_CHANGES)]
+Wait = Annotated[
+    str, Query(max_length=20, description=f"Wait for a change, at most {MOST_WAIT_S:g} s; such as 30s.")
+]
+Content = Annotated[str | None, Query(max_length=20, description=f"With the content, as one of {_FORMS}.")]
+Responses = dict[int | str, dict[str, Any]]
+
+
+class FeedWatch:
+    """Tells whether there are new changes. Many may ask: the store is asked every ``LOOK_EVERY_S`` seconds
+    at most. ``is_closing`` returns true when the server stops, so that nobody waits any longer."""
+
+    def __init__(self, reader: FeedReader) -> None:
+        self._reader, self._clock = reader, SystemClock()
+        self._last, self._asked_s = 0, float("-inf")
+        self._lock = asyncio.Lock()
+        self.waiting = 0
+        self.is_closing: Callable[[], bool] = lambda: False
+
+    async def last(self) -> int:
+        """Return the number of the last change, as it was at most ``LOOK_EVERY_S`` seconds ago."""
+        async with self._lock:
+            if self._clock.elapsed_s() - self._asked_s >= LOOK_EVERY_S:
+                self._last = await run_in_threadpool(self._reader.last)
+                self._asked_s = self._clock.elapsed_s()
+            return self._last
+
+    async def wait_for_page(self, read: Callable[[], ChangePage], wait_s: float) -> ChangePage:
+        """Return the first page of ``read`` that has changes, or its last one after ``wait_s`` seconds."""
+        until_s, clock = self._clock.elapsed_s() + wait_s, self._clock
+        seen = await run_in_threadpool(self._reader.last)
+        page = await run_in_threadpool(read)
+        if page.changes or wait_s <= 0:
+            return page
+        if self.waiting >= MOST_WAITING:
+            raise RequestError(503, f"{MOST_WAITING} requests wait for changes already", "try again soon")
+        self.waiting += 1
+        try:
+            while not page.changes and clock.elapsed_s() < until_s and not self.is_closing():
+                await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - clock.elapsed_s())))
+                last = await self.last()
+                if last > seen:
+                    seen, page = last, await run_in_threadpool(read)
+        finally:
+            self.waiting -= 1
+        return page
+
+
+def add_changes(
+    router: APIRouter, watch: FeedWatch, reader: FeedReader, access: ContentAccess, responses: Responses
+) -> None:
+    """Add the routes. ``access`` decides who may read contents."""
+
+    @router.get(
+        "/changes",
+        response_model=schemas.ChangesOut,
+        response_model_exclude_unset=True,
+        responses=responses | {410: {"model": Problem}},
+        summary="What changed since a cursor, in the order of the commits",
+    )
+    async def changes(
+        request: Request,
+        since: Since = None,
+        source: SourceName = None,
+        limit: Limit = 100,
+        wait: Wait = "0s",
+        content: Content = None,
+    ) -> schemas.ChangesOut:
+        if content is not None:
+            one_of("form of content", content, CONTENT_FORMS)
+            access.check(request)
+        wait_s = min(parse_duration(wait), MOST_WAIT_S)
+        start = await run_in_threadpool(reader.cursor) if since == _NOW else since
+        query = ChangeQuery(source, content)
+        page = await watch.wait_for_page(lambda: reader.page(start, limit, query), wait_s)
+        found = [schemas.ChangeOut.model_validate(change_object(change)) for change in page.changes]
+        return schemas.ChangesOut(changes=found, cursor=page.cursor, is_last=page.is_last)
