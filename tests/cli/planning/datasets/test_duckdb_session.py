@@ -34,5 +34,5 @@ def test_rows_are_partitioned_and_nothing_else_is_left(tmp_path: Path) -> None:
 
 
 def test_only_local_files_are_compared() -> None:
-    with pytest.raises(UsageError, match="reads local files only, not s3://b/a.csv"):
+    with pytest.raises(UsageError, match=r"reads local files only, not s3://b/a\.csv"):
         refuse_repeated_items([DatasetPart("s3://b/a.csv", "a.csv", 1, "1")])

@@ -28,6 +28,6 @@ def test_errors_of_jobs_are_raised_and_other_jobs_do_not_begin() -> None:
         begun.append(job)
         raise InputError("is wrong", path=f"{job}.csv")
 
-    with pytest.raises(InputError, match="0.csv: is wrong"), ThreadsExecutor(1) as executor:
+    with pytest.raises(InputError, match=r"0\.csv: is wrong"), ThreadsExecutor(1) as executor:
         list(executor.run(fail, range(100)))
     assert len(begun) < 10
