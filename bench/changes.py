@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -96,10 +96,18 @@ def _follow(folder: Path) -> Iterator[Listener]:
     ]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
+
+        lines = process.stdout
+
+        def hear() -> None:
+            if not lines.readline():
+                raise EOFError
+
         try:
-            yield process.stdout.readline
+            yield hear
         finally:
             process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -113,7 +121,7 @@ def _poll_api(folder: Path) -> Iterator[Listener]:
 
         def hear() -> None:
             nonlocal cursor
-            while True:
+            while process.poll() is None:
                 try:
                     with urllib.request.urlopen(f"{address}?since={cursor}&wait=60s") as answer:
                         found = json.load(answer)
@@ -123,11 +131,13 @@ def _poll_api(folder: Path) -> Iterator[Listener]:
                 cursor = found["cursor"]
                 if found["changes"]:
                     return
+            raise EOFError
 
         try:
             yield hear
         finally:
             process.kill()
+            process.wait()
 
 
 def _delays(engine: Engine, listening: AbstractContextManager[Listener], commits: int) -> list[float]:
@@ -137,11 +147,13 @@ def _delays(engine: Engine, listening: AbstractContextManager[Listener], commits
         heard_s: list[float] = []
 
         def listen() -> None:
-            while True:
-                hear()
-                heard_s.append(time.perf_counter())
+            with suppress(EOFError, ValueError):
+                while True:
+                    hear()
+                    heard_s.append(time.perf_counter())
 
-        threading.Thread(target=listen, daemon=True).start()
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
         while not heard_s:  # until the listener has started, it misses changes
             _commit(engine)
             threading.Event().wait(0.2)
@@ -154,6 +166,7 @@ def _delays(engine: Engine, listening: AbstractContextManager[Listener], commits
                 threading.Event().wait(0.001)
             delays.append(max(0.0, heard_s[before] - committed_s))
             threading.Event().wait(float(chance.uniform(0.0, 0.5)))
+    thread.join()
     return delays
 
 

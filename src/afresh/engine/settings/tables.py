@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
@@ -149,9 +150,9 @@ class WebTable(Table):
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
-    ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
-    ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so."""
+    ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
+    of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
+    is what is optimised for its items, if the settings say so."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -159,6 +160,7 @@ class SourceTable:
     benefit: float = 0.0
     stale_cost: float = 0.0
     objective: str | None = None
+    hook: HookRules = field(default_factory=HookRules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,8 @@ CREATE TABLE event (
     version integer NOT NULL,
     time_s double precision NOT NULL,
     due_s double precision NOT NULL,
-    attempts integer NOT NULL DEFAULT 0
+    attempts integer NOT NULL DEFAULT 0,
+    problem text NOT NULL DEFAULT ''
 );
 
 CREATE INDEX event_item ON event (item_id, id);
