@@ -13,9 +13,8 @@ from afresh.sources.change_detection import (
     compare_content,
     content_hash,
     normalise,
-    similarity,
-    sketch,
 )
+from afresh.sources.similarity import similarity, sketch
 from afresh.values.errors import UsageError
 
 TYPES = [

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -57,6 +58,7 @@ from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
@@ -166,7 +168,9 @@ class Engine(ItemOperations, ClosedOnExit):
         run polls each due item once. ``only`` are the ids of the items to load, by default all. ``stop`` is
         the signal that ends the run; ``settings`` replaces the settings of the engine."""
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
-        given = RunInput(self.store, settings, self.clock, rng, self._sources_for, stop, only, once)
+        parsers = ParserPool()
+        sources_for = partial(self._sources_for, parsers)
+        given = RunInput(self.store, settings, self.clock, rng, sources_for, stop, only, once, parsers)
         return await build_run(given)
 
     async def _run(
@@ -219,7 +223,7 @@ class Engine(ItemOperations, ClosedOnExit):
 
         return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
 
-    def _sources_for(self, gate: Gate) -> BuildSource:
+    def _sources_for(self, parsers: ParserPool, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:
             gate.owe_ahead(compute_spent(self.settings.budget, 1, received, seconds))
 
@@ -230,6 +234,7 @@ class Engine(ItemOperations, ClosedOnExit):
             cost=cost,
             resolver=self._given.secrets,
             new_fetcher=self._given.new_fetcher,
+            parsers=parsers,
             under_way=gate.under_way,
         )
         return lambda table: table.kind.build(table.settings, context)

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from afresh.engine.change_sizes import measure_changes
 from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.reported_fetch import is_fetch, request_end, to_fetched
-from afresh.engine.scheduler.poll_recorder import PollRecorder, compute_spent
+from afresh.engine.scheduler.poll_recorder import PollRecorder, compute_spent, with_update_cost
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.restore import load_items, plan_shadow_price
 from afresh.engine.scheduler.store_room import StoreRoom, full_words
@@ -187,6 +188,7 @@ class _Report:
             return room.admit(outcomes, settings.store.max_size, recorder)
 
         def finish(outcomes: list[Outcome]) -> list[Outcome]:
+            outcomes = measure_changes(self._store, ParserPool(), settings, outcomes)
             return [self._finish(each, outcome) for (each, _), outcome in zip(polls, outcomes, strict=True)]
 
         item_ids = [lease.item_id for _, lease in polls]
@@ -247,6 +249,7 @@ def _outcome(
         lease.item_id, row.time_s, elapsed_s, bool(row.changed), modified_s=row.modified_s, count=row.count
     )
     spent = compute_spent(settings.budget, 1, row.bytes, row.seconds)
+    spent = with_update_cost(spent, settings, lease.source) if row.changed else spent
     validators = {**lease.validators, **validators_of(row.validators)} if row.validators else None
     return Outcome(lease, row.time_s, due_s=-math.inf, observation=found, spent=spent, validators=validators)
 

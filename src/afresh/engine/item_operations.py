@@ -80,12 +80,14 @@ class ItemOperations(ABC):
             others = [table.settings.name for table in self.settings.sources if table.settings.name != name]
             if source is not None or not others:
                 raise
-            hint = f"for a source other than {name!r} use --source {' or '.join(others)}"
-            raise UsageError(f"{error}; {hint}") from None
+            wrong = UsageError(f"{error}; for a source other than {name!r} name {' or '.join(others)}")
+            wrong.option_hint = " (--source)"
+            raise wrong from None
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register the items that listings name; return how many are new. ``documents`` are the keyword
-        arguments ``sitemaps``, ``feeds`` and ``discover`` (start pages), each a list of URLs. They are read
+        arguments ``sitemaps``, ``feeds``, ``discover`` (start pages) and ``follow`` (pages whose links are
+        followed), each a list of URLs. They are read
         now, within the budget, and later regularly by every run. A document that cannot be read is not saved;
         ``ListingError`` is raised when the others are applied. At hours in which the source may not be
         polled, documents are only saved, and a run reads them later."""

@@ -65,7 +65,7 @@ class LeaseRows:
         validators = {name: lease.validators[name] for name in CONDITIONS if name in lease.validators}
         if lease.content_hash is not None:  # else the program keeps the copies itself
             recipe = settings.recipe.for_item(lease.selector).fingerprint
-            validators = sendable_validators(lease, url, recipe, settings.near_duplicate)
+            validators = sendable_validators(lease, url, recipe, settings.least_similarity)
         if settings.kind != "http" or not validators:  # trust is learned by hosts and classes of URLs
             return validators
         trusted = self._trust[lease.source].check_probabilities(lease, url)

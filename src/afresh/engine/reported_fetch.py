@@ -10,8 +10,9 @@ from afresh.engine.settings.tables import Settings
 from afresh.sources.change_detection import compare_content, most_bytes_here
 from afresh.sources.http.fetcher import Reply, Trouble
 from afresh.sources.http.settings import HttpSettings
-from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s, soft_error
-from afresh.sources.http.validators import MOVED, validators_of
+from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
+from afresh.sources.http.statuses import WITH_CONTENT, classify_reply, http_date_s
+from afresh.sources.http.validators import MOVED, has_other_copy, validators_of
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.settings import SourceSettings
@@ -54,7 +55,8 @@ def _without_content(reported: Reported, lease: Lease) -> Fetched:
 def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, parsers: ParserPool) -> Fetched:
     content, url = reported.content or b"", reported.url or lease.key
     if isinstance(settings, HttpSettings):
-        soft = soft_error(content, reported.media_type, lease.key, url, settings.error_patterns)
+        page = ReceivedPage(content, reported.media_type, lease.key, url, has_other_copy(lease, url))
+        soft = find_soft_error(page, settings.error_patterns, checked=settings.page_checks)
         if soft is not None:
             return Fetched(soft[0], problem=soft[1])
     recipe, copy = settings.recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
@@ -65,8 +67,8 @@ def _with_content(reported: Reported, lease: Lease, settings: SourceSettings, pa
             reported.media_type,
             recipe,
             *copy,
-            settings.near_duplicate,
-            small=most_bytes_here(recipe, settings.near_duplicate),
+            settings.least_similarity,
+            small=most_bytes_here(recipe, settings.least_similarity),
             party=lease.group,
         )
     except ParseBudgetError as error:

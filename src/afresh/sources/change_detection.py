@@ -1,32 +1,25 @@
 """Decide whether content differs from the copy: normalise it by the source's recipe, hash it, compare hashes.
 
 Without a recipe every byte counts. Selectors, JSON paths and ignored patterns remove parts that change but
-have no meaning (a clock, a token, an advertisement). All functions are pure.
-
-Near-duplicates are recognised by the Jaccard similarity J of their sets of shingles, where a shingle is three
-consecutive words (Broder 1997). J is estimated from small sketches, so that the old text need not be stored.
-A sketch has one byte for each of k = 256 hash functions, taken from the smallest shingle hash (b-bit minwise
-hashing, Li & König 2010). If two sketches agree in a share p of their bytes, J is estimated as (p − 2⁻⁸)/(1 −
-2⁻⁸), with the standard deviation √(J(1−J)/k), which is 0.02 at J = 0.9."""
+have no meaning (a clock, a token, an advertisement). All functions are pure."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from base64 import b85decode, b85encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from afresh.sources.linear_pattern import compile_pattern
 from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
+from afresh.sources.similarity import exact_similarity, similarity, sketch
 from afresh.sources.text_decoding import decode
+from afresh.sources.texts.main_text import NEVER_HERE, check_text_extra, html_text, pdf_text, text_kind
+from afresh.sources.xpath_selection import compile_xpath, drop_parts, is_xpath, select_parts
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
 
@@ -34,16 +27,6 @@ HASH_BYTES = 16
 _NO_TEXT = ["script", "style", "noscript", "template"]
 _BLANKS = re.compile(r"\s+")
 _MOST_OVERLAP = 64  # selected parts of a page may together be this many times as long as the page
-_HASHES = 256
-_SHINGLE_WORDS = 3
-_CHUNK = 1024  # shingles at a time: 2 MB of hashes
-_LOW = 2.0**-8  # the probability that two random bytes agree
-_WORDS = re.compile(rb"[^\s]+")
-# These numbers must never change, because sketches are stored with the copies.
-_STREAM = b"".join(blake2b(f"afresh {i}".encode(), digest_size=16).digest() for i in range(_HASHES))
-_PAIRS = np.frombuffer(_STREAM, dtype="<u8").reshape(_HASHES, 2)
-# Odd factors, so that each hash function x ↦ a·x + b is a bijection modulo 2⁶⁴.
-_TIMES, _PLUS = _PAIRS[:, 0] | np.uint64(1), _PAIRS[:, 1].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +34,12 @@ class Recipe:
     """The rules by which content is normalised before it is compared. The default keeps every byte.
 
     ``json_path``      a JMESPath expression; only its result counts, with sorted keys.
-    ``selectors``      CSS selectors; only the parts of an HTML page that match one count.
-    ``drop``           CSS selectors; parts of an HTML page that match one are removed first.
+    ``selectors``      CSS selectors or XPath expressions; only the parts of an HTML page that match count.
+    ``drop``           the same; parts of an HTML page that match one are removed first.
     ``text_only``      only the text of an HTML page counts, not its tags, scripts and attributes.
     ``ignore``         regular expressions; text that matches one is removed.
     ``ignore_blanks``  a run of white space counts as one blank.
+    ``main_text``      only the main text counts, of an HTML page or a PDF file (``texts.main_text``).
     """
 
     json_path: str = ""
@@ -64,12 +48,17 @@ class Recipe:
     text_only: bool = False
     ignore: tuple[str, ...] = ()
     ignore_blanks: bool = False
+    main_text: bool = False
 
     def __post_init__(self) -> None:
-        if self.json_path and (self.selectors or self.drop or self.text_only):
+        if self.json_path and (self.selectors or self.drop or self.text_only or self.main_text):
             raise UsageError(
-                "json_path and the HTML settings (selectors, drop, text_only) exclude each other"
+                "json_path and the HTML settings (selectors, drop, text_only, main_text) exclude each other"
             )
+        if self.main_text and self.text_only:
+            raise UsageError("main_text and text_only exclude each other: main_text is a part of the text")
+        if self.main_text:
+            check_text_extra()
         for pattern in self.ignore:
             compile_pattern("ignore", pattern)
         for selector in (*self.selectors, *self.drop):
@@ -92,7 +81,18 @@ class Recipe:
         >>> Recipe().fingerprint, Recipe(text_only=True).fingerprint == Recipe().fingerprint
         ('', False)
         """
-        return "" if self == EVERY_BYTE else blake2b(repr(self).encode(), digest_size=6).hexdigest()
+        if self == EVERY_BYTE:
+            return ""
+        # Fields that came later are named only if they are used, so that older fingerprints stay valid.
+        names = (field.name for field in fields(self))
+        shown = [name for name in names if name != "main_text" or self.main_text]
+        text = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return blake2b(f"Recipe({text})".encode(), digest_size=6).hexdigest()
+
+    @property
+    def parses_much(self) -> bool:
+        """Whether the parsers of this recipe may take long for every page, however small."""
+        return self.main_text or any(map(is_xpath, (*self.selectors, *self.drop)))
 
 
 EVERY_BYTE = Recipe()
@@ -112,14 +112,19 @@ def normalise(content: bytes, content_type: str, recipe: Recipe) -> bytes:
     """
     if recipe == EVERY_BYTE:
         return content
-    text = decode(content, content_type)
+    if recipe.main_text and text_kind(content, content_type) == "pdf":
+        text = pdf_text(content)
+    else:
+        text = decode(content, content_type)
     if recipe.json_path:
         text = _json_part(text, recipe.json_path)
+    elif recipe.main_text:
+        text = _main_text(text, content, content_type, recipe)
     elif recipe.selectors or recipe.drop or recipe.text_only:
         text = _html_part(text, recipe)
     for pattern in recipe.ignore:
         text = compile_pattern("ignore", pattern).remove_from(text)
-    if recipe.ignore_blanks or recipe.text_only:
+    if recipe.ignore_blanks or recipe.text_only or recipe.main_text:
         text = _BLANKS.sub(" ", text).strip()
     return text.encode("utf-8", "replace")
 
@@ -217,6 +222,8 @@ def most_bytes_here(recipe: Recipe, near_duplicate: float | None) -> int:
     >>> most_bytes_here(EVERY_BYTE, None) > 10**12, most_bytes_here(Recipe(text_only=True), None)
     (True, 16384)
     """
+    if recipe.parses_much:
+        return NEVER_HERE
     return sys.maxsize if recipe == EVERY_BYTE and near_duplicate is None else SMALL_BYTES
 
 
@@ -232,22 +239,52 @@ def _json_part(text: str, path: str) -> str:
         return f"{type(error).__name__}: {error}"
 
 
+def _main_text(text: str, content: bytes, content_type: str, recipe: Recipe) -> str:
+    if text_kind(content, content_type) != "html":
+        return text
+    return html_text(_html_part(text, recipe) if recipe.selectors or recipe.drop else text)
+
+
 def _html_part(text: str, recipe: Recipe) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
+    paths = [selector for selector in recipe.drop if is_xpath(selector)]
+    text = drop_parts(text, paths) if paths else text
     tree = LexborHTMLParser(text)
     for selector in recipe.drop:
-        for node in tree.css(selector):
+        for node in () if is_xpath(selector) else tree.css(selector):
             node.decompose()
     if recipe.text_only:
         tree.strip_tags(_NO_TEXT)
-    roots = [node for selector in recipe.selectors for node in tree.css(selector)]
-    if not recipe.selectors and tree.root is not None:
-        roots = [tree.root]
+    if not recipe.selectors:
+        found = [] if tree.root is None else [_node_part(tree.root, recipe)]
+    else:
+        found = [part for selector in recipe.selectors for part in _selected(tree, selector, recipe)]
+    return _join_parts(found, len(text))
+
+
+def _selected(tree: Any, selector: str, recipe: Recipe) -> list[str]:
+    """Return the parts of a page that one selector selects."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    if not is_xpath(selector):
+        return [_node_part(node, recipe) for node in tree.css(selector)]
+    parts = select_parts(tree.html or "", [selector])
+    if not recipe.text_only:
+        return parts
+    bodies = (LexborHTMLParser(part).body for part in parts)
+    return ["" if body is None else body.text(separator=" ") for body in bodies]
+
+
+def _node_part(node: Any, recipe: Recipe) -> str:
+    return str(node.text(separator=" ") if recipe.text_only else node.html or "")
+
+
+def _join_parts(found: Iterable[str], page_size: int) -> str:
+    """Join the selected parts of a page of ``page_size`` characters, by lines."""
     parts: list[str] = []
-    left = _MOST_OVERLAP * (len(text) + 1000)
-    for node in roots:
-        part = node.text(separator=" ") if recipe.text_only else node.html or ""
+    left = _MOST_OVERLAP * (page_size + 1000)
+    for part in found:
         left -= len(part)
         if left < 0:
             words = f"are more than {_MOST_OVERLAP} times as long as the page: they contain each other"
@@ -271,6 +308,15 @@ def compile_json_path(setting: str, path: str) -> Callable[[Any], Any]:
 
 @lru_cache(maxsize=1024)
 def check_selector(setting: str, selector: str) -> None:
+    """Raise ``UsageError``, which names ``setting``, if ``selector`` is neither a CSS selector nor XPath."""
+    if is_xpath(selector):
+        compile_xpath(setting, selector)
+    else:
+        check_css_selector(setting, selector)
+
+
+@lru_cache(maxsize=1024)
+def check_css_selector(setting: str, selector: str) -> None:
     """Raise ``UsageError``, which names ``setting``, if ``selector`` is not a CSS selector."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -280,47 +326,14 @@ def check_selector(setting: str, selector: str) -> None:
         raise UsageError(f"{setting}: {selector!r} is not a CSS selector, such as 'main > article'") from None
 
 
-def sketch(normal: bytes) -> str:
-    """Return the sketch of normalised content: 320 printable characters, or "" for content without words.
+def change_size(
+    new: bytes, content_type: str, old: bytes, old_content_type: str, recipe: Recipe = EVERY_BYTE
+) -> float:
+    """Return how much of a content is new, from 0 to 1: 1 − the similarity of the normalised contents. It is
+    the similarity that ``near_duplicate`` uses, but exact, because both contents are at hand.
 
-    >>> len(sketch(b"to be or not to be")), sketch(b"  ")
-    (320, '')
+    >>> change_size(b"a b c d", "", b"a b c e", "")        # 1 shingle of 3 in common
+    0.6666666666666667
     """
-    hashes = _shingle_hashes(normal)
-    if hashes.size == 0:
-        return ""
-    smallest = np.full(_HASHES, np.iinfo(np.uint64).max, dtype=np.uint64)
-    for start in range(0, hashes.size, _CHUNK):
-        part = hashes[start : start + _CHUNK, None] * _TIMES + _PLUS  # modulo 2⁶⁴
-        np.minimum(smallest, part.min(axis=0), out=smallest)
-    # The high bits of the smallest hashes are nearly always 0, so mix the bits before taking one byte.
-    mixed = (smallest * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56)
-    return b85encode(mixed.astype(np.uint8).tobytes()).decode("ascii")
-
-
-def similarity(one: str, other: str) -> float:
-    """Estimate the Jaccard similarity of two texts (0 to 1) from their sketches ``one`` and ``other``.
-
-    >>> words = [f"word{i}" for i in range(1000)]
-    >>> one, other = " ".join(words), " ".join(words[:500] + ["clock"] + words[501:])
-    >>> similarity(sketch(one.encode()), sketch(one.encode()))
-    1.0
-    >>> similarity(sketch(one.encode()), sketch(other.encode())) > 0.97      # 995 shingles of 1001
-    True
-    """
-    if not one or not other:
-        return float(one == other)
-    agree = np.mean(_bytes(one) == _bytes(other))
-    return float(max(0.0, (agree - _LOW) / (1.0 - _LOW)))
-
-
-def _bytes(text: str) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(b85decode(text), dtype=np.uint8)
-
-
-def _shingle_hashes(normal: bytes) -> npt.NDArray[np.uint64]:
-    words = _WORDS.findall(normal)
-    count = max(1, len(words) - _SHINGLE_WORDS + 1) if words else 0
-    shingles = {b" ".join(words[i : i + _SHINGLE_WORDS]) for i in range(count)}
-    digests = b"".join(blake2b(shingle, digest_size=8).digest() for shingle in shingles)
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    one, other = normalise(new, content_type, recipe), normalise(old, old_content_type, recipe)
+    return 1.0 - exact_similarity(one, other)

@@ -91,13 +91,14 @@ class SourceSettings(BaseModel):
     """The settings of every source: its kind, its name, when it may be polled, and which content is compared.
 
     ``windows`` are the hours of the week in which polls are allowed, in ``time_zone``. Without windows, polls
-    are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``ignore`` and
+    are always allowed. ``selectors``, ``drop``, ``json_path``, ``text_only``, ``main_text``, ``ignore`` and
     ``ignore_blanks`` form the ``Recipe``. If ``near_duplicate`` is 0.9, content whose similarity to the copy
-    is 0.9 or more is no change. ``timeout`` is the longest duration of a poll, in seconds. Listings add items
-    only until the source has ``max_items``; a user may add more. ``min_interval`` is the least time in
-    seconds between two polls of an item that has none of its own; None stands for that of the kind of source.
-    ``saa_guess`` is a first guess of the rates, in changes per second, with which SAA polls items until it
-    knows their rates."""
+    is 0.9 or more is no change; ``min_change`` = 0.1 says the same by the size of the change.
+
+    ``timeout`` is the longest duration of a poll, in seconds. Listings add items only until the source has
+    ``max_items``; a user may add more. ``min_interval`` is the least time in seconds between two polls of an
+    item that has none of its own; None stands for that of the kind of source. ``saa_guess`` is a first guess
+    of the rates, in changes per second, with which SAA polls items until it knows their rates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
@@ -112,7 +113,9 @@ class SourceSettings(BaseModel):
     text_only: bool = False
     ignore: Texts = ()
     ignore_blanks: bool = False
+    main_text: bool = False
     near_duplicate: float | None = Field(default=None, gt=0, lt=1)
+    min_change: float = Field(default=0.0, ge=0, lt=1)
     timeout: PositiveSeconds = 60.0
     missing_polls: int = Field(default=3, ge=1)
     missing_time: Seconds = 86400.0
@@ -122,8 +125,20 @@ class SourceSettings(BaseModel):
     @property
     def recipe(self) -> Recipe:
         return Recipe(
-            self.json_path, self.selectors, self.drop, self.text_only, self.ignore, self.ignore_blanks
+            self.json_path,
+            self.selectors,
+            self.drop,
+            self.text_only,
+            self.ignore,
+            self.ignore_blanks,
+            self.main_text,
         )
+
+    @property
+    def least_similarity(self) -> float | None:
+        """The similarity to the copy from which on content is no change, by ``near_duplicate`` or
+        ``min_change``; None if every difference is a change."""
+        return 1.0 - self.min_change if self.min_change else self.near_duplicate
 
     @property
     def open_windows(self) -> Windows:
@@ -194,12 +209,14 @@ class SourceSettings(BaseModel):
     def content_fingerprint(self) -> str:
         """A text that changes when other differences of contents count as changes than before. After such a
         change, what was learned of the rates of the items is forgotten."""
-        return f"{self.recipe.fingerprint} {self.near_duplicate}"
+        return f"{self.recipe.fingerprint} {self.least_similarity}"
 
     def model_post_init(self, context: Any, /) -> None:
         """Parse the recipe and the windows, so that mistakes in them are found when the settings are read."""
         del context
         _ = self.recipe, self.open_windows
+        if self.min_change and self.near_duplicate is not None:
+            raise UsageError("min_change and near_duplicate exclude each other: one is 1 − near_duplicate")
 
 
 Settings = TypeVar("Settings", bound=SourceSettings)

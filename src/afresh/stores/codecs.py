@@ -51,6 +51,23 @@ def content_hash(content: bytes) -> bytes:
     return blake2b(content, digest_size=32).digest()
 
 
+def compress_text(text: str) -> bytes:
+    """Return a text in the form in which a store keeps it.
+
+    >>> decompress_text(compress_text("a text"), "store")
+    'a text'
+    """
+    return zstandard.ZstdCompressor().compress(text.encode("utf-8", "replace"))
+
+
+def decompress_text(data: bytes, store: str) -> str:
+    """Return the text that ``compress_text`` encoded. ``store`` is the store's name for the error message."""
+    try:
+        return zstandard.ZstdDecompressor().decompress(data).decode()
+    except (zstandard.ZstdError, ValueError) as error:
+        raise StoreCorruptError(f"{store}: a text that it keeps is damaged: {error}") from None
+
+
 def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> bytes:
     """Return the decompressed content of ``size`` bytes, or raise ``StoreCorruptError`` if its hash differs
     from ``expected_hash``. ``store`` is the store's name for the error message."""

@@ -29,9 +29,11 @@ from difflib import get_close_matches
 
 class AfreshError(Exception):
     """The base class of all errors of afresh. Its text is one line for people.
-    ``exit_code`` is the exit status of a command that ends with this error."""
+    ``exit_code`` is the exit status of a command that ends with this error. Commands print ``option_hint``
+    after the text: it names options, which callers of Python and of the API do not have."""
 
     exit_code = 1
+    option_hint = ""
 
 
 class UsageError(AfreshError, ValueError):
@@ -44,14 +46,16 @@ class AmbiguousKeyError(UsageError):
     """Several sources have an item with the key ``key``, and it was not said which of them is meant.
 
     >>> str(AmbiguousKeyError("'17'", ["shop-b", "shop-a"]))
-    "item '17' is in several sources: shop-a, shop-b; name one of them (--source)"
+    "item '17' is in several sources: shop-a, shop-b; name one of them"
     """
+
+    option_hint = " (--source)"
 
     def __init__(self, key: str, sources: Iterable[str], where: str = "") -> None:
         """``key`` is the key for the message, in quotation marks; ``where`` is a place in the input."""
         self.key, self.sources = key, tuple(sorted(sources))
         names = ", ".join(self.sources)
-        words = f"item {key} is in several sources: {names}; name one of them (--source)"
+        words = f"item {key} is in several sources: {names}; name one of them"
         super().__init__(f"{where}: {words}" if where else words)
 
 

@@ -19,12 +19,13 @@ class ListingEntry:
 
     ``mark`` identifies the version of the item (a date, an id); a new mark is a notice. ``modified_s`` is the
     stated time of the last change. ``prior_rate_per_s`` is the stated change rate (a sitemap's changefreq), a
-    claim of the publisher that is used only as a prior."""
+    claim of the publisher that is used only as a prior. A new item has this ``weight``, 1 by default."""
 
     key: str
     mark: str = ""
     modified_s: float | None = None
     prior_rate_per_s: float | None = None
+    weight: float | None = None
 
     @property
     def changed_by_s(self) -> float | None:

@@ -18,7 +18,9 @@ _ROUNDED_S = 1e-3  # times of observations may be rounded by this much
 @dataclass(frozen=True, slots=True)
 class Version:
     """One version of an item's copy. The first version has ``number`` 1; ``size`` is in bytes.
-    ``hash`` is the hash of the raw content, ``normal_hash`` of the normalised content."""
+    ``hash`` is the hash of the raw content, ``normal_hash`` of the normalised content. ``change_size`` is how
+    much differs from the version before: 1 − the similarity of the normalised contents, from 0 to 1; None for
+    the first version, and where it is not known."""
 
     item_id: int
     number: int
@@ -27,6 +29,7 @@ class Version:
     size: int
     hash: bytes
     normal_hash: bytes
+    change_size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK
-from tests.servers.site import Site
+from tests.servers.site import Answer, Handler, Seen, Site, page
+from tests.sources.texts.documents import article, pdf
 
 
 def test_get_that_polls_says_nothing_more(mirror: Afresh, site: Site) -> None:
@@ -37,3 +38,73 @@ def test_polls_are_exported_as_estimate_reads_them(mirror: Afresh, site: Site) -
     assert mirror("export", "--format", "polls").out.startswith("item,time,changed,modified,count,source\n")
     found = mirror("estimate", "polls.csv", "--json")
     assert (found.code, json.loads(found.out)["items"]) == (0, 1)
+
+
+def test_get_prints_the_text_of_a_page(mirror: Afresh, site: Site) -> None:
+    site.routes["/news"] = page(article("The river rose by two metres. " * 9, clock="1"))
+    mirror("add", f"{site.url}/news")
+    mirror("run", "--once", *QUICK)
+    text, markdown = (mirror("get", f"{site.url}/news", f"--{form}").out for form in ("text", "markdown"))
+    assert "The river rose" in text
+    assert "Subscribe" not in text + markdown
+    assert "# Flood" in markdown
+    told = json.loads(mirror("get", f"{site.url}/news", "--text", "--json").out)
+    assert (told["text"], told["change_size"], told["version"]) == (text, None, 1)
+    ran = mirror("get", f"{site.url}/news", "--text", "--markdown")
+    assert (ran.code, ran.err) == (2, "afresh: --text and --markdown exclude each other\n")
+
+
+def test_a_change_has_a_size_and_a_difference_of_texts(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/news")
+    for text in ("The river rose by two metres today. ", "The river fell by two metres today. "):
+        site.routes["/news"] = page(article(text * 9, clock=text[10:14]))
+        mirror("get", f"{site.url}/news", "--max-age", "0s", "--allow-private")
+    told = json.loads(mirror("get", f"{site.url}/news", "--json").out)
+    assert told["version"] == 2
+    assert 0.1 < told["change_size"] < 0.5  # 3 shingles of 7, in a page with 70 others
+    lines = mirror("get", f"{site.url}/news", "--diff", "--text").out.splitlines()
+    assert [line[:16] for line in lines if line[0] in "+-"][2:] == ["-The river rose ", "+The river fell "]
+
+
+def test_export_writes_texts_and_says_which_copies_have_none(
+    mirror: Afresh, site: Site, tmp_path: Path
+) -> None:
+    site.routes["/doc"] = page(pdf("Hello page"), Content_Type="application/pdf")
+    site.routes["/png"] = page(b"\x89PNG\0", Content_Type="image/png")
+    mirror("add", f"{site.url}/doc", f"{site.url}/png")
+    mirror("run", "--once", *QUICK)
+    ran = mirror("export", "--text")
+    rows = {row["item"][-3:]: row for row in map(json.loads, ran.out.splitlines())}
+    assert ran.err == "1 copy without text: the output says why\n2 copies\n"
+    assert (rows["doc"]["text"], rows["png"]["text"]) == ("Hello page", None)
+    assert rows["png"]["problem"] == "no text can be taken from image/png"
+    mirror("export", "--markdown", "--format", "dir", "-o", "texts")
+    index = (tmp_path / "texts" / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    files = {row["item"][-3:]: row["file"] for row in map(json.loads, index)}
+    assert files["png"] is None
+    assert (tmp_path / "texts" / files["doc"]).read_text() == "Hello page"
+    assert files["doc"].endswith(".md")
+    assert mirror("export", "--format", "polls", "--text").code == 2
+
+
+def test_a_login_form_in_place_of_a_page_is_reported_and_the_copy_kept(mirror: Afresh, site: Site) -> None:
+    site.routes["/old"] = redirect("/news")
+    site.routes["/news"] = page(b"the news")
+    site.routes["/login"] = page(b"<title>Log in</title><form><input type=password></form>")
+    mirror("add", f"{site.url}/old")
+    mirror("run", "--once", *QUICK)
+    told = json.loads(mirror("get", f"{site.url}/old", "--json").out)
+    assert (told["address"], told["version"]) == (f"{site.url}/news", 1)
+    assert f"{site.url}/news" in "".join(mirror("why", f"{site.url}/old").out.split())
+    site.routes["/news"] = redirect("/login?back=news")
+    ran = mirror("get", f"{site.url}/old", "--max-age", "0s", "--allow-private")
+    assert ran.out == "the news"
+    assert f"leads to a login page: {site.url}/login" in ran.err
+    assert f"{site.url}/login" in "".join(mirror("why", f"{site.url}/old").out.split())
+
+
+def redirect(target: str) -> Handler:
+    async def handler(_seen: Seen, answer: Answer) -> None:
+        await answer.send(b"", 302, Location=target)
+
+    return handler

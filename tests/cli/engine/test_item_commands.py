@@ -66,7 +66,7 @@ def test_a_key_of_another_source_is_told_how_it_is_added(mirror: Afresh, tmp_pat
     ran = mirror("add", "tea")
     assert ran.code == 2
     assert "not an http or https address" in ran.err
-    assert "for a source other than 'web' use --source prices" in ran.err
+    assert "for a source other than 'web' name prices (--source)" in ran.err
     assert mirror("add", "tea", "--source", "prices").code == 0
 
 

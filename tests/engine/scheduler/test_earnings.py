@@ -189,7 +189,7 @@ def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
         {"requests": "10/s", "bytes": "1KB/s", "seconds": "6m/h", "money": "1/s"}
         | {"price_per_second": 0.5, "price_per_gb": 1e6}
     )
-    terms = MoneyTerms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04)))
+    terms = MoneyTerms(*(np.array([value]) for value in (0.0, 0.0, 1.0, 300.0, 0.04, 0.0)))
     assert terms.money(budget) == pytest.approx([0.32])
     assert terms.paid_off_s(budget) == pytest.approx([0.4])
 
@@ -206,3 +206,32 @@ def test_a_poll_holds_up_the_others_for_the_longest_of_its_debts() -> None:
 def test_wrong_money_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_settings(text)
+
+
+def test_the_cost_of_updates_makes_polls_rarer_and_changing_pages_futile(tmp_path: Path) -> None:
+    """As `choose_budget` plans it: a page that pays without update costs may be futile with them."""
+    rates = [0.5] * 4 + [3.0] * 4
+    found, intervals_s = [], []
+    for number, update in enumerate((0.0, 2.0)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        own = f'benefit = "5/s"\nupdate_cost = {update}'
+        with (
+            VirtualSite(rates, hosts=len(rates)) as site,
+            engine_of(site, folder, benefit=own) as engine,
+        ):
+            engine.add(site.urls())
+            engine.observe(past_polls(site.time.now_s(), site.urls(), rates))
+            found.append(engine.status().money)
+            intervals_s.append([engine.why(url).interval_s for url in site.urls()])
+            reasons = " ".join(engine.why(site.urls()[-1]).reasons)
+    free, dear = found
+    assert free is not None
+    assert dear is not None
+    assert (free.futile, dear.futile) == (0, 4)
+    assert "futile" in reasons
+    assert np.isinf(intervals_s[1][4:]).all()
+    plan = choose_budget([0.5], 5.0, 1.0, update_cost=2.0)
+    assert np.mean(intervals_s[1][:4]) == pytest.approx(float(plan.interval[0]), rel=0.4)
+    assert np.mean(intervals_s[1][:4]) > 1.05 * np.mean(intervals_s[0][:4])
+    assert dear.income_per_s < free.income_per_s

@@ -7,13 +7,13 @@ import pytest
 from tests.engine.scheduler.test_picker import NOW, policy
 
 from afresh.engine.scheduler.poll_costs import PollCosts
-from afresh.engine.scheduler.poll_recorder import PollRecorder
+from afresh.engine.scheduler.poll_recorder import PollRecorder, with_update_cost
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import LiveSettings
 from afresh.values.arrays import Float64s
 from afresh.values.lease import Lease
-from afresh.values.outcome import STARTS_AGAIN, Observation, Outcome
+from afresh.values.outcome import STARTS_AGAIN, Observation, Outcome, Spent
 
 DUE, LATER = 50, 40
 
@@ -79,3 +79,9 @@ def test_what_the_source_states_reaches_the_belief_and_lies_are_forgotten() -> N
     assert chosen.ranking.adaptive.items.last_poll[2] == NOW + 2000.0
     poll(2, NOW + 3000.0, STARTS_AGAIN, changed=False)  # other content settings
     assert (belief.polls[2], belief.polled[2]) == (0, False)
+
+
+def test_a_change_costs_its_update_cost() -> None:
+    settings = parse_settings('[[source]]\nname = "web"\nupdate_cost = 0.5')
+    assert with_update_cost(Spent(1, 10, 0.1, 0.25), settings, "web").money == 0.75
+    assert with_update_cost(Spent(1, 10, 0.1, 0.25), settings, "gone").money == 0.25

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from afresh.policy.families import families_of
-from afresh.sources.change_detection import Recipe, normalise, sketch
+from afresh.sources.change_detection import Recipe, normalise
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.reader import page_links
 from afresh.sources.http.listings.sitemaps import read_sitemap
 from afresh.sources.http.robots import read_file
-from afresh.sources.http.statuses import soft_error
+from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
 from afresh.sources.linear_pattern import compile_pattern
 from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.similarity import sketch
 from afresh.sources.web_api.answer_shape import AnswerShape
 from afresh.sources.web_api.answers import SMALL_MARKED_UP_BYTES, read_list
 
@@ -48,7 +49,8 @@ def families(data: bytes) -> None:
 
 
 def error_page(data: bytes) -> None:
-    soft_error(data, "text/html", HOME, HOME, (compile_pattern("soft_errors", r"(\w+\s?)+: error"),))
+    page = ReceivedPage(data, "text/html", HOME, HOME + "elsewhere", has_other_copy=True)
+    find_soft_error(page, (compile_pattern("soft_errors", r"(\w+\s?)+: error"),))
 
 
 def normalised(recipe: str) -> Callable[[bytes], None]:

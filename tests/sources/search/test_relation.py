@@ -17,7 +17,7 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.searching import World, make_world, search_table
 
 from afresh.sources.context import SourceContext
-from afresh.sources.search.record_expression import RecordExpression
+from afresh.sources.record_expression import RecordExpression
 from afresh.sources.search.relation import read_relation
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.search.source import SearchSource

@@ -15,12 +15,15 @@ from tests.servers.postgres import PostgresServer
 from tests.sources.polling import SetClock, lease_of, lease_with_copy, make_source
 from tests.waiting import until_async
 
+from afresh.engine.app import make_engine
+from afresh.engine.settings.parsing import parse_settings
 from afresh.sources.context import SourceContext
 from afresh.sources.settings import read_settings
 from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.sql.source import SqlSource
 from afresh.values.errors import UsageError
 from afresh.values.fetched import Fetched
+from afresh.values.items import ItemQuery
 from afresh.values.lease import Lease
 from afresh.values.listing import Listing, compare_listing
 
@@ -485,3 +488,30 @@ def test_the_address_may_be_a_secret(db: Database) -> None:
     source = source_of("env:BOOKS", context)
     assert poll_rows(source, lease_of("1"))[0].kind == "content"
     assert db.url not in repr(settings_of(db.url))
+
+
+def test_weight_and_rate_of_new_rows_come_from_columns(db: Database, tmp_path: Path) -> None:
+    """They apply when the row is listed first; a price that is NULL gives none."""
+    own: dict[str, Any] = {
+        "weight": "price * 2",
+        "rate": "version / 4 / d",
+        "query": "SELECT *, 'a%' AS x FROM book",
+    }
+    listing = use_source(source_of(db.url, **own), read_listing)
+    weights = {entry.key: entry.weight for entry in listing.entries}
+    rates = {entry.key: entry.prior_rate_per_s for entry in listing.entries}
+    assert weights == {"1": 19.0, "2": None, "3": 14.0}
+    assert rates["2"] == pytest.approx(0.5 / 86400.0)
+    text = f'[[source]]\nname = "books"\nkind = "sql"\nurl = "{db.url}"\nquery = "SELECT * FROM book"\n'
+    text += 'key = "id"\nweight = "price * 2"\n'
+    with make_engine(parse_settings(text), tmp_path, seed=1) as engine:
+        engine.run(once=True)
+        items = {item.key: item.weight for item in engine.store.items.page(ItemQuery(), 9).items}
+    assert items == {"1": 19.0, "2": 1.0, "3": 14.0}
+
+
+def test_expressions_name_columns_of_the_query(db: Database) -> None:
+    listing = use_source(source_of(db.url, weight="cost"), read_listing)
+    assert "weight, rate: the query has no column 'cost'" in listing.problem
+    with pytest.raises(UsageError, match="is no rate"):
+        settings_of(db.url, rate="price")

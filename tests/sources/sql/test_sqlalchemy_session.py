@@ -119,3 +119,13 @@ def test_without_the_library_a_source_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("afresh.sources.sql.database_url.find_spec", lambda _name: None)
     with pytest.raises(UsageError, match=r"needs more: pip install 'afresh\[sqlalchemy\]'"):
         source_of(file, url="mysql+pymysql://h/x")
+
+
+def test_weights_of_new_rows_come_from_columns(file: Path) -> None:
+    source = source_of(file, weight="price + 1")
+
+    async def work() -> None:
+        weights = {entry.key: entry.weight for entry in (await list_keys(source)).entries}
+        assert weights["8"] == 3.0
+
+    use(source, work)

@@ -25,6 +25,7 @@ def test_a_lease_carries_what_a_conditional_poll_needs(store: Store) -> None:
     (second,) = store.leases.take([1], 4.0, 60.0)
     assert (second.validators, second.content_hash, second.polled_s) == (told, b"normal one", 2.0)
     assert (second.belief, second.failures) == (b"\0b", 0)
+    assert (store.items.validators(1), store.items.validators(99)) == (told, {})
     assert second.token > first.token
 
 
@@ -256,3 +257,37 @@ def test_answers_are_kept_for_a_day(store: Store) -> None:
     (third,) = store.leases.take([1], 90000.0, 10.0)
     store.commit([replace(seen(third, 90000.0), answer=Answer(90000.0, "3"))])
     assert store.leases.answers([*pairs, (1, third.token)], 80000.0) == {(1, third.token): "3"}
+
+
+def test_a_version_says_how_much_of_it_is_new(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    for time_s, size in ((1.0, None), (2.0, 0.25)):
+        leases = store.leases.take([1, 2], time_s, 9.0)
+        copies = [copy_of(f"{time_s} {lease.item_id}".encode()) for lease in leases]
+        copies[0] = replace(copies[0], change_size=size)
+        store.commit([seen(lease, time_s, new_copy=each) for lease, each in zip(leases, copies, strict=True)])
+    assert [version.change_size for version in store.copies.versions(1)] == [0.25, None]
+    assert [version.change_size for version in store.copies.versions(2)] == [None, None]
+    newest = store.copies.get(1)
+    assert newest is not None
+    assert newest.version.change_size == 0.25
+
+
+def test_texts_are_kept_with_their_contents(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    for number in range(store_versions := 7):
+        (lease,) = store.leases.take([1], float(number), 9.0)
+        store.commit([seen(lease, number + 0.5, new_copy=copy_of(b"content %d" % number))])
+        (newest, *_) = store.copies.versions(1)
+        assert store.copies.text(newest.hash, "text") is None
+        store.copies.save_text(newest.hash, "text", f"é {number}")
+        store.copies.save_text(newest.hash, "markdown", f"# {number}")
+        store.copies.save_text(newest.hash, "text", f"ü {number}")
+        assert store.copies.text(newest.hash, "text") == f"ü {number}"
+        assert store.copies.text(newest.hash, "markdown") == f"# {number}"
+        if number == 0:
+            first = newest
+    assert len(store.copies.versions(1)) < store_versions
+    assert store.copies.text(first.hash, "text") is None
+    store.copies.save_text(first.hash, "text", "nobody has this content")
+    assert store.copies.text(first.hash, "text") is None

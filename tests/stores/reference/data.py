@@ -48,6 +48,7 @@ class ReferenceData:
     workers: dict[str, Worker] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    texts: dict[tuple[bytes, str], str] = field(default_factory=dict)
     reservations: ReservationState = field(default_factory=ReservationState)
     lock: RLock = field(default_factory=RLock)
     closed: bool = False

@@ -32,6 +32,19 @@ class ReferenceCopies(ReferenceGroup, Copies):
     def versions(self, item_id: int) -> list[Version]:
         return [copy.version for copy in reversed(self._copies(item_id))]
 
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        with self._data:
+            return self._data.texts.get((content_hash, form)) if self._has_content(content_hash) else None
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        with self._data:
+            if self._has_content(content_hash):
+                self._data.texts[content_hash, form] = text
+
+    def _has_content(self, content_hash: bytes) -> bool:
+        copies = (copy for record in self._data.records.values() for copy in record.copies)
+        return any(copy.version.hash == content_hash for copy in copies)
+
     def _copies(self, item_id: int) -> list[Copy]:
         with self._data:
             record = self._data.records.get(item_id)

@@ -88,6 +88,11 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         with self._data:
             return [self._data.records[i].item for i in ids if i in self._data.records]
 
+    def validators(self, item_id: int) -> dict[str, str]:
+        with self._data:
+            record = self._data.records.get(item_id)
+            return dict(record.validators) if record else {}
+
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         return ids_by_key(self.find(keys, source))
 

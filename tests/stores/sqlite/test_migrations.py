@@ -121,11 +121,12 @@ def older(tmp_path: Path) -> Path:
 
 
 def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables of the older store; of items its columns, of counters those that it had."""
-    new, counters = ("change", "consumer"), ("lease", "notice")
+    """All rows of all tables of the older store, of the columns and counters that it had."""
+    new, counters = ("change", "consumer", "content_text", "page_links"), ("lease", "notice")
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         columns = {"item": "id, key, labels, added_s, selector, listed"}
+        columns["version"] = "item_id, number, content_id, time_s, media_type_id, normal_hash"
         questions = {name: f"SELECT {columns.get(name, '*')} FROM {name}" for (name,) in names}
         rows = {name: sorted(connection.execute(text), key=repr) for name, text in questions.items()}
     rows["counter"] = [row for row in rows["counter"] if row[0] in counters]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Argument, Option
 
@@ -20,6 +22,7 @@ from afresh.cli.engine.project import (
 )
 from afresh.cli.engine.selection_options import FromSource, Match, WithStatus, read_selection
 from afresh.cli.options import PrintJson, read_duration
+from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
 from afresh.tables.formats import STANDARD_STREAM
@@ -31,8 +34,13 @@ from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
+    from afresh.engine.reporting.export import TextWriter
+    from afresh.sources.texts.main_text import TextForm
     from afresh.values.items import Item
-    from afresh.values.stored import Version
+    from afresh.values.stored import Copy, Version
+
+AsText: TypeAlias = Annotated[bool, Option("--text", help="The main text instead of the content.")]
+AsMarkdown: TypeAlias = Annotated[bool, Option("--markdown", help="The main text as Markdown.")]
 
 
 def get(
@@ -45,12 +53,14 @@ def get(
         int | None, Option(metavar="N", help="Print this version; -1 is the one before the newest.")
     ] = None,
     diff: Annotated[bool, Option("--diff", help="Show the changes since the previous version.")] = False,
+    text: AsText = False,
+    markdown: AsMarkdown = False,
     allow_private: AllowPrivate = False,
     sets: SetOptions = None,
     as_json: PrintJson = False,
 ) -> None:
     """Print the copy of an item on standard output."""
-    max_age_s = read_duration("--max-age", max_age, math.inf)
+    max_age_s, form = read_duration("--max-age", max_age, math.inf), _text_form(text, markdown)
     with open_project(sets, private_overrides(allow_private), reading=max_age is None) as engine:
         began_s, source = SystemClock().now_s(), known_source(engine, source)
         versions = engine.versions(key, source=source)
@@ -63,18 +73,72 @@ def get(
             reason = _reason_not_polled(engine, engine.store.items.get(key, source), began_s)
             reason = reason or "'afresh run' fetches it, or --max-age 0s"
             raise AfreshError(f"there is no copy of {key} yet: {reason}")
-        if diff:
-            older = [each for each in versions if each.number < copy.version.number]
-            before = engine.get(key, source=source, version=older[0].number) if older else None
-            _print_diff(key, before.content if before else b"", copy.content)
-        elif as_json:
-            found, numbers = copy.version, [each.number for each in versions]
-            about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
-            print_json({"item": key, "version": found.number, **about, "versions": numbers})
-        else:
-            _print_content(copy.content)
+        with _shown_as(engine, form) as shown:
+            if diff:
+                older = [each for each in versions if each.number < copy.version.number]
+                before = engine.get(key, source=source, version=older[0].number) if older else None
+                if before is None:
+                    print_note(f"there is only one version of {key}: there is nothing to compare yet")
+                else:
+                    _print_diff(key, shown(before), shown(copy))
+            elif as_json:
+                about: dict[str, object] = {"item": key, "address": _address(engine, key, source)}
+                about |= _described(copy.version, versions)
+                print_json(about | ({form: shown(copy).decode()} if form else {}))
+            else:
+                _print_content(shown(copy))
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
+
+
+def _address(engine: Engine, key: str, source: str | None) -> str:
+    """Return the address that the newest copy of an item came from, after redirects."""
+    from afresh.engine.reporting.why import final_address
+
+    item = engine.store.items.get(key, source)
+    return (final_address(engine.store, item) if item is not None else "") or key
+
+
+def _text_form(text: bool, markdown: bool) -> TextForm | None:
+    if text and markdown:
+        raise UsageError("--text and --markdown exclude each other")
+    if not (text or markdown):
+        return None
+    return "text" if text else "markdown"
+
+
+@contextmanager
+def _shown_as(engine: Engine, form: TextForm | None) -> Iterator[Callable[[Copy], bytes]]:
+    """Yield the function that returns what is shown of a copy: its content, or its text of this form."""
+    if form is None:
+        yield lambda copy: copy.content
+        return
+    from afresh.engine.texts import TextReader
+
+    with TextReader(engine.store) as texts:
+        yield lambda copy: f"{texts.text_of(copy, form)}\n".encode()
+
+
+@contextmanager
+def _texts_of(engine: Engine, form: TextForm | None) -> Iterator[TextWriter | None]:
+    """Yield what writes the texts of copies in place of their contents; None if no form is wanted."""
+    if form is None:
+        yield None
+        return
+    from afresh.engine.reporting.export import TextWriter
+    from afresh.engine.texts import TextReader
+    from afresh.sources.texts.main_text import check_text_extra
+
+    check_text_extra()
+    items = sum(count.items for count in engine.store.items.counts())
+    with TextReader(engine.store) as texts, ProgressBar("texts", items) as progress:
+        yield TextWriter(texts, form, progress.reach)
+
+
+def _described(found: Version, versions: list[Version]) -> dict[str, object]:
+    about = {"time": found.time_s, "media_type": found.media_type, "size": found.size}
+    numbers = [each.number for each in versions]
+    return {"version": found.number, **about, "change_size": found.change_size, "versions": numbers}
 
 
 def _print_content(content: bytes) -> None:
@@ -129,24 +193,40 @@ def export(
     match: Match = None,
     source: FromSource = None,
     status: WithStatus = None,
+    text: AsText = False,
+    markdown: AsMarkdown = False,
 ) -> None:
     """Write every copy (item, polled, changed, content), or every poll, as afresh estimate reads them."""
     from afresh.engine.reporting.export import write_folder, write_jsonl, write_polls
 
     one_of("format", kind, ("jsonl", "dir", "polls"))
+    form = _text_form(text, markdown)
+    if form is not None and kind == "polls":
+        raise UsageError(f"--format polls writes no copies: leave out --{form}")
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
     with open_project(reading=True) as engine:
         selection = read_selection(engine, match, source, status)
         if kind == "dir":
-            number = write_folder(engine.store, Path(str(output)), selection)
+            with _texts_of(engine, form) as texts:
+                number = write_folder(engine.store, Path(str(output)), selection, texts)
+            _note_missing(texts)
             print_note(format_count(number, "copy"))
             return
         if kind == "polls":
             number = write_polls(engine.store, STANDARD_STREAM if output is None else output, selection)
             print_note(format_count(number, "poll"))
             return
-        with open_output(STANDARD_STREAM if output is None else output) as file:
-            number = write_jsonl(engine.store, file, selection)
+        with (
+            _texts_of(engine, form) as texts,
+            open_output(STANDARD_STREAM if output is None else output) as file,
+        ):
+            number = write_jsonl(engine.store, file, selection, texts)
+            _note_missing(texts)
             # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
             print_note(format_count(number, "copy"))
+
+
+def _note_missing(texts: TextWriter | None) -> None:
+    if texts is not None and texts.missing:
+        print_note(f"{format_count(texts.missing, 'copy')} without text: the output says why")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from afresh.engine.reporting.item_selection import EVERYTHING, ItemSelection, selected_items
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.engine.texts import TextReader
+from afresh.sources.texts.main_text import TextForm
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.writing import TableWriter
-from afresh.values.errors import OutputError
+from afresh.values.errors import AfreshError, OutputError
 from afresh.values.items import Item
 from afresh.values.stored import Copy
 
@@ -34,37 +36,92 @@ def read_copies(store: Store, selection: ItemSelection = EVERYTHING) -> Iterator
             yield item, copy
 
 
-def write_jsonl(store: Store, out: IO[bytes], selection: ItemSelection = EVERYTHING) -> int:
+class TextWriter:
+    """Gives the texts of copies, of one ``form``, to be written in place of their contents. ``missing``
+    counts the copies that have no text. ``report`` is called with the number of copies that are done."""
+
+    def __init__(
+        self, texts: TextReader, form: TextForm, report: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._texts, self.form, self._report = texts, form, report
+        self.done = self.missing = 0
+
+    @property
+    def ending(self) -> str:
+        """The ending of the names of files that hold such texts."""
+        return ".md" if self.form == "markdown" else ".txt"
+
+    def text_of(self, copy: Copy) -> tuple[str | None, str]:
+        """Return a tuple: the text or None, and the reason if there is none."""
+        self.done += 1
+        self._report(self.done)
+        try:
+            return self._texts.text_of(copy, self.form), ""
+        except AfreshError as error:
+            self.missing += 1
+            return None, str(error)
+
+
+def write_jsonl(
+    store: Store,
+    out: IO[bytes],
+    selection: ItemSelection = EVERYTHING,
+    texts: TextWriter | None = None,
+) -> int:
     """Write a line for each copy with ``item, source, polled, changed, media_type, version, content``; return
-    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``."""
+    the number of lines. Content that is not UTF-8 is in ``content_base64`` instead of ``content``. With
+    ``texts``, a line has ``text`` or ``markdown`` instead; it is null, with a ``problem``, if there is no
+    text."""
     number = 0
     for item, copy in read_copies(store, selection):
         line: dict[str, object] = {"item": item.key, "source": item.source, **_described(item, copy)}
-        try:
-            line["content"] = copy.content.decode()
-        except UnicodeDecodeError:
-            line["content_base64"] = base64.b64encode(copy.content).decode()
-        out.write(_line(line))
+        out.write(_line(line | (_content_fields(copy) if texts is None else _text_fields(copy, texts))))
         number += 1
     return number
 
 
-def write_folder(store: Store, folder: Path, selection: ItemSelection = EVERYTHING) -> int:
+def _content_fields(copy: Copy) -> dict[str, object]:
+    try:
+        return {"content": copy.content.decode()}
+    except UnicodeDecodeError:
+        return {"content_base64": base64.b64encode(copy.content).decode()}
+
+
+def _text_fields(copy: Copy, texts: TextWriter) -> dict[str, object]:
+    text, problem = texts.text_of(copy)
+    return {texts.form: text} | ({"problem": problem} if problem else {})
+
+
+def write_folder(
+    store: Store,
+    folder: Path,
+    selection: ItemSelection = EVERYTHING,
+    texts: TextWriter | None = None,
+) -> int:
     """Write a file for each copy, named by the item's key, and ``index.jsonl`` with one line for each file:
-    ``item, source, file, polled, changed, media_type, version``. Return the number of copies."""
+    ``item, source, file, polled, changed, media_type, version``. Return the number of copies. With ``texts``,
+    the files hold the texts; for a copy without text, ``file`` is null and ``problem`` says why."""
     number = 0
     with _translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     remove_abandoned(folder)
     with open_output(folder / "index.jsonl") as index:
         for item, copy in read_copies(store, selection):
-            name = file_name(item.key, item.id)
-            with _translate_errors(folder / name), replaced_file(folder / name, is_one_of_many=True) as part:
-                part.write_bytes(copy.content)
-            about = {"item": item.key, "source": item.source, "file": name}
+            text, problem = (None, "") if texts is None else texts.text_of(copy)
+            name = file_name(item.key, item.id) + (texts.ending if texts is not None else "")
+            if not problem:
+                content = copy.content if text is None else text.encode("utf-8", "replace")
+                _write_file(folder / name, content)
+            about: dict[str, object] = {"item": item.key, "source": item.source}
+            about |= {"file": None, "problem": problem} if problem else {"file": name}
             index.write(_line(about | _described(item, copy)))
             number += 1
     return number
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    with _translate_errors(path), replaced_file(path, is_one_of_many=True) as part:
+        part.write_bytes(content)
 
 
 def write_polls(store: Store, path: str, selection: ItemSelection = EVERYTHING) -> int:

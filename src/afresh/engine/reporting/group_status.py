@@ -20,6 +20,7 @@ from afresh.sources.http.pacing.pace import Pace
 from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
+from afresh.sources.web_api.settings import WebApiSettings
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 
@@ -28,7 +29,9 @@ from afresh.values.items import ItemCount
 class GroupStatus:
     """One group: the names of its sources, the number of its items, and the most requests per second that it
     allows. In a back-off, ``rests_until_s`` is its end and ``why`` its reason; otherwise −∞ and empty.
-    ``pace_per_s`` is the learned pace in requests per second, ∞ if the group never asked for fewer."""
+    ``pace_per_s`` is the learned pace in requests per second, ∞ if the group never asked for fewer. If the
+    settings state a quota, ``quota_used`` of ``quota`` requests were sent in the period that ends at
+    ``quota_until_s`` (−∞: none is under way)."""
 
     source: str
     group: str
@@ -37,6 +40,9 @@ class GroupStatus:
     rests_until_s: float = -math.inf
     why: str = ""
     pace_per_s: float = math.inf
+    quota: int = 0
+    quota_used: int = 0
+    quota_until_s: float = -math.inf
 
 
 def group_statuses(
@@ -62,12 +68,33 @@ def group_statuses(
             min(most_per_s, pace_per_s),
             pace_per_s=pace_per_s,
         )
+        found_group = _with_quota(found_group, settings, list(sources), store, now_s)
         rest = rests.get(group)
         if rest is not None:
             why = rest.why or "asked to be left alone"
             found_group = replace(found_group, rests_until_s=rest.until_s, why=why)
         groups.append(found_group)
     return groups
+
+
+def _with_quota(
+    found: GroupStatus, settings: Settings, sources: Sequence[str], store: Store, now_s: float
+) -> GroupStatus:
+    """Return the status of a group with the strictest quota of its sources, if one has a quota."""
+    for source in sources:
+        table = settings.source(source)
+        own = None if table is None else table.settings
+        http = own.http if isinstance(own, WebApiSettings) else own
+        rule = http.quota_rule if isinstance(http, HttpSettings) else None
+        if rule is None or rule.requests / rule.period_s >= found.most_per_s:
+            continue
+        found = replace(found, quota=rule.requests, quota_used=0, most_per_s=rule.requests / rule.period_s)
+        for backoff in unpack_backoffs(store.state.get(BACKOFFS + source)):
+            is_its = backoff.group == found.group or isinstance(own, WebApiSettings)
+            if is_its and backoff.used is not None and backoff.used.until_s > now_s:
+                used = backoff.used
+                found = replace(found, quota_used=used.requests, quota_until_s=used.until_s)
+    return found
 
 
 def pack_backoffs(backoffs: Iterable[GroupBackoff]) -> bytes:

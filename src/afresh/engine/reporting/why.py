@@ -28,6 +28,7 @@ from afresh.engine.scheduler.item_rows import REQUESTED_S
 from afresh.engine.scheduler.reschedule import earliest_s
 from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
+from afresh.sources.http.validators import FINAL_ADDRESS
 from afresh.stores.store import Store
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.formatting import format_moment
@@ -53,6 +54,7 @@ class Why:
     ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
     (−∞ if the item may not be polled now, +∞ without a copy), ``threshold`` the shadow price, ``next_s`` the
     time of the next poll. ``reasons`` are sentences. ``seen`` is the observed staleness, if there is one.
+    ``address`` is where redirects led when the copy was fetched; empty if they led nowhere else.
     ``waits_for_cursor`` is True if the row is left alone until its cursor, which proved right, moves.
     """
 
@@ -72,6 +74,7 @@ class Why:
     jumped_s: float = math.nan
     period_s: float = 0.0
     waits_for_cursor: bool = False
+    address: str = ""
 
 
 def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
@@ -80,6 +83,11 @@ def explain_key(store: Store, settings: Settings, key: str, source: str | None, 
     if item is None:
         raise UsageError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
+
+
+def final_address(store: Store, item: Item) -> str:
+    """Return the address that the copy of an item came from, after redirects; empty if it is the item's."""
+    return store.items.validators(item.id).get(FINAL_ADDRESS, "")
 
 
 def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
@@ -141,6 +149,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons=tuple(reasons),
         seen=seen,
         waits_for_cursor=waits_for_cursor,
+        address=final_address(store, item),
     )
 
 

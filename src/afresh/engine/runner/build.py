@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import PollRecorder
@@ -26,6 +27,7 @@ from afresh.engine.scheduler.restore import read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.engine.threaded_store import ThreadedStore
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
@@ -36,7 +38,8 @@ SourcesFor = Callable[[Gate], BuildSource]
 @dataclass(frozen=True, slots=True)
 class RunInput:
     """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
-    the run makes a single round: it polls each item that is due at its start once."""
+    the run makes a single round: it polls each item that is due at its start once. The sources that
+    ``sources_for`` builds use the parser processes ``parsers``."""
 
     store: Store
     settings: Settings
@@ -46,6 +49,7 @@ class RunInput:
     stop: StopSignal
     only: Sequence[int] | None = None
     once: bool = False
+    parsers: ParserPool = field(default_factory=ParserPool)
 
 
 async def build_run(given: RunInput) -> Run:
@@ -74,7 +78,8 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     staleness = StalenessTask(context, listing)
     told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
     hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)
-    tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness))
+    writer = Writer(context, staleness, given.parsers)
+    tasks = RunTasks(watcher, listing, staleness, hooks, writer, UnlinkedPagesTask(context, writer))
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 
+from afresh.engine.change_sizes import measure_changes, needs_size
 from afresh.engine.logs import log_event
+from afresh.engine.runner.found_pages import add_found_pages
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.store_room import StoreRoom, copied_bytes
 from afresh.engine.state_names import POLL_COSTS, SHADOW_PRICE
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.values.outcome import Outcome
 
 GATHER_S = 0.03
@@ -25,11 +29,14 @@ _MOST_BYTES = 64_000_000
 class Writer:
     """Collects decided polls in batches, lets the scheduler learn from each batch, and commits it."""
 
-    def __init__(self, context: RunContext, staleness_task: StalenessTask) -> None:
+    def __init__(
+        self, context: RunContext, staleness_task: StalenessTask, parsers: ParserPool | None = None
+    ) -> None:
         self._context, self._scheduler, self._recorder = context, context.scheduler, context.recorder
         self._staleness_task, self._room = staleness_task, StoreRoom(context.store.sync)
+        self._parsers = parsers or ParserPool()
         self._waiting: list[Outcome] = []
-        self._bytes = 0
+        self._bytes, self.added_s = 0, -math.inf  # elapsed seconds when links may have added items
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
         self._is_idle.set()
 
@@ -64,7 +71,11 @@ class Writer:
         if self._room.must_measure(group):
             await store.run(self._room.measure, copied_bytes(group), max_bytes, now_s)
         group = self._room.admit(group, max_bytes, self._recorder)
-        outcomes = self._recorder.complete(group, now_s)
+        outcomes = await self._measure_changes(self._recorder.complete(group, now_s))
+        if any(outcome.links is not None for outcome in outcomes):
+            settings = self._context.settings.now
+            outcomes = await store.run(add_found_pages, store.sync, settings, outcomes, now_s)
+            self.added_s = self._context.clock.elapsed_s()
         for refusal in await store.run(store.sync.commit, outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not committed", problem=str(refusal))
         self._staleness_task.after_commit()
@@ -72,6 +83,13 @@ class Writer:
         rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
         self._scheduler.item_rows.is_busy[rows] = False
         self._context.wakeup.set()
+
+    async def _measure_changes(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Return the outcomes with the sizes of their changes, for which the old copies must be read."""
+        if not any(map(needs_size, outcomes)):
+            return outcomes
+        store, settings = self._context.store, self._context.settings.now
+        return await store.run_beside(measure_changes, store.sync, self._parsers, settings, outcomes)
 
     def _shared_state(self) -> Mapping[str, bytes | None]:
         """Return the shadow price and the costs of polls to be saved, if this worker is the planner."""

@@ -7,7 +7,8 @@ z(t) the probability that the copy is still fresh after a time t, and ∫z its i
 polled when this value reaches 1: then one more unit of money earns one unit, and the net income is highest
 (Razniewski 2016, section 5; this is the plan of ``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ, where
 λ is the rate of the item, no poll pays: it is futile and is not polled. The limits of the budget still apply;
-within them the polls of highest value are made first.
+within them the polls of highest value are made first. If the source has an ``update_cost`` C_U, each change
+that is found costs C_U as well, and B+O becomes B+O−λ·C_U/w (``policy.adaptive.update_cost``).
 """
 
 from __future__ import annotations
@@ -66,13 +67,15 @@ _NOTHING = SpendingPlan(0.0, 0.0, 0.0, 0, 0, 0.0)
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
     """Benefit and stale cost of each row, in money per second and unit of weight, and the requests, bytes and
-    seconds that a poll of the row needs; every column has all rows."""
+    seconds that a poll of the row needs; ``update_cost`` is the money that a change costs that a poll finds.
+    Every column has all rows."""
 
     benefit: Float64s
     stale_cost: Float64s
     requests: Float64s
     bytes: Float64s
     seconds: Float64s
+    update_cost: Float64s
 
     def money(self, budget: BudgetTable) -> Float64s:
         """Return the money that a poll of each row costs."""
@@ -107,17 +110,18 @@ def has_income(settings: Settings) -> bool:
 def money_terms(item_rows: ItemRows, staleness: ObservedStaleness | None, given: MoneyInput) -> MoneyTerms:
     """Return benefit and stale cost of each row, and the measured requests, bytes and seconds of a poll."""
     codes, which = np.unique(item_rows.source, return_inverse=True)
-    columns = np.zeros((max(codes.size, 1), 5))
+    columns = np.zeros((max(codes.size, 1), 6))
     for at, code in enumerate(codes.tolist()):
         name = given.names.get(code, "")
         table = given.settings.source(name)
         stakes = (table.benefit, table.stale_cost) if table is not None else (0.0, 0.0)
-        columns[at] = *stakes, *given.poll_costs.mean(name)
-    benefit, stale_cost, requests, received, seconds = columns[which].T.copy()
+        update_cost = 0.0 if table is None else table.update_cost
+        columns[at] = *stakes, *given.poll_costs.mean(name), update_cost
+    benefit, stale_cost, requests, received, seconds, update_cost = columns[which].T.copy()
     if staleness is not None:
         known = np.isfinite(staleness.cost_s)
         seconds[staleness.rows[known]] = staleness.cost_s[known]
-    return MoneyTerms(benefit, stale_cost, requests, received, seconds)
+    return MoneyTerms(benefit, stale_cost, requests, received, seconds, update_cost)
 
 
 def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
@@ -127,13 +131,14 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
         return
     item_rows, budget = policy.item_rows, given.settings.budget
     terms = money_terms(item_rows, staleness, given)
-    value, cost = np.ones(item_rows.size), np.ones(item_rows.size)
+    value, cost, update = np.ones(item_rows.size), np.ones(item_rows.size), np.zeros(item_rows.size)
     paid_off_s = terms.paid_off_s(budget)
     if earns:
         # Money is counted in units of the mean cost of a poll, because the ranking's budget is in polls.
         unit = terms.mean_poll(budget)
         value = (terms.benefit + terms.stale_cost) / unit
         cost = np.maximum(terms.money(budget), _LEAST) / unit
+        update = terms.update_cost / unit
     elif staleness is not None:
         cost[staleness.rows] = np.maximum(paid_off_s[staleness.rows] * budget.requests, 1.0)
     money.lags = None
@@ -142,6 +147,7 @@ def apply_money_terms(policy: RowPolicy, given: MoneyInput) -> None:
         weight = item_rows.weight[staleness.rows]
         money.lags = LagTargets(staleness, weight, money.paid_off_s, budget.seconds or 1.0)
     money.break_even_value, money.is_applied = float(earns), earns or staleness is not None
+    item_rows.update_cost[:] = update
     moved = _differ(value, item_rows.value_factor) | _differ(cost, item_rows.cost_factor)
     if moved.any():
         rows = np.flatnonzero(moved)
@@ -272,6 +278,7 @@ def _plan_polled(
         np.maximum(terms.money(budget)[rows], _LEAST),
         requests=terms.requests[rows],
         stale_cost=weight * terms.stale_cost[rows],
+        update_cost=terms.update_cost[rows],
         limit=limit,
         most_requests=most_requests,
     )

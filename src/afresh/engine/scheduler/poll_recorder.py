@@ -72,9 +72,12 @@ class PollRecorder:
         self._count(lease, fetched, outcome, audit=audit)
         if fetched.requests or fetched.is_successful:
             self.poll_costs.add(lease.source, fetched.requests, fetched.bytes, fetched.seconds)
+        spent = compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds)
+        if outcome.observation is not None and outcome.observation.changed:
+            spent = with_update_cost(spent, settings, lease.source)
         return replace(
             outcome,
-            spent=compute_spent(settings.budget, fetched.requests, fetched.bytes, fetched.seconds),
+            spent=spent,
             for_hooks=settings.has_hook(lease.source, lease.key),
         )
 
@@ -152,7 +155,8 @@ class PollRecorder:
 
     def _count(self, lease: Lease, fetched: Fetched, outcome: Outcome, *, audit: bool) -> None:
         seen, counts = outcome.observation, self.counts
-        failed = outcome.failures > lease.failures  # otherwise the poll was only put off
+        # Otherwise the poll was only put off, or the item is another one.
+        failed = outcome.failures > lease.failures and not fetched.for_good
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
@@ -161,7 +165,8 @@ class PollRecorder:
         table, changed = self._settings.now.source(lease.source), seen is not None and seen.changed
         view = lease.key if table is not None and table.settings.kind == "view" else ""
         self.tallies.count(lease.source, lease.group, view, Tally(1, changed, failed, fetched.seconds))
-        answered = seen is not None or fetched.kind == "gone"  # that an item is not found is an answer too
+        # That an item is not found, or is another one, is an answer too.
+        answered = seen is not None or fetched.kind == "gone" or fetched.for_good
         self.failures.record_item(lease.source, lease.key, "" if answered else outcome.problem or "no answer")
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".
@@ -207,3 +212,9 @@ def compute_spent(budget: BudgetTable, requests: int, received: int, seconds: fl
     money = requests * budget.price_per_request + received * budget.price_per_gb / 1e9
     money += seconds * budget.price_per_second
     return Spent(requests, received, seconds, money)
+
+
+def with_update_cost(spent: Spent, settings: Settings, source: str) -> Spent:
+    """Return the cost of a poll of ``source`` that found a change, with what the change itself costs."""
+    table = settings.source(source)
+    return spent if table is None else replace(spent, money=spent.money + table.update_cost)

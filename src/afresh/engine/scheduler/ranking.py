@@ -22,6 +22,7 @@ from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
 from afresh.policy.adaptive.review_schedule import LONGEST
 from afresh.policy.adaptive.saved_state import Arrays, without_items
 from afresh.policy.adaptive.stated_changes import StatedChanges
+from afresh.policy.adaptive.update_cost import UpdateCostValue
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -198,7 +199,25 @@ class Ranking:
             value[urgent] = exact
         for objective, rows in self._rows_by_objective(wanted):
             value[rows] = self._values_under(objective, rows, now_s)
+        self._subtract_updates(value, wanted, now_s)
         return value
+
+    def _subtract_updates(self, value: Float64s, wanted: Bools | None, now_s: float) -> None:
+        """Subtract what a poll adds to the cost of updates; see ``policy.adaptive.update_cost``. Of more than
+        ``ALL_ROWS`` rows, only those with the highest values are corrected."""
+        dear = self.item_rows.update_cost > 0
+        if not dear.any():
+            return
+        dear &= value > 0 if wanted is None else wanted & (value > 0)
+        rows = np.flatnonzero(dear)
+        if rows.size > ALL_ROWS:
+            rows = rows[np.argpartition(value[rows], -ALL_ROWS)[-ALL_ROWS:]]
+        for begin in range(0, rows.size, _SMALL_BLOCK):
+            some = rows[begin : begin + _SMALL_BLOCK]
+            forecast = self.adaptive.forecast(some, now_s)
+            found = PollValue("freshness", self.adaptive.belief.rates).marginal(forecast.expected)
+            more = (forecast.posterior * found).sum(axis=1)
+            value[some] -= more * self.item_rows.update_cost[some] / self.adaptive.items.cost[some]
 
     def _rows_by_objective(self, wanted: Bools | None = None) -> Iterator[tuple[str, Ints]]:
         """Yield tuples (objective, rows) for the rows whose source has another objective than the others."""
@@ -231,6 +250,7 @@ class Ranking:
         self.grow()
         value = np.zeros(self.item_rows.size)
         value[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s))
+        self._subtract_updates(value, None, self.now_s)
         return value
 
     def possible_rates(self, rows: Ids) -> Float64s:
@@ -249,7 +269,8 @@ class Ranking:
             rates = self.possible_rates(which)
             price = policy.items.cost[which] / np.maximum(policy.items.weight[which], 1e-270)
             value, posterior = poll_value * price, policy.belief.posterior[which]
-            return policy.poll_value.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
+            own = self._with_updates(policy.poll_value, which)
+            return own.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
         found = np.concatenate(blocks) if blocks else np.empty(0)
@@ -260,10 +281,19 @@ class Ranking:
 
     def _time_under(self, objective: str, rows: Ids, poll_value: float) -> Float64s:
         """Return ``time_to_reach`` of rows whose source has another objective."""
-        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
+        items = self.adaptive.items
+        own = self._with_updates(PollValue(objective, self.adaptive.belief.rates), rows)
         value = poll_value * self._unit(own) * items.cost[rows] / np.maximum(items.weight[rows], 1e-270)
         posterior, rates = self.adaptive.belief.posterior[rows], self.possible_rates(rows)
         return own.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
+
+    def _with_updates(self, poll_value: PollValue, rows: Ids) -> PollValue:
+        """Return ``poll_value``, or one that subtracts the cost of updates, if ``rows`` have any."""
+        update = self.item_rows.update_cost[rows]
+        if not update.any():
+            return poll_value
+        ratio = update * self._unit(poll_value) / np.maximum(self.adaptive.items.weight[rows], 1e-270)
+        return UpdateCostValue(poll_value.name, poll_value.rates, ratio)
 
     def review_waits_s(self, rows: Ids) -> Float64s:
         """Return after how many seconds without a poll each row is polled to review whether it is rightly

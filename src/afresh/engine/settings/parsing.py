@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -121,6 +122,7 @@ def _source(
         wrong.add("hook", "hook must be a table: [source.hook] with batch, within, at_once, …")
     objective = _source_objective(own, wrong)
     benefit, stale_cost = (_money_rate(own, key, wrong) for key in ("benefit", "stale_cost"))
+    update_cost = _update_cost(own, wrong)
     chosen = str(own.setdefault("kind", "http"))
     if chosen not in kinds:
         wrong.add("kind", f"unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
@@ -132,7 +134,8 @@ def _source(
         return None
     told = tuple(hook) if isinstance(hook, list) else hook
     called = HookRules.model_validate(rules)
-    return SourceTable(read_settings(kind.settings, own), told, kind, benefit, stale_cost, objective, called)
+    table = read_settings(kind.settings, own)
+    return SourceTable(table, told, kind, benefit, stale_cost, objective, update_cost, called)
 
 
 def _money_rate(own: dict[str, Any], key: str, wrong: _SourceProblems) -> float:
@@ -146,6 +149,16 @@ def _money_rate(own: dict[str, Any], key: str, wrong: _SourceProblems) -> float:
     except UsageError:
         wrong.add(key, f'{key} is {text!r}: money per time, such as "0.01/d"')
         return 0.0
+
+
+def _update_cost(own: dict[str, Any], wrong: _SourceProblems) -> float:
+    """Remove ``update_cost`` from ``own``, the table of a source, and return it, in money for each change."""
+    given = own.pop("update_cost", 0)
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (is_number and 0 <= given < math.inf):
+        wrong.add("update_cost", f"update_cost is {given!r}: money for each change, a number from 0 on")
+        return 0.0
+    return float(given)
 
 
 def _source_objective(own: dict[str, Any], wrong: _SourceProblems) -> str | None:

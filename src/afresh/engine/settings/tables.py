@@ -152,7 +152,8 @@ class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
     ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
     of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
-    is what is optimised for its items, if the settings say so."""
+    is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
+    that a poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -160,6 +161,7 @@ class SourceTable:
     benefit: float = 0.0
     stale_cost: float = 0.0
     objective: str | None = None
+    update_cost: float = 0.0
     hook: HookRules = field(default_factory=HookRules)
 
 

@@ -85,6 +85,10 @@ class PollValue:
         gain /= rate if self.objective.power == 1 else rate**self.objective.power
         return np.asarray((posterior * gain).sum(axis=1))
 
+    def highest(self, rate: Float64s) -> Float64s:
+        """Return the poll value of each rate after an infinite time."""
+        return np.asarray(self.objective.top / rate**self.objective.power)
+
     def time_to_reach(self, posterior: Posteriors, value: Float64s) -> Float64s:
         """Return the time after a poll when the poll value of each row reaches ``value``; inf if never.
 
@@ -122,7 +126,7 @@ class PollValue:
         median = np.argmax(np.cumsum(posterior, axis=1) >= half, axis=1)
         typical = np.take_along_axis(rates, median[:, None], axis=1)[:, 0]
         never = self.mean(posterior, rates * high[:, None], rates) < value
-        never |= self.objective.top / typical**self.objective.power < value
+        never |= self.highest(typical) < value
         for _ in range(HALVINGS):
             middle = np.sqrt(low * high)
             reached = self.mean(posterior, rates * middle[:, None], rates) >= value

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
 
+from afresh.sources.record_numbers import RecordNumbers
 from afresh.sources.settings import PositiveSeconds, Seconds, Texts
 from afresh.sources.web_api.answer_shape import AnswerShape
 from afresh.sources.web_api.paging import PagedRequest
@@ -24,7 +26,8 @@ class ApiSettings(WebApiSettings):
     (``updated_at``). If ``list`` contains ``{cursor}``, only the records changed since then are requested,
     whenever that is worth more than other requests, and at least every ``listings_every`` seconds. A change
     may become visible up to ``overlap`` seconds after its cursor was set. All records are listed every
-    ``full_every`` seconds, to find deleted ones; one reading has at most ``max_pages`` pages."""
+    ``full_every`` seconds, to find deleted ones; one reading has at most ``max_pages`` pages. ``weight`` and
+    ``rate`` are expressions of fields, for the importance and the expected changes per time of a new item."""
 
     kind: Literal["api"] = "api"
     list: RequiredEndpoint = Field(repr=False)
@@ -38,6 +41,12 @@ class ApiSettings(WebApiSettings):
     page_size: int = Field(default=100, ge=1)
     missing_polls: int = Field(default=1, ge=1)
     missing_time: Seconds = 0.0
+    weight: str = ""
+    rate: str = ""
+
+    @cached_property
+    def numbers(self) -> RecordNumbers:
+        return RecordNumbers.parse(self.weight, self.rate)
 
     @property
     def lists_items(self) -> bool:
@@ -75,5 +84,8 @@ class ApiSettings(WebApiSettings):
     def model_post_init(self, context: object, /) -> None:
         super().model_post_init(context)
         self.check_api()
+        for name in self.numbers.columns:  # raises an error if an expression is wrong
+            if self.fields and name not in self.fields:
+                raise UsageError(f"weight, rate: {name!r} is not among fields = {', '.join(self.fields)}")
         if "cursor" in self.pages.template.parts and not self.cursor:
             raise UsageError("list: {cursor} needs cursor, the place of its value in a record (updated_at)")

@@ -33,7 +33,7 @@ from afresh.sources.web_api.server_backoff import ServerBackoff
 from afresh.values.arrays import Float64s
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 _MOST_KEPT = 50_000  # records that are kept for polls to come
@@ -81,12 +81,13 @@ class ApiSource(SingleGroupSource):
 
     def save_state(self) -> bytes:
         notes = tuple(self._known.tracker.save())
-        saved = SavedList(notes, self._watermarks, self._full_s, self._read_s, self._known.pages)
-        return saved.pack()
+        known = (self._known.pages, self._reader.page_sizes)
+        return SavedList(notes, self._watermarks, self._full_s, self._read_s, *known).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         self._client.load_backoffs(self._backoff.load(backoffs))
         saved = read_list_state(state)
+        self._reader.load_page_sizes(saved.page_sizes)
         self._known.load(saved.records)
         if saved.read_s > self._read_s:
             self._read_s, self._watermarks = saved.read_s, saved.watermarks
@@ -271,7 +272,7 @@ class ApiSource(SingleGroupSource):
         if row is not None:
             self._known.tracker.record(row, fields, self._context.clock.now_s())
         self._passes.pop(lease.key, None)
-        copy, near = (lease.content_hash, lease.validators), settings.near_duplicate
+        copy, near = (lease.content_hash, lease.validators), settings.least_similarity
         recipe = settings.recipe.for_item(lease.selector)
         try:
             found = await self._context.parsers.parse(
@@ -334,14 +335,18 @@ class ApiSource(SingleGroupSource):
             self._known.keep_only(reading.cursors)
 
     def _listing(self, reading: ListReading, marks: Mapping[str, str], *, complete: bool) -> Listing:
-        failure, cost = reading.failure, reading.cost
+        failure, cost, numbers = reading.failure, reading.cost, self._settings.numbers
+        cells = {
+            record.key: [record.fields.get(name) for name in numbers.columns]
+            for record in (reading.records if numbers.columns else ())
+        }
         problem = failure.problem if failure is not None else ""
         if not problem and len(reading.pages) >= self._settings.max_pages:
             problem = f"the list has more than max_pages = {self._settings.max_pages:,} pages"
         return Listing(
             display_url(self._settings.list.url.partition("?")[0]),
             "query",
-            tuple(ListingEntry(key, mark) for key, mark in marks.items()),
+            numbers.entries(marks, cells),
             complete=complete,
             requests=cost.requests,
             bytes=cost.bytes,

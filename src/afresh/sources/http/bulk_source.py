@@ -106,7 +106,7 @@ class BulkHttpSource(HttpSource):
         if record is None:
             return Fetched("gone", problem="the server has no record with this key")
         content = row_json(record.fields.items())
-        recipe, near = self._own.recipe.for_item(lease.selector), self._own.near_duplicate
+        recipe, near = self._own.recipe.for_item(lease.selector), self._own.least_similarity
         arguments = content, _MEDIA_TYPE, recipe, lease.content_hash, lease.validators, near
         try:
             small = most_bytes_here(recipe, near)

@@ -1,27 +1,15 @@
-"""Decide what an HTTP reply means for its item and its host, and parse HTTP dates. All functions are pure.
-
-A page with status 200 may be an error page (a login, a captcha, a server error), which is no change. Such
-pages are recognised by their whole title, because real pages hardly ever have these titles, or by a redirect
-to a login page. A source can add its own patterns."""
+"""Decide what an HTTP reply means for its item and its host, and parse HTTP dates. All functions are pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import responses
-from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.politeness import HostCondition
-from afresh.sources.linear_pattern import LinearPattern
-from afresh.sources.text_decoding import decode
 from afresh.values.fetched import FetchedKind
-
-SoftKind: TypeAlias = Literal["refused", "failed"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
@@ -30,31 +18,6 @@ _BUSY = frozenset({502, 503, 504})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({401, 402, 403, 407, 451})
 _LONGEST_S = 366 * 86400.0
-_HEAD_BYTES = 1 << 16
-_TITLE = re.compile(rb"<title[^>]{0,200}>(.{0,300}?)</title", re.IGNORECASE | re.DOTALL)
-_LOGIN_PATH = re.compile(
-    r"/(?:log-?in|sign-?in|sso|users/sign_in|account/login|cas/login)(?:[/.?]|$)", re.IGNORECASE
-)
-_TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
-    (
-        "refused",
-        re.compile(
-            r"just a moment\W*|attention required\W.*|access denied|are you (?:a )?(?:human|robot)\W*|"
-            r"(?:security|robot|human) (?:check|verification)|captcha|ddos-guard|"
-            r"please (?:wait|verify)\W.*(?:human|robot|browser)\W*|pardon our interruption\W*",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "failed",
-        re.compile(
-            r"(?:http )?error 50[0-4]\W*|(?:(?:http )?(?:error )?50[0-4]\W{1,4})?(?:"
-            r"bad gateway|gateway time-?out|service (?:temporarily )?unavailable|internal server error|"
-            r"(?:down for|under|site) maintenance|application error|database error)\W*",
-            re.IGNORECASE,
-        ),
-    ),
-)
 
 
 def host_condition(reply: Reply) -> HostCondition:
@@ -137,26 +100,3 @@ def retry_after_s(text: str | None, now_s: float) -> float | None:
         return min(float(stripped[:12]), _LONGEST_S)
     date_s = http_date_s(stripped)
     return None if date_s is None else min(max(0.0, date_s - now_s), _LONGEST_S)
-
-
-def soft_error(
-    body: bytes, media_type: str, asked: str, arrived: str, patterns: Sequence[LinearPattern] = ()
-) -> tuple[SoftKind, str] | None:
-    """Return a tuple (kind, description) if the page is an error page with status 200, else None. ``asked``
-    is the URL requested, ``arrived`` the URL after redirects. ``patterns`` are those of the source.
-
-    >>> soft_error(b"<title>Just a moment...</title>", "text/html", "http://a.test/", "http://a.test/")
-    ('refused', "asks whether we are human: its title is 'Just a moment...'")
-    """
-    if asked != arrived and _LOGIN_PATH.search(urlsplit(arrived).path) and not _LOGIN_PATH.search(asked):
-        return "refused", "leads to a login page"
-    for pattern in patterns:
-        if pattern.occurs_in(decode(body[:_HEAD_BYTES], media_type)):
-            return "failed", f"error page: matches {pattern.text!r}"
-    found = _TITLE.search(body[:_HEAD_BYTES]) if "html" in media_type or not media_type else None
-    title = " ".join(decode(found[1], media_type).split()) if found else ""
-    for kind, known in _TITLES:
-        if title and known.fullmatch(title):
-            words = "asks whether we are human" if kind == "refused" else "error page"
-            return kind, f"{words}: its title is {title[:80]!r}"
-    return None

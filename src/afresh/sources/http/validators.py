@@ -31,6 +31,7 @@ _NOISE_SHARE = 0.5
 _WRONG_SHARE = 0.02
 SKEW_S = 300.0  # clocks differ, so smaller contradictions are ignored
 MOVED, LOOKED, SHOWN, LIED = "moved", "looked", "shown", "lied"
+FINAL_ADDRESS = "url"
 CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 """The header by which each validator is sent back."""
 
@@ -139,6 +140,11 @@ def sendable_validators(
     if validators.get("url", lease.key) != url or not is_comparable(validators, recipe, near_duplicate):
         return {}
     return {name: validators[name] for name in CONDITIONS if name in validators}
+
+
+def has_other_copy(lease: Lease, url: str) -> bool:
+    """Return whether the item has a copy that came from another address than ``url``."""
+    return lease.content_hash is not None and lease.validators.get("url", lease.key) != url
 
 
 def is_conditional(headers: Mapping[str, str]) -> bool:

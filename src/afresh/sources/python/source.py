@@ -107,7 +107,7 @@ class PythonSource(SingleGroupSource):
                 "failed", problem=f"gave {len(content)} bytes, more than {self._settings.max_size}"
             )
         recipe, copy = self._recipe.for_item(lease.selector), (lease.content_hash, lease.validators)
-        near_duplicate = self._settings.near_duplicate
+        near_duplicate = self._settings.least_similarity
         arguments = content, media_type, recipe, *copy, near_duplicate
         small = most_bytes_here(recipe, near_duplicate)
         try:

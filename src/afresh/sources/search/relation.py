@@ -18,7 +18,7 @@ import numpy as np
 
 from afresh.probes.keyword_index import KeywordAttribute, KeywordIndex, index_relation
 from afresh.sources.context import no_secrets
-from afresh.sources.search.record_expression import RecordExpression, is_usable
+from afresh.sources.record_expression import RecordExpression, is_usable
 from afresh.sources.secrets import Resolver, Secret
 from afresh.sources.sql.connections import PostgresConnection
 from afresh.sources.sql.database_url import POSTGRES, check_library, resolve_address

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from afresh.probes.keyword_index import KeywordAttribute, parse_keywords
-from afresh.sources.search.record_expression import RecordExpression
+from afresh.sources.record_expression import RecordExpression
 from afresh.sources.settings import PositiveSeconds, Texts
 from afresh.sources.sql.database_url import POSTGRES
 from afresh.sources.web_api.answer_shape import AnswerShape

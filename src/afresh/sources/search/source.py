@@ -323,7 +323,7 @@ class SearchSource(SingleGroupSource):
         self._absences.pop(lease.key, None)
         copy = lease.content_hash, lease.validators
         try:
-            found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.near_duplicate)
+            found = compare_content(content, _MEDIA_TYPE, settings.recipe, *copy, settings.least_similarity)
         except ParseBudgetError as error:
             return Fetched("failed", problem=str(error), bytes=len(content))
         return found.to_fetched(content, _MEDIA_TYPE)

@@ -5,9 +5,9 @@ The query of the settings is used as a subquery, without changes."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -29,12 +29,14 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 class KeyListing:
     """The keys that a query lists. ``marks`` holds the cursor value of each key. ``keyless`` is the number of
     rows without a key, ``refused`` of rows whose key is not text that can be stored (a BLOB, or text with NUL
-    or invalid UTF-8). ``cut`` is True if the query has more rows than were read."""
+    or invalid UTF-8). ``cut`` is True if the query has more rows than were read. ``cells`` has the further
+    columns of each key, if there are any."""
 
     marks: dict[str, str]
     keyless: int
     cut: bool
     refused: int = 0
+    cells: dict[str, Sequence[object]] = field(default_factory=dict)
 
 
 def quote_identifier(name: str) -> str:
@@ -51,24 +53,27 @@ def row_limit(keys: list[str]) -> int:
     return 2 * len(keys) + 1
 
 
-def gather_keys(rows: Iterable[tuple[object, object]], most: int) -> KeyListing:
-    """Collect tuples (key, cursor value) from the first ``most`` of the ``rows``.
+def gather_keys(rows: Iterable[Sequence[object]], most: int) -> KeyListing:
+    """Collect tuples (key, cursor value, further cells …) from the first ``most`` of the ``rows``.
 
     >>> gather_keys([("a", "1"), (None, "2"), (b"blob", "3"), ("b", None)], 3)
-    KeyListing(marks={'a': '1'}, keyless=1, cut=True, refused=1)
+    KeyListing(marks={'a': '1'}, keyless=1, cut=True, refused=1, cells={})
     """
     marks: dict[str, str] = {}
+    cells: dict[str, Sequence[object]] = {}
     keyless = refused = 0
-    for read, (key, mark) in enumerate(rows):
+    for read, (key, mark, *further) in enumerate(rows):
         if read == most:
-            return KeyListing(marks, keyless, cut=True, refused=refused)
+            return KeyListing(marks, keyless, cut=True, refused=refused, cells=cells)
         if key is None or key == "":
             keyless += 1
         elif not isinstance(key, str) or not is_storable(key):
             refused += 1
         else:
             marks[key] = replace_unstorable(str(mark)) if mark else ""
-    return KeyListing(marks, keyless, cut=False, refused=refused)
+            if further:
+                cells[key] = further
+    return KeyListing(marks, keyless, cut=False, refused=refused, cells=cells)
 
 
 def check_columns(names: list[str], settings: SqlSettings) -> None:
@@ -77,9 +82,14 @@ def check_columns(names: list[str], settings: SqlSettings) -> None:
     if twice is not None:
         raise SqlError(f"query: gives two columns {twice!r}: rename one with AS")
     wanted = [("key", settings.key), ("cursor", settings.cursor)]
+    wanted += [("weight, rate", name) for name in settings.numbers.columns]
     for setting, name in (*wanted, *(("ignore_columns", name) for name in settings.ignore_columns)):
         if name and name not in names:
             raise SqlError(f"{setting}: the query has no column {name!r}, only {', '.join(names)}")
+
+
+def _further_columns(settings: SqlSettings) -> str:
+    return "".join(f", q.{quote_identifier(name)}" for name in settings.numbers.columns)
 
 
 class SqliteSession(SqliteConnection):
@@ -124,7 +134,7 @@ class SqliteSession(SqliteConnection):
         key = (
             f"CASE typeof(q.{self._key}) WHEN 'blob' THEN q.{self._key} ELSE CAST(q.{self._key} AS TEXT) END"
         )
-        text = f"SELECT {key}, {mark} {self._from}"
+        text = f"SELECT {key}, {mark}{_further_columns(settings)} {self._from}"
         if since is not None:
             text += f" WHERE q.{self._cursor} >= ?"
         values = () if since is None else (since,)
@@ -162,7 +172,8 @@ class PostgresSession(PostgresConnection):
     def list_keys(self, since: object) -> KeyListing:
         settings = self._settings
         mark = f"q.{self._cursor}::text" if settings.cursor else "''"
-        text = f"SELECT q.{self._key}::text, {mark} {self._from}"
+        further = _further_columns(settings).replace("%", "%%")
+        text = f"SELECT q.{self._key}::text, {mark}{further} {self._from}"
         if since is not None:
             text += f" WHERE q.{self._cursor} >= %s::text::{self._types[settings.cursor]}"
         values = () if since is None else (since,)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
 
+from afresh.sources.record_numbers import RecordNumbers
 from afresh.sources.settings import PositiveSeconds, Seconds, Size, SourceSettings, Texts
 from afresh.sources.sql.database_url import check_address
 from afresh.values.errors import UsageError
@@ -36,7 +38,8 @@ class SqlSettings(DatabaseSettings):
     ``cursor`` is a column whose value grows with every change of a row (``updated_at``). It is read every
     ``listings_every`` seconds to find changed rows. A transaction may commit up to ``overlap`` seconds after
     it set the value. All rows are listed every ``full_every`` seconds, to find deleted rows. One statement
-    reads up to ``bulk`` rows. Changes in ``ignore_columns`` are ignored."""
+    reads up to ``bulk`` rows. Changes in ``ignore_columns`` are ignored. ``weight`` and ``rate`` are
+    expressions of columns, for the importance and the expected changes per time of a new item."""
 
     kind: Literal["sql"] = "sql"
     query: str = Field(min_length=1)
@@ -49,6 +52,12 @@ class SqlSettings(DatabaseSettings):
     ignore_columns: Texts = ()
     max_rows: int = Field(default=10_000_000, ge=1)
     max_size: Size = 10_000_000
+    weight: str = ""
+    rate: str = ""
+
+    @cached_property
+    def numbers(self) -> RecordNumbers:
+        return RecordNumbers.parse(self.weight, self.rate)
 
     @property
     def listings_every_s(self) -> float | None:
@@ -70,6 +79,7 @@ class SqlSettings(DatabaseSettings):
         super().model_post_init(context)
         if not self.select.lower().startswith(("select", "with", "table", "values", "(", "--", "/*")):
             raise UsageError(f"query: {self.query!r} is not a SELECT")
+        _ = self.numbers  # raises an error if an expression is wrong
         for name in (self.key, self.cursor):
             if name in self.ignore_columns:
                 raise UsageError(f"ignore_columns: {name!r} is the key or the cursor: leave it out")

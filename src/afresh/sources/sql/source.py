@@ -28,7 +28,7 @@ from afresh.sources.sql.settings import SqlSettings
 from afresh.sources.watermarks import Watermarks
 from afresh.values.fetched import Fetched
 from afresh.values.lease import Lease
-from afresh.values.listing import Listing, ListingEntry
+from afresh.values.listing import Listing
 
 _MEDIA_TYPE = "application/json"
 
@@ -137,7 +137,7 @@ class SqlSource(SingleGroupSource):
         yield Listing(
             settings.name,
             "query",
-            tuple(ListingEntry(key, mark) for key, mark in rows.marks.items()),
+            settings.numbers.entries(rows.marks, rows.cells),
             complete=full and not rows.cut,
             requests=1,
             bytes=sum(len(key) + len(mark) for key, mark in rows.marks.items()),
@@ -190,9 +190,9 @@ class SqlSource(SingleGroupSource):
         counted = {name: value for name, value in columns.items() if name not in settings.ignore_columns}
         compared = row_json(counted.items()) if settings.ignore_columns else content
         copy = lease.content_hash, lease.validators
-        arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.near_duplicate
+        arguments = compared, _MEDIA_TYPE, self._recipe, *copy, settings.least_similarity
         try:
-            small = most_bytes_here(self._recipe, settings.near_duplicate)
+            small = most_bytes_here(self._recipe, settings.least_similarity)
             found = self._context.parsers.parse_here(
                 compare_content, *arguments, small=small, party=lease.group
             )

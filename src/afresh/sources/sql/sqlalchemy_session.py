@@ -69,12 +69,17 @@ class SqlalchemySession(SqlalchemyConnection):
 
         settings, columns = self._settings, self._query.c
         mark = columns[settings.cursor] if settings.cursor else literal("")
-        statement: Select[Any] = select(columns[settings.key], mark)
+        statement: Select[Any] = select(
+            columns[settings.key], mark, *(columns[name] for name in settings.numbers.columns)
+        )
         if since is not None:
             statement = statement.where(columns[settings.cursor] >= since)
         with closing(self.stream(statement.limit(settings.max_rows + 1))) as rows:  # type: ignore[type-var]
-            pairs = ((_key_text(key), mark if mark is None else str(mark)) for key, mark in rows)
-            return gather_keys(pairs, settings.max_rows)
+            found = (
+                (_key_text(key), mark if mark is None else str(mark), *further)
+                for key, mark, *further in rows
+            )
+            return gather_keys(found, settings.max_rows)
 
     def _subquery(self) -> Subquery:
         """Return the query of the settings as a subquery with the columns that it really has."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
-from afresh.sources.change_detection import check_selector, compile_json_path
+from afresh.sources.change_detection import check_css_selector, compile_json_path
 from afresh.sources.linear_pattern import compile_pattern
 from afresh.values.errors import UsageError
 
@@ -83,7 +83,7 @@ def check_place(setting: str, place: str, answer_format: AnswerFormat) -> None:
     if not element:
         return
     if answer_format == "html":
-        check_selector(setting, element)
+        check_css_selector(setting, element)
         return
     try:
         Element("row").findall(element)

@@ -119,6 +119,7 @@ def _save_states(
     runs = store.observations.append(connection, polls)
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
+    store.links.keep(connection, polls)
     store.observations.add_audits(connection, changes.observations_of(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     if answers := changes.answer_rows(polls):
@@ -171,8 +172,9 @@ def _add_versions(
     for poll, copy, media_type_id in new:
         poll.version = poll.before.version + 1
         place = (poll.item_id, poll.version, contents[copy.hash], poll.outcome.time_s)
-        table.append((*place, media_type_id, copy.copy.normal_hash))
-    given = column_arrays(("ids", "numbers", "contents", "times", "media", "hashes"), table)
+        table.append((*place, media_type_id, copy.copy.normal_hash, copy.copy.change_size))
+    columns = ("ids", "numbers", "contents", "times", "media", "hashes", "sizes")
+    given = column_arrays(columns, table)
     fetch_rows(connection, _SQL["add_versions"], given)
     dropped = fetch_rows(connection, _SQL["drop_versions"], given | {"kept": versions_kept})
     sizes.versions += len(table) - len(dropped)

@@ -28,9 +28,10 @@ FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(media)s::integer[], %(h
 WHERE version.item_id = new.item_id AND version.number = new.number;
 
 -- name: add_versions
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash)
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
 SELECT * FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(contents)s::bigint[],
-                     %(times)s::double precision[], %(media)s::integer[], %(hashes)s::bytea[]);
+                     %(times)s::double precision[], %(media)s::integer[], %(hashes)s::bytea[],
+                     %(sizes)s::double precision[]);
 
 -- name: drop_versions
 DELETE FROM version

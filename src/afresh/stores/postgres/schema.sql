@@ -111,6 +111,13 @@ CREATE TABLE payload (
 
 ALTER TABLE payload ALTER COLUMN data SET STORAGE EXTERNAL;
 
+CREATE TABLE content_text (
+    content_id bigint NOT NULL REFERENCES content ON DELETE CASCADE,
+    form text NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (content_id, form)
+);
+
 CREATE TABLE version (
     item_id bigint NOT NULL,
     number integer NOT NULL,
@@ -118,6 +125,7 @@ CREATE TABLE version (
     time_s double precision NOT NULL,
     media_type_id integer NOT NULL,
     normal_hash bytea NOT NULL,
+    change_size double precision,
     PRIMARY KEY (item_id, number)
 );
 

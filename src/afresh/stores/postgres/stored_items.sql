@@ -14,6 +14,9 @@ FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
 JOIN full_item ON full_item.id = wanted.id
 ORDER BY wanted.place;
 
+-- name: validators
+SELECT validators FROM state WHERE item_id = %(item_id)s;
+
 -- name: due
 SELECT state.item_id
 FROM state
@@ -106,6 +109,7 @@ DELETE FROM version WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING content_id
 
 -- name: drop_rest
 WITH leases AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[])),
+     links AS (DELETE FROM page_links WHERE item_id = ANY (%(ids)s::bigint[])),
      notices AS (DELETE FROM notice WHERE item_id = ANY (%(ids)s::bigint[])),
      runs AS (DELETE FROM observation_run WHERE item_id = ANY (%(ids)s::bigint[])),
      states AS (DELETE FROM state WHERE item_id = ANY (%(ids)s::bigint[]))

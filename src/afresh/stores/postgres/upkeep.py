@@ -91,4 +91,4 @@ class PostgresTables(SqlTables[Connection]):
             fetch_rows(connection, self.sql[name], dict(counters))
 
     def _clear(self, connection: Connection, storage_tables: list[str]) -> None:
-        fetch_rows(connection, f"TRUNCATE {', '.join(storage_tables)}, size")
+        fetch_rows(connection, f"TRUNCATE {', '.join(storage_tables)}, size, content_text")

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import ClassVar, Generic, TypeAlias
 
 from afresh.stores.cursors import SortValue, check_limit, cursor_at, read_cursor, write_cursor
-from afresh.stores.rows import STATUS_CODE, Row, item_from_row, text_from_mapping
+from afresh.stores.rows import STATUS_CODE, Row, item_from_row, mapping_from_text, text_from_mapping
 from afresh.stores.sql.dialect import ConnectionT, ItemCounts, Parameters, SqlDatabase, SqlPart
 from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.store import StoredItems
@@ -97,6 +97,10 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
     def by_id(self, ids: Sequence[int]) -> list[Item]:
         return [item_from_row(row) for row in self._fetch("by_id", ids=self._database.as_list(ids))]
+
+    def validators(self, item_id: int) -> dict[str, str]:
+        found = self._fetch("validators", item_id=item_id)
+        return mapping_from_text(found[0][0]) if found else {}
 
     def ids(self, keys: Sequence[str], source: str | None = None) -> dict[str, int]:
         return ids_by_key(self.find(keys, source))

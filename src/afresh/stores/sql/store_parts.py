@@ -13,11 +13,12 @@ from itertools import islice
 from typing import ClassVar, Generic
 
 import afresh.stores.store as contract
-from afresh.stores.codecs import decompress
+from afresh.stores.codecs import compress_text, decompress, decompress_text
 from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.feed_part import SqlFeed
+from afresh.stores.sql.links_part import SqlLinks
 from afresh.stores.sql.observations import SqlObservations
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -53,11 +54,20 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
         found = self._fetch("get", item_id=item_id, number=number)
         if not found:
             return None
-        version = Version(*found[0][:7])
-        return Copy(version, decompress(found[0][7], version.size, version.hash, self._database.name))
+        *fields, data = found[0]
+        version = Version(*fields)
+        return Copy(version, decompress(data, version.size, version.hash, self._database.name))
 
     def versions(self, item_id: int) -> list[Version]:
         return [Version(*row) for row in self._fetch("versions", item_id=item_id)]
+
+    def text(self, content_hash: bytes, form: str) -> str | None:
+        found = self._fetch("text", hash=content_hash, form=form)
+        return decompress_text(found[0][0], self._database.name) if found else None
+
+    def save_text(self, content_hash: bytes, form: str, text: str) -> None:
+        data = compress_text(text)
+        self._execute("save_text", durable=False, hash=content_hash, form=form, data=data)
 
 
 class SqlEvents(SqlPart[ConnectionT], contract.Events):
@@ -416,6 +426,7 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
         self.observations = SqlObservations(database, retention)
         self.events = SqlEvents(database)
         self.notices = SqlNotices(database)
+        self.links = SqlLinks(database)
         self.ledger = SqlLedger(database)
         self.state = SqlState(database)
 

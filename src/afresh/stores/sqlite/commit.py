@@ -48,6 +48,7 @@ def commit(
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
         connection.executemany(_SQL["keep_failures"], failures)
         database.add_to_tally(connection, changes.status_changes(polls))
+        store.links.keep(connection, polls)
         store.observations.add_audits(connection, observations)
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]
@@ -79,7 +80,8 @@ def _save_copy(
         return
     content_id = save_content(connection, new)
     poll.version = newest + 1
-    row = (poll.item_id, poll.version, content_id, poll.outcome.time_s, media_type_id, new.copy.normal_hash)
+    place = (poll.item_id, poll.version, content_id, poll.outcome.time_s)
+    row = (*place, media_type_id, new.copy.normal_hash, new.copy.change_size)
     connection.execute(_SQL["add_version"], row)
     if poll.version > versions_kept:
         oldest = (poll.item_id, poll.version - versions_kept)

@@ -20,7 +20,8 @@ JOIN content ON content.id = version.content_id;
 UPDATE version SET normal_hash = ?, media_type_id = ? WHERE item_id = ? AND number = ?;
 
 -- name: add_version
-INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO version (item_id, number, content_id, time_s, media_type_id, normal_hash, change_size)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: drop_versions
 DELETE FROM version WHERE item_id = ? AND number <= ? RETURNING content_id;

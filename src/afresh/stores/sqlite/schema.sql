@@ -71,7 +71,7 @@ CREATE TABLE version (
     content_id INTEGER NOT NULL,
     time_s REAL NOT NULL,
     media_type_id INTEGER NOT NULL,
-    normal_hash BLOB NOT NULL,
+    normal_hash BLOB NOT NULL, change_size REAL,
     PRIMARY KEY (item_id, number)
 ) WITHOUT ROWID;
 
@@ -224,3 +224,24 @@ CREATE TABLE consumer (
     cursor TEXT NOT NULL,
     moved_s REAL NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE content_text (
+    content_id INTEGER NOT NULL REFERENCES content ON DELETE CASCADE,
+    form TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (content_id, form)
+) WITHOUT ROWID;
+
+CREATE TABLE page_links (
+    item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+    depth INTEGER NOT NULL,
+    chain INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
+    gained INTEGER NOT NULL,
+    unlinked_s REAL,
+    links BLOB
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;

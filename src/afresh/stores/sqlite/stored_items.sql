@@ -17,6 +17,9 @@ SELECT full_item.*
 FROM json_each(:ids) AS wanted CROSS JOIN full_item ON full_item.id = wanted.value
 ORDER BY wanted.key;
 
+-- name: validators
+SELECT validators FROM state WHERE item_id = :item_id;
+
 -- name: due
 -- The status is in the index, so items that are not active are skipped quickly.
 SELECT state.item_id

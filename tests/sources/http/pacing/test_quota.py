@@ -60,5 +60,7 @@ def test_a_quota_may_end_at_a_time_of_day() -> None:
     "text", ["5000", "0/1h", "5000/0h", "10/1h at 08:00", "10/1d at 25:00", "x/1h", "5/1q"]
 )
 def test_a_wrong_quota_is_refused_by_name(text: str) -> None:
-    with pytest.raises(UsageError, match="source 'web': quota: "):
+    with pytest.raises(UsageError, match="source 'web': quota: ") as caught:
         read_settings(HttpSettings, {"kind": "http", "name": "web", "quota": text})
+    hints = {"10/1h at 08:00": "the period must be a day", "10/1d at 25:00": "there is no time 25:00"}
+    assert hints.get(text, "") in str(caught.value)

@@ -71,10 +71,12 @@ def parse_quota(text: str, time_zone: str = "UTC") -> QuotaRule:
         period_s = parse_duration(period if period[:1].isdigit() else f"1{period}")
     except UsageError:
         raise wrong from None
-    if period_s <= 0 or (at and (period_s != _DAY_S or at > "23:59" or at[3:] > "59")):
-        raise UsageError(
-            f"quota: {text!r}: the period is longer than 0, and a day if it ends at a time of day"
-        )
+    if period_s <= 0:
+        raise UsageError(f"quota: {text!r}: the period must be longer than 0, such as 5000/1h")
+    if at and (at > "23:59" or at[3:] > "59"):
+        raise UsageError(f"quota: {text!r}: there is no time {at}: write 00:00 to 23:59")
+    if at and period_s != _DAY_S:
+        raise UsageError(f"quota: {text!r}: with a time of day the period must be a day: 1000/1d at {at}")
     return QuotaRule(int(match["requests"]), period_s, at, time_zone)
 
 

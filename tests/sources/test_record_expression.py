@@ -11,7 +11,7 @@ from tests.sources.searching import World, make_world, search_table
 
 from afresh.probes.dissimilarity import unequal
 from afresh.sources.context import SourceContext
-from afresh.sources.search.record_expression import RecordExpression
+from afresh.sources.record_expression import RecordExpression
 from afresh.sources.search.record_tracker import RecordTracker
 from afresh.sources.search.relation import LocalRelation, read_relation
 from afresh.sources.search.settings import SearchSettings
