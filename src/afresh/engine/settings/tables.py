@@ -13,7 +13,7 @@ from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
-from afresh.values.targets import Measure, parse_target
+from afresh.values.objective_names import Measure, parse_target
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 

@@ -255,3 +255,17 @@ CREATE TABLE consumer (
     cursor text NOT NULL,
     moved_s double precision NOT NULL
 );
+
+CREATE TABLE page_links (
+    item_id bigint PRIMARY KEY,
+    depth integer NOT NULL,
+    chain integer NOT NULL,
+    readings integer NOT NULL,
+    gained integer NOT NULL,
+    unlinked_s double precision,
+    links bytea
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;
