@@ -18,6 +18,7 @@ BENCHES = (
     "plan_scale",
     "plan_cvxpy",
     "plan_file",
+    "large",
     "rates_speed",
     "estimate_file",
     "calibration",
@@ -41,13 +42,14 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "constants",
     "web",
     "demo",
     "signals",
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
