@@ -27,11 +27,13 @@ from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
 from afresh.values.lease import Lease
 from afresh.values.outcome import Spent
-from afresh.values.storable_text import check_storable, is_storable
+from afresh.values.storable_text import check_storable, is_storable, replace_unstorable
 from afresh.values.stored import (
     Claim,
     Copy,
+    DueEvents,
     Event,
+    FailedEvent,
     Ids,
     LedgerRow,
     Notice,
@@ -75,32 +77,63 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
 class SqlEvents(SqlPart[ConnectionT], contract.Events):
     file = "events"
 
-    def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        given = {"now_s": now_s, "until_s": now_s + retry_s, "limit": limit}
+    def due(self, now_s: float) -> dict[str, DueEvents]:
+        ((last, told),) = self._fetch("unqueued")
+        if told < last:
+            self._database.write(self._queue)
+        return {source: DueEvents(*found) for source, *found in self._fetch("due", now_s=now_s)}
+
+    def take(self, now_s: float, limit: int, retry_s: float, source: str | None = None) -> list[Event]:
+        given = {"now_s": now_s, "until_s": now_s + retry_s, "limit": limit, "source": source}
 
         def work(connection: ConnectionT) -> list[Row]:
-            self._rows(connection, "lock", {})
             self._queue(connection)
             return self._rows(connection, "take", given)
 
         found = self._database.write(work)
         return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
 
-    def _queue(self, connection: ConnectionT) -> None:
-        """Queue the changes that the feed has for hooks since the last time."""
+    def done(self, ids: Sequence[int]) -> None:
+        self._execute("done", ids=self._database.as_list(ids))
+
+    def defer(self, ids: Sequence[int], until_s: float, problem: str = "") -> None:
+        words = replace_unstorable(problem)
+        self._execute("defer", ids=self._database.as_list(ids), until_s=until_s, problem=words)
+
+    def put_back(self, ids: Sequence[int], until_s: float) -> None:
+        self._execute("put_back", ids=self._database.as_list(ids), until_s=until_s)
+
+    def waiting(self) -> int:
+        return int(self._fetch("waiting")[0][0])
+
+    def failed(self, limit: int) -> list[FailedEvent]:
+        return [FailedEvent(Event(*row[:8]), *row[8:]) for row in self._fetch("failed", limit=limit)]
+
+    def given_up(self) -> int:
+        return int(self._fetch("given_up")[0][0])
+
+    def retry(self, now_s: float, ids: Sequence[int] | None = None) -> int:
+        if ids is None:
+            return len(self._execute("retry_all", now_s=now_s))
+        return len(self._execute("retry", now_s=now_s, ids=self._database.as_list(ids)))
+
+    def retell(self, after: int, source: str) -> int:
+        def work(connection: ConnectionT) -> int:
+            upto = self._queue(connection)
+            given = {"after": after, "upto": upto, "source": source}
+            return len(self._rows(connection, "retell", given))
+
+        return self._database.write(work)
+
+    def _queue(self, connection: ConnectionT) -> int:
+        """Queue the changes that the feed has for hooks since the last time; return the last number of the
+        feed. Only one worker at a time does so."""
+        self._rows(connection, "lock", {})
         ((last, told),) = self._rows(connection, "unqueued", {})
         if told < last:
             self._rows(connection, "queue", {"after": told, "upto": last})
             self._rows(connection, "queued", {"upto": last})
-
-    def done(self, ids: Sequence[int]) -> None:
-        self._execute("done", ids=self._database.as_list(ids))
-
-    def defer(self, ids: Sequence[int], until_s: float) -> None:
-        self._execute("defer", ids=self._database.as_list(ids), until_s=until_s)
-
-    def waiting(self) -> int:
-        return int(self._fetch("waiting")[0][0])
+        return int(last)
 
 
 class SqlNotices(SqlPart[ConnectionT], contract.StoredNotices):
