@@ -130,7 +130,8 @@ def most_over_budget(times: list[float], jitter_s: float) -> float:
     return worst - BUDGET * (jitter_s + 1.0)  # the burst is one second's requests
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_lost_node_and_more_shards(
     nodes: RayCluster, site: LivingSite, tmp_path: Path, postgres_url: str
 ) -> None:
