@@ -37,6 +37,7 @@ BENCHES = (
     "notice_hosts",
     "probes",
     "search",
+    "api",
     "replay_limit",
     "replay_robust",
     "web",

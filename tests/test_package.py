@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,10 @@ def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -
             Path(name).name: archive.read(name).decode() for name in archive.namelist() if "dist-info" in name
         }
     assert re.search(r"^Requires-Dist: numpy", texts["METADATA"], re.MULTILINE)
+    for package, extra in (("fastapi", "web"), ("matplotlib", "plots")):
+        assert re.search(
+            rf"^Requires-Dist: {package}\S*; extra == '{extra}'$", texts["METADATA"], re.MULTILINE
+        )
     assert "License-Expression: Apache-2.0" in texts["METADATA"]
     assert "afresh = afresh.cli.entry:main" in texts["entry_points.txt"]
     assert json.loads(texts["afresh.cdx.json"])["bomFormat"] == "CycloneDX"  # the list of packages
@@ -155,8 +160,12 @@ def test_the_wheel_works_without_the_source_tree(wheel: Path, tmp_path: Path) ->
 def test_a_clean_environment_installs_and_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     bin_folder = tmp_path / "venv" / "bin"
-    words = [str(bin_folder / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
-    subprocess.run(words, check=True, capture_output=True)
+
+    def install(what: str) -> None:
+        words = [str(bin_folder / "python"), "-m", "pip", "install", "--quiet", what]
+        subprocess.run(words, check=True, capture_output=True)
+
+    install(str(wheel))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     folder = tmp_path / "work"
     folder.mkdir()
@@ -166,7 +175,60 @@ def test_a_clean_environment_installs_and_runs_the_wheel(wheel: Path, tmp_path: 
         return [subprocess.check_output(words, cwd=folder, env=environment, text=True) for words in each]
 
     works(run, folder)
+    without = subprocess.run(
+        [str(bin_folder / "afresh"), "serve"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert without.returncode == 2
+    assert "pip install 'afresh[web]'" in without.stderr
+    install(f"{wheel}[web]")
     serves([str(bin_folder / "afresh")], folder, environment)
+
+
+CONTAINER = (ROOT / "Containerfile").read_text().splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # every dependency is fetched
+def test_the_commands_of_the_container_file_work_in_an_environment(wheel: Path, tmp_path: Path) -> None:
+    """Each RUN, ENTRYPOINT and CMD, with folders of its own in place of those of the image."""
+    folders = {"/opt/afresh": "venv", "/tmp/dist": "dist", "/var/lib/afresh": "home"}
+    for name in ("dist", "home"):
+        (tmp_path / name).mkdir()
+    shutil.copy(wheel, tmp_path / "dist")
+
+    def here(text: str) -> str:
+        for there, name in folders.items():
+            text = text.replace(there, str(tmp_path / name))
+        return text.replace("python3 ", f"{sys.executable} ")
+
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def typed(words: list[str]) -> None:
+        ran = subprocess.run(
+            words, cwd=tmp_path / "home", env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+
+    for line in CONTAINER:
+        if line.startswith("RUN ") and not line.startswith("RUN useradd"):  # only root may do that
+            typed(["bash", "-c", here(line[4:])])
+    (entry,) = json.loads(here(entry_of("ENTRYPOINT")))
+    typed([entry, "init", "."])
+    typed([entry, *json.loads(entry_of("CMD")), "--for", "1s"])
+
+
+def entry_of(instruction: str) -> str:
+    (found,) = (line.partition(" ")[2] for line in CONTAINER if line.startswith(instruction + " "))
+    return found
+
+
+def test_every_command_that_the_container_file_starts_exists(quick_afresh: QuickAfresh) -> None:
+    command, *options = json.loads(entry_of("CMD"))
+    listed = quick_afresh.run(command, "--help").stdout
+    assert all(option in listed for option in options if option.startswith("--"))
+    kinds = {line.split()[0] for line in CONTAINER if line and not line.startswith("#")}
+    known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "VOLUME", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+    assert kinds == known
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ SHOWN = {
     ("engine", "policy (memory)"): "a drawing",
     ("deploy", "[Unit]"): "a systemd unit, checked below",
     ("deploy", "*/10 * * * *"): "a line of a crontab",
+    ("install", "python3 -m build"): "a container program; test_package runs the commands of the file",
     ("metrics", "scrape_configs"): "settings of Prometheus",
     ("howto", "from airflow.sdk"): "a DAG of Airflow, whose one command runs in the section before it",
     ("howto", "import subprocess\n\nimport dagster"): "make interop runs it with Dagster",

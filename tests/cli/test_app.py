@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,12 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     ran = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("item,frequency")
     assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+def test_flags_are_shown_as_flags(afresh: Afresh) -> None:
+    for words in (["--help"], ["run", "--help"], ["history", "git", "--help"]):
+        assert "<bool>" not in afresh(*words).out
+    assert re.search(r"--web +Serve the dashboard", afresh("run", "--help").out)
 
 
 def test_help_answers_at_once_without_numpy() -> None:

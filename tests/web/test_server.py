@@ -16,7 +16,8 @@ from afresh.cli.engine.run_commands import _make_server
 from afresh.engine.app import make_engine
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import UsageError
-from afresh.web.server import check_reach, listen
+from afresh.web.reach import check_reach
+from afresh.web.server import listen
 
 
 def test_listening_beyond_this_machine_needs_a_token() -> None:

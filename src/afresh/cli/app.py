@@ -26,6 +26,7 @@ from afresh.cli.engine.settings_commands import config, init
 from afresh.cli.engine.status_commands import status, why
 from afresh.cli.engine.store_command import store
 from afresh.cli.entry import main as main
+from afresh.cli.help_texts import PlainCommand, PlainGroup
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.planning.budget_command import budget
 from afresh.cli.planning.estimate_command import estimate
@@ -38,10 +39,12 @@ from afresh.cli.proving.replay_commands import replay, simulate
 from afresh.cli.proving.reproduce_command import reproduce
 from afresh.cli.summary import print_error
 from afresh.values.errors import AfreshError, UsageError
+from afresh.values.extras import missing_package_message
 from afresh.version import __version__
 
 app = typer.Typer(
     name="afresh",
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,7 +62,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 _NAMES: dict[Callable[..., None], str] = {set_items: "set", list_items: "list"}
 for panel, commands in _PANELS.items():
     for command in commands:
-        app.command(_NAMES.get(command), rich_help_panel=panel)(command)
+        app.command(_NAMES.get(command), rich_help_panel=panel, cls=PlainCommand)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 
 
@@ -100,3 +103,9 @@ def perform() -> None:
             raise
         print_error(f"{error}{error.option_hint}")
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        message = missing_package_message(error)
+        if message is None or INTERRUPTION.was_raised:
+            raise
+        print_error(message)
+        sys.exit(UsageError.exit_code)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh.values.errors import InputError, UsageError
+from afresh.values.extras import require_extra
+from afresh.values.leftovers import LEFTOVERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STREAM = "-"
+_FONT_CACHE = "MPLCONFIGDIR"
 
 
 def check_files(
@@ -40,10 +45,27 @@ def check_files(
         format_of(output)
         check_writable(output)
     if picture is not None:
+        load_matplotlib("a picture")
         from afresh.plots.style import picture_format
 
         picture_format(picture)
         check_writable(picture)
+
+
+def load_matplotlib(what: str) -> None:
+    """Import matplotlib, which ``what`` needs; raise ``UsageError`` if it is not installed. It writes its
+    cache of fonts to a folder that is removed at once, and not to the home directory."""
+    require_extra("plots", what)
+    if "matplotlib" in sys.modules or _FONT_CACHE in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="afresh-")
+    with LEFTOVERS.path(folder):
+        os.environ[_FONT_CACHE] = folder
+        try:
+            import matplotlib.font_manager  # noqa: F401  # reads the fonts and writes the cache
+        finally:
+            del os.environ[_FONT_CACHE]
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def choose_output(output: str | None, *, as_json: bool) -> str | None:

@@ -88,10 +88,10 @@ def format_age(age: float, unit: str) -> str:
     """Format an age for people. ``age`` is in ``unit`` (``s``, ``m``, ``h``, ``d``, …).
 
     >>> format_age(0.5, "d"), format_age(float("inf"), "d")
-    ('12 h', 'infinite: what is never refreshed ages for ever')
+    ('12 h', 'unbounded: some items are never polled')
     """
     if math.isinf(age):
-        return "infinite: what is never refreshed ages for ever"
+        return "unbounded: some items are never polled"
     return format_duration(age * UNIT_SECONDS[unit])
 
 

@@ -32,7 +32,12 @@ from afresh.engine.scheduler.restore import (
     start_scheduler,
 )
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
+from afresh.engine.scheduler.view_weights import (
+    apply_link_gains,
+    apply_view_weights,
+    read_link_gains,
+    read_view_weights,
+)
 from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.engine.state_names import EXTERNAL_CALL, LAST_LEFT, LEARNED, POLL_COSTS
 from afresh.stores.store import Store
@@ -135,6 +140,7 @@ class ExternalScheduler:
             scheduler.load(added, store.plan.names())
             assert self._settings is not None
             apply_view_weights(scheduler, read_view_weights(store, self._settings.views))
+            apply_link_gains(scheduler, read_link_gains(store))
         edits = store.items.edits(self._edit_number)
         self._edit_number = edits.number
         if edits.item_ids:

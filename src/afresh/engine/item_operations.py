@@ -86,7 +86,8 @@ class ItemOperations(ABC):
 
     def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
         """Register the items that listings name; return how many are new. ``documents`` are the keyword
-        arguments ``sitemaps``, ``feeds`` and ``discover`` (start pages), each a list of URLs. They are read
+        arguments ``sitemaps``, ``feeds``, ``discover`` (start pages) and ``follow`` (pages whose links are
+        followed), each a list of URLs. They are read
         now, within the budget, and later regularly by every run. A document that cannot be read is not saved;
         ``ListingError`` is raised when the others are applied. At hours in which the source may not be
         polled, documents are only saved, and a run reads them later."""

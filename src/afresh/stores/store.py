@@ -36,6 +36,7 @@ from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
+from afresh.values.page_links import PageLinks
 from afresh.values.stored import (
     Claim,
     Copy,
@@ -241,6 +242,29 @@ class Observations(Protocol):
 
     def audits(self, since_s: float) -> ObservationColumns:
         """Return the audits made since ``since_s``, including those of removed items, in commit order."""
+
+
+class StoredLinks(Protocol):
+    """The links of the pages of sources that follow links. What a poll found is written by ``commit``."""
+
+    def add(self, pages: Sequence[PageLinks]) -> None:
+        """Add pages that were just found; only ``depth`` and ``chain`` count. Of a known page the smaller
+        numbers stay. Unknown items are ignored."""
+
+    def by_id(self, ids: Sequence[int]) -> list[PageLinks]:
+        """Return what is known of these pages, sorted by id; unknown ones are left out."""
+
+    def read(self) -> Iterator[PageLinks]:
+        """Yield what is known of all pages, sorted by id."""
+
+    def gaining(self) -> list[PageLinks]:
+        """Return the pages on which new items were found after the first reading, without their links."""
+
+    def unlinked(self) -> list[PageLinks]:
+        """Return the pages to which no page links, without their links."""
+
+    def mark_unlinked(self, ids: Sequence[int], time_s: float | None) -> None:
+        """Set since when no page links to these pages; None if one does."""
 
 
 class Feed(Protocol):
@@ -468,6 +492,8 @@ class Store(Protocol):
     @property
     def observations(self) -> Observations: ...
     @property
+    def links(self) -> StoredLinks: ...
+    @property
     def feed(self) -> Feed: ...
     @property
     def events(self) -> Events: ...
@@ -496,8 +522,9 @@ class Store(Protocol):
         observation is added and updates ``polled_s``, and if the item changed also ``changed_s`` and
         ``changes``. A new copy becomes the newest version, unless its bytes equal the newest version.
         Versions beyond the retention are removed, and so are contents that no version uses. An item that a
-        user paused in the meantime stays paused. Notices older than the lease are closed. If there is an
-        event, it is written to the feed. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
+        user paused in the meantime stays paused. Notices older than the lease are closed. If the outcome has
+        links, they become those of the page, and one more reading is counted. If there is an event, it is
+        written to the feed. If there is an answer, it is kept for ``ANSWERS_KEPT_S`` seconds."""
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

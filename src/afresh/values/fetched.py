@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from afresh.values.page_links import FoundLinks
+
 FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
 """The kinds of result that a poll can have.
 
@@ -46,6 +48,8 @@ class Fetched:
     ``moved_to``       the new address of the item after permanent redirects; None after temporary ones.
     ``status``         the last HTTP status, if there is one.
     ``problem``        what went wrong, in one line without secrets; empty for ``content``, ``unchanged``.
+    ``links``          the items to which the page links, if the source follows links and read them.
+    ``for_good``       True if a refusal is final, so that the item is not polled again.
 
     >>> Fetched("failed", problem="no answer within 10 s").is_successful
     False
@@ -68,6 +72,8 @@ class Fetched:
     status: int | None = None
     problem: str = ""
     put_off: bool = False
+    links: FoundLinks | None = None
+    for_good: bool = False
 
     @property
     def is_successful(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from afresh.values.errors import InputError
 from afresh.values.items import Status
 from afresh.values.lease import Lease
+from afresh.values.page_links import FoundLinks
 
 EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -121,7 +122,7 @@ class Outcome:
     failed. ``validators`` and ``belief`` replace the stored ones unless they are None. ``failures`` is the
     new number of consecutive failures. ``event`` is written to the change feed and, with ``for_hooks``,
     reported to hooks. ``answer`` is kept under the item and the token of its lease, for reports of the same
-    poll."""
+    poll. ``links`` replaces the links of the page, unless it is None."""
 
     lease: Lease
     time_s: float
@@ -137,6 +138,7 @@ class Outcome:
     event: EventKind | None = None
     for_hooks: bool = True
     answer: Answer | None = None
+    links: FoundLinks | None = None
 
     def __post_init__(self) -> None:
         """Raise ``InputError`` for times that a store cannot sort, or an observation of another item."""

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from afresh.engine.settings.tables import ContentReaders
 from afresh.web.error_responses import RequestError
 from afresh.web.guard import given_token
-from afresh.web.server import is_loopback
+from afresh.web.reach import is_loopback
 from afresh.web.token import is_token
 
 

@@ -42,7 +42,7 @@ def test_a_known_crawl_delay_counts(mirror: Afresh, site: Site) -> None:
 
 def test_hosts_without_a_delay_take_what_the_budget_gives(mirror: Afresh, site: Site) -> None:
     mirror("add", f"{site.url}/a")
-    assert "whatever the budget is" in mirror("status", "--set", "source.web.delay=0s").out
+    assert "no host limit" in mirror("status", "--set", "source.web.delay=0s").out
 
 
 def test_every_part_of_a_budget_is_shown_with_its_use(mirror: Afresh, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_polls_made_and_polls_worth_making_are_told_apart(mirror: Afresh, site: 
     mirror("run", "--once", *QUICK)
     words = " ".join(mirror("why", f"{site.url}/a").out.split())
     assert re.search(r"rate no change seen yet, thought to be .* with 90 % probability", words)
-    assert re.search(r"polled every .*, by its present poll value; every .* of late", words)
+    assert re.search(r"polled +planned: every .*; recently: every ", words)
 
 
 def test_a_least_interval_is_said_once_and_kept(mirror: Afresh, site: Site) -> None:
@@ -140,3 +140,21 @@ def test_views_have_a_line_each_and_why_explains_one(mirror: Afresh, site: Site,
     assert {item["key"] for item in found["items"]} == set(items)
     assert "its weight is 3, because views add theirs: 'front page' (2)" in mirror("why", items[0]).out
     assert "did you mean 'front page'" in mirror("why", "front pag").err
+
+
+def test_an_item_that_is_paused_is_not_asked_for_now(mirror: Afresh, site: Site) -> None:
+    """As the API refuses it: the request would wait until the item is resumed."""
+    first, second = f"{site.url}/a", f"{site.url}/b"
+    mirror("add", first, second)
+    mirror("set", second, "--pause")
+    refused = mirror("set", first, second, "--poll-now")
+    assert refused.code == 2
+    assert f"{second} is paused: it is not polled; add --resume to poll it again" in refused.err
+    assert mirror("set", second, "--resume", "--poll-now").code == 0
+
+
+def test_a_single_version_has_nothing_to_compare_with(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/a")
+    shown = mirror("get", f"{site.url}/a", "--max-age", "0s", "--diff", "--allow-private")
+    assert (shown.code, shown.out) == (0, "")
+    assert "there is only one version" in shown.err

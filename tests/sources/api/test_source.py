@@ -381,3 +381,33 @@ def test_weight_and_rate_of_new_records_come_from_fields() -> None:
 
 async def one_page(_request: web.Request) -> web.Response:
     return web.json_response([{"number": 5, "title": "a", "comments": 1, "updated_at": "2026-01-01"}])
+
+
+def test_the_page_size_that_the_server_gives_is_saved() -> None:
+    """It gives 10 records where 30 are asked for: the next process knows."""
+
+    async def tens(request: web.Request) -> web.Response:
+        first = 10 * (int(request.query["page"]) - 1)
+        rows = [{"number": number, "title": "a"} for number in range(25)[first : first + 10]]
+        return web.json_response({"rows": rows, "total": 25})
+
+    async def run(site: ApiSite) -> None:
+        own = {
+            "list": f"{site.url}/list?page={{page}}",
+            "cursor": "",
+            "rows": "rows",
+            "total": "total",
+            "next": "",
+        }
+        source, later = (source_on(site, SetClock(), **own) for _ in range(2))
+        assert len((await list_once(source)).entries) == 25
+        later.load_state(source.save_state())
+        assert read_list_state(later.save_state()).page_sizes == (30, 10)
+        other = source_on(site, SetClock(), **(own | {"page_size": 50}))
+        other.load_state(source.save_state())
+        assert read_list_state(other.save_state()).page_sizes == (50, 50)
+        for each in (source, later, other):
+            await each.close()
+
+    with served_api({"/list": tens}) as site:
+        asyncio.run(run(site))

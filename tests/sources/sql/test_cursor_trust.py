@@ -91,3 +91,17 @@ def test_rows_that_the_cursor_does_not_announce_are_polled_at_random_only(stock:
         while trust_of(engine).needed == FIRST_PROOF:  # until an audit finds it
             engine.run(for_s=0.5)
         assert not trust_of(engine).is_proven
+
+
+def test_a_single_round_of_a_new_process_polls_what_the_cursor_announces(stock: Path) -> None:
+    """It knows from the store that the cursor proved right, and waits for the listing."""
+    with make(stock) as engine:
+        engine.run(once=True)
+        write(stock, "UPDATE stock SET count = count + 1, at = 1")
+        while not trust_of(engine).is_proven:
+            engine.run(for_s=0.5)
+    write(stock, "UPDATE stock SET count = count + 1, at = 2 WHERE id < 5")
+    with make(stock) as engine:
+        done = engine.run(once=True)
+        assert done.changes == 5
+        assert done.polls < ROWS

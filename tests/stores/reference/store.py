@@ -15,6 +15,7 @@ from tests.stores.reference.item_history import (
     ReferencePlan,
     keep_observation,
 )
+from tests.stores.reference.page_links import ReferenceLinks
 from tests.stores.reference.queues import (
     ReferenceEvents,
     ReferenceFleet,
@@ -51,6 +52,7 @@ class ReferenceStore(ClosedOnExit):
         self.observations = ReferenceObservations(self._data, self._retention)
         self.feed = ReferenceFeed(self._data)
         self.events = ReferenceEvents(self._data)
+        self.links = ReferenceLinks(self._data)
         self.notices = ReferenceNotices(self._data)
         self.ledger = ReferenceLedger(self._data)
         self.state = ReferenceState(self._data)
@@ -104,6 +106,8 @@ class ReferenceStore(ClosedOnExit):
         for key, notice in list(data.notices.items()):
             if notice.item_id == item.id and notice.time_s <= outcome.lease.leased_s:
                 del data.notices[key]
+        if outcome.links is not None:
+            self.links.keep(item.id, outcome.links)
         if outcome.answer is not None:
             data.answers.setdefault((item.id, outcome.lease.token), outcome.answer)
         if outcome.event is not None:

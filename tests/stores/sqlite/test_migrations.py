@@ -122,7 +122,7 @@ def older(tmp_path: Path) -> Path:
 
 def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """All rows of all tables of the older store, of the columns and counters that it had."""
-    new, counters = ("change", "consumer", "content_text"), ("lease", "notice")
+    new, counters = ("change", "consumer", "content_text", "page_links"), ("lease", "notice")
     with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         columns = {"item": "id, key, labels, added_s, selector, listed"}

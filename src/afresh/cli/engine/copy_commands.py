@@ -77,7 +77,10 @@ def get(
             if diff:
                 older = [each for each in versions if each.number < copy.version.number]
                 before = engine.get(key, source=source, version=older[0].number) if older else None
-                _print_diff(key, shown(before) if before else b"", shown(copy))
+                if before is None:
+                    print_note(f"there is only one version of {key}: there is nothing to compare yet")
+                else:
+                    _print_diff(key, shown(before), shown(copy))
             elif as_json:
                 about: dict[str, object] = {"item": key, "address": _address(engine, key, source)}
                 about |= _described(copy.version, versions)

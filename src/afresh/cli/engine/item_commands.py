@@ -51,6 +51,9 @@ def add(
     discover: Annotated[
         list[str] | None, Option(metavar="URL", help="Find the sitemaps and feeds of this site.")
     ] = None,
+    follow: Annotated[
+        list[str] | None, Option(metavar="URL", help="Follow the links from here to all pages below it.")
+    ] = None,
     dbt: Annotated[
         str | None, Option(metavar="DIR", help="Add the models of a dbt project, by its folder target.")
     ] = None,
@@ -65,7 +68,7 @@ def add(
     as_json: PrintJson = False,
 ) -> None:
     """Register items; items that are already registered do not change."""
-    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover}
+    documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover, "follow": follow}
     listings = {name: urls for name, urls in documents.items() if urls}
     if dbt is not None:
         if keys or file or listings:
@@ -73,7 +76,9 @@ def add(
         add_models(dbt, source, sets, as_json=as_json)
         return
     if not (keys or file or listings):
-        raise UsageError("nothing to add: give URLs, --file, --sitemap, --feed, --discover or --dbt")
+        raise UsageError(
+            "nothing to add: give URLs, --file, --sitemap, --feed, --discover, --follow or --dbt"
+        )
     change = _item_change(weight, cost, min_interval, max_interval)
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
         new = engine.add(
@@ -152,9 +157,23 @@ def set_items(
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
     with project.open_project() as engine, _naming_options():
         found, unknown = wanted.find(engine), list[str]()
+        if poll_now and not resume:
+            _refuse_if_not_polled(engine, found)
         for name, chosen in found:
             unknown += engine.set(chosen, change, source=name)
     _report_done("changed", sum(len(chosen) for _, chosen in found), unknown)
+
+
+def _refuse_if_not_polled(engine: Engine, found: list[tuple[str | None, list[str]]]) -> None:
+    """Raise ``UsageError`` if one of the items is paused, gone or refused, as the API does."""
+    for source, keys in found:
+        ids = list(engine.store.items.ids(keys, source).values())
+        other = [item for item in engine.store.items.by_id(ids) if item.status != "active"]
+        if other:
+            more = f" (and {format_count(len(other) - 1, 'other item')})" if len(other) > 1 else ""
+            raise UsageError(
+                f"{other[0].key} is {other[0].status}{more}: it is not polled; add --resume to poll it again"
+            )
 
 
 @dataclass(frozen=True, slots=True)

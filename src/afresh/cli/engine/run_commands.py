@@ -24,6 +24,7 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.extras import require_extra
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
     Commands call this before they create or open the store."""
     from afresh.engine.app import read_folder
 
+    require_extra("web", "the dashboard")
     check_web(read_folder(Path(), project.read_overrides(sets, more)))
 
 
@@ -120,7 +122,8 @@ def _make_server(engine: Engine) -> Server:
     """Return a server for the engine's project, which listens on the host and port of the settings."""
     from afresh.web.app import make_app
     from afresh.web.content_access import content_readers
-    from afresh.web.server import Server, listen, needs_token_to_read
+    from afresh.web.reach import needs_token_to_read
+    from afresh.web.server import Server, listen
     from afresh.web.token import find_token
 
     web = engine.settings.web

@@ -21,7 +21,7 @@ WithStatus: TypeAlias = Annotated[
     Option(
         "--status",
         metavar="STATUS",
-        help="Items with this status: active, paused, gone, refused, new or failing.",
+        help="Items with this status: active, paused, gone, refused, new, failing or unlinked.",
     ),
 ]
 FromSource: TypeAlias = Annotated[

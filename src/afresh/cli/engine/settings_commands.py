@@ -197,7 +197,7 @@ def _check_store(settings: Settings) -> str:
 def check_web(settings: Settings) -> str:
     """Describe where the dashboard listens, and who may change things there. Raise ``UsageError`` if other
     machines could reach it and there is no token."""
-    from afresh.web.server import check_reach, needs_token_to_read
+    from afresh.web.reach import check_reach, needs_token_to_read
     from afresh.web.token import find_token
 
     token = find_token(settings.web.token, Path(), os.environ.get)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from afresh.engine.scheduler.audits import ShareEstimate
 
 _VIEWS_SHOWN = 20
-_NO_DELAY = "whatever the budget is: no delay between requests is set"
+_NO_DELAY = "no host limit"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
 _UNSPENT = {
     "lent": "lent to other programs",
     "hosts": "hosts at their limit",
     "windows": "windows closed",
-    "nothing": "nothing worth a poll",
+    "nothing": "no item worth a poll yet",
     "intervals": "no item may be polled again yet (min_interval)",
     "unchanged": "rows whose cursor has not moved",
     "targets": "kept free for target lags",
@@ -41,7 +41,7 @@ _UNSPENT = {
     "limits": "other limits of the budget",
     "machine": "machine or answers too slow",
 }
-_UNSPENT_SECONDS = {"nothing": "nothing stale that is worth a refresh", "hosts": "waits for the database"}
+_UNSPENT_SECONDS = {"nothing": "no stale view worth a refresh", "hosts": "waits for the database"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -90,7 +90,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         ("age", f"{format_duration(found.age_s)} on average" if copied else none),
         ("content lag", f"{format_duration(found.content_lag_s)}; 0 is best" if copied else none),
         ("due", f"{found.due:,} now, {found.failing:,} waiting after a failure"),
-        ("dropped", f"{format_count(found.dropped, 'item')}, polled only for reviews at this budget"),
+        ("given up", f"{format_count(found.dropped, 'item')}: changes too fast for this budget"),
         ("budget", _describe_budget(found, set_per_s)),
         *_other_limits(found),
         ("hosts can take", _NO_DELAY if math.isinf(limit_per_s) else f"{format_number(limit_per_s)}/s"),
@@ -107,6 +107,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += [(f"  {one.source}", one.words) for one in found.found_pages]
     rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
     rows += [
@@ -314,7 +315,7 @@ def why_rows(found: Why) -> list[tuple[str, str]]:
         ("rate", _describe_rate(found)),
         ("polled", _describe_frequency(found)),
         ("fresh now", f"{found.fresh_now:.3f}" if item.polled_s is not None else "no copy yet"),
-        ("poll value now", _describe_poll_value(found)),
+        ("priority", _describe_poll_value(found)),
         ("weight, cost", f"{format_number(item.weight)}, {_describe_cost(found)}"),
         *([("counts only", item.selector)] if item.selector else []),
         ("next poll", _describe_next_poll(found)),
@@ -341,16 +342,16 @@ def _describe_frequency(found: Why) -> str:
     if found.item.polled_s is None:
         return "not planned yet: the first copy comes before all others"
     gaps_s = [poll.elapsed_s for poll in found.polls if poll.elapsed_s > 0]
-    late = f"; every {format_duration(sum(gaps_s) / len(gaps_s))} of late" if gaps_s else ""
+    late = f"; recently: every {format_duration(sum(gaps_s) / len(gaps_s))}" if gaps_s else ""
     if found.waits_for_cursor:
         return f"when its cursor moves{late}"
     if math.isinf(found.interval_s):
-        return f"only for reviews, by its present poll value{late}"
-    return f"every {format_duration(found.interval_s)}, by its present poll value{late}"
+        return f"planned: never, except for reviews{late}"
+    return f"planned: every {format_duration(found.interval_s)}{late}"
 
 
 def _describe_poll_value(found: Why) -> str:
-    """Describe the current poll value of an item, and the shadow price at which items are polled."""
+    """Describe the priority of an item (its poll value), and the shadow price at which items are polled."""
     if found.seen is not None and found.seen.state == "fresh":
         return "none: it is fresh"
     if found.marginal == -math.inf:
@@ -358,7 +359,7 @@ def _describe_poll_value(found: Why) -> str:
     if found.marginal >= _BEFORE_ALL:
         why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
         return f"before all others: {why}"
-    level = f"; items are polled at {format_number(found.threshold)}" if found.threshold > 0 else ""
+    level = f"; polled at {format_number(found.threshold)}" if found.threshold > 0 else ""
     return f"{format_number(found.marginal)}{level}"
 
 

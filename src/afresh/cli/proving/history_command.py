@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from afresh.cli.help_texts import PlainCommand, PlainGroup
 from afresh.cli.options import JsonSummary, parse_moment
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_note, print_summary
 from afresh.tables.columns import TEXT, Kind
 from afresh.values.errors import OutputError
 
-history = typer.Typer(no_args_is_help=True, help="Make histories of changes to replay.")
+history = typer.Typer(cls=PlainGroup, no_args_is_help=True, help="Make histories of changes to replay.")
 
 
 @history.callback()
@@ -23,7 +24,7 @@ def histories() -> None:
     """Make histories of changes to replay."""
 
 
-@history.command("git")
+@history.command("git", cls=PlainCommand)
 def history_git(
     repository: Annotated[Path, Argument(metavar="REPO", help="A git repository, bare or not.")],
     name: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from afresh.cli.files import load_matplotlib
 from afresh.cli.summary import print_json
 from afresh.papers.registry import ON_HISTORIES, ON_RECORDS, PAPERS
 
@@ -48,6 +49,7 @@ def reproduce(
     from afresh.tables.atomic_output import check_writable, write_bytes
 
     if html is not None:
+        load_matplotlib("the report")
         check_writable(html)
     reports = recompute(papers or (), *_read_data(data, set(papers or PAPERS)))
     if html is not None:

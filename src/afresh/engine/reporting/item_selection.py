@@ -14,8 +14,9 @@ from afresh.stores.store import Store
 from afresh.values.errors import one_of
 from afresh.values.items import Item, ItemQuery, Sort, Status
 
-SelectedStatus: TypeAlias = Literal["active", "paused", "gone", "refused", "new", "failing"]
-"""The status of an item; or ``new``: no poll was successful; or ``failing``: the last poll failed."""
+SelectedStatus: TypeAlias = Literal["active", "paused", "gone", "refused", "new", "failing", "unlinked"]
+"""The status of an item; or ``new``: no poll was successful; ``failing``: the last poll failed; ``unlinked``:
+it was found by a link, and no page links to it any more."""
 
 SELECTED_STATUSES: tuple[SelectedStatus, ...] = get_args(SelectedStatus)
 _STORED: dict[SelectedStatus, Status] = {
@@ -79,7 +80,11 @@ def selected_items(
     """Yield the selected items, sorted. Items that change meanwhile may be yielded as they were."""
     query = selection.query
     query = ItemQuery(query.text, query.status, query.source, None, sort, descending)
-    return (item for item in read_items(store, query) if selection.accepts(item))
+    found = (item for item in read_items(store, query) if selection.accepts(item))
+    if selection.status != "unlinked":
+        return found
+    unlinked = {page.item_id for page in store.links.unlinked()}
+    return (item for item in found if item.id in unlinked)
 
 
 def selected_keys(store: Store, selection: ItemSelection) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
+from afresh.engine.reporting.found_summary import FoundPagesStatus, found_pages_statuses
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
 from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
 from afresh.engine.reporting.lag_status import LagStatus, lag_status
@@ -25,6 +26,7 @@ from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.scheduler.store_room import KEPT_FOR_CHANGES
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import SOURCE_STATE, TROUBLE
+from afresh.sources.http.follow.link_follower import is_no_item
 from afresh.sources.search.saved_records import ScaleNote, read_state
 from afresh.stores.store import Store
 from afresh.values.items import ItemQuery
@@ -84,7 +86,8 @@ class Status:
     many requests per second all groups together allow. If there are very many items, only ``looked_at`` of
     them are read, and counts are scaled. ``views`` are the items whose staleness is observed (views of a
     database), ``target_lags`` says whether their targets fit the budget, ``item_views`` are those of the
-    settings, each made from several items. ``money`` is the spending plan, if copies earn money. ``troubles``
+    settings, each made from several items, ``found_pages`` what sources found by following links. ``money``
+    is the spending plan, if copies earn money. ``troubles``
     are sources whose listings cannot be read. The budget is that of the running engine or, if none is
     running, of the settings; ``limits`` are its parts per second, infinite if not set. ``closed`` has the
     sources that may not be polled now, with the time of the next opening. ``used_bytes`` is the part of the
@@ -120,6 +123,7 @@ class Status:
     views: tuple[WatchedItem, ...]
     target_lags: LagStatus | None = None
     item_views: tuple[ItemViewStatus, ...] = ()
+    found_pages: tuple[FoundPagesStatus, ...] = ()
     money: SpendingPlan | None
     troubles: tuple[SourceTrouble, ...]
     workers: tuple[WorkerStatus, ...]
@@ -189,6 +193,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         content_lag_target_s=settings.plan.target_for("lag"),
         views=watched_items(store, settings, scheduler, now_s),
         target_lags=lag_status(store, scheduler),
+        found_pages=found_pages_statuses(store, settings),
         item_views=item_view_statuses(store, settings, now_s),
         money=plan_spending(
             scheduler.policy, MoneyInput(settings, scheduler.names, read_poll_costs(store)), scale
@@ -240,6 +245,7 @@ def count_problems(store: Store) -> tuple[ItemProblem, ...]:
     """Return the most frequent problems among the items that failed most often."""
     page = store.items.page(ItemQuery(sort="failures", descending=True), _FAILING_READ)
     failing = [item for item in page.items if item.failures and item.status in ("active", "refused")]
+    failing = [item for item in failing if not is_no_item(item)]
     examples = {item.problem: item.key for item in reversed(failing)}
     counts = Counter(item.problem for item in failing)
     return tuple(

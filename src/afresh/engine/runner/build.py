@@ -19,6 +19,7 @@ from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import PollRecorder
@@ -77,7 +78,8 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     staleness = StalenessTask(context, listing)
     told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
     hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)
-    tasks = RunTasks(watcher, listing, staleness, hooks, Writer(context, staleness, given.parsers))
+    writer = Writer(context, staleness, given.parsers)
+    tasks = RunTasks(watcher, listing, staleness, hooks, writer, UnlinkedPagesTask(context, writer))
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 
 

@@ -21,6 +21,7 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
@@ -45,6 +46,7 @@ class RunTasks:
     staleness: StalenessTask
     hooks: Hooks
     writer: Writer
+    unlinked: UnlinkedPagesTask
 
 
 class Dispatcher:
@@ -159,7 +161,7 @@ class Dispatcher:
             return False
         if self._scheduler.item_rows.is_busy.any() or tasks.staleness.is_busy:
             return False
-        if tasks.listing.is_busy or tasks.watcher.synced_s < tasks.listing.read_s:
+        if tasks.listing.is_busy or tasks.watcher.synced_s < max(tasks.listing.read_s, tasks.writer.added_s):
             return False  # items that were just listed are not loaded yet
         now_s = context.clock.now_s()
         for name in self._scheduler.waiting_sources(now_s):

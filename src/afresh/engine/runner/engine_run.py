@@ -237,7 +237,8 @@ class Run:
             if full is not None:
                 self.dispatcher.run_when_idle(lambda: self._switch_to(full))
             await self._is_complete.wait()
-        await asyncio.gather(self.tasks.watcher.run(), self.tasks.staleness.run())
+        tasks = self.tasks
+        await asyncio.gather(tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run())
 
     async def _switch_to(self, full: Scheduler) -> None:
         self.context.recorder.is_loading = False

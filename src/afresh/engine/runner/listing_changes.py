@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, TypeVar
 from afresh.engine.scheduler.row_policy import CURSOR
 from afresh.engine.scheduler.store_room import full_words, is_full_for_new_items
 from afresh.engine.state_names import ADDED_LISTINGS, LISTED_MARKS
+from afresh.sources.http.settings import HttpSettings
 from afresh.sources.settings import SourceSettings
 from afresh.stores.store import Store
 from afresh.values.errors import AfreshError, UsageError
@@ -26,11 +27,12 @@ from afresh.values.storable_text import replace_unstorable
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
-ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover"]
+ListingField: TypeAlias = Literal["sitemaps", "feeds", "discover", "follow"]
 _SKEW_S = 300.0  # the clock of a site may differ by this much
 _LONGEST_WORDS = 200
 _AT_ONCE, _PAUSE_S = 2_000, 0.005
-LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover")
+LISTING_FIELDS: tuple[ListingField, ...] = ("sitemaps", "feeds", "discover", "follow")
+_DOCUMENTS = LISTING_FIELDS[:3]
 
 
 def read_listings(store: Store, source: str) -> dict[str, list[str]]:
@@ -49,15 +51,21 @@ def save_listings(store: Store, source: str, more: Mapping[str, Iterable[str]]) 
 def with_only_listings(settings: SourceSettings, documents: Mapping[str, Iterable[str]]) -> SourceSettings:
     if not hasattr(settings, LISTING_FIELDS[0]):
         raise UsageError(f"source {settings.name!r} is of kind {settings.kind}: it has no sitemaps or feeds")
-    return with_more_listings(settings.model_copy(update=dict.fromkeys(LISTING_FIELDS, ())), documents)
+    none: dict[str, object] = dict.fromkeys(_DOCUMENTS, ())
+    if isinstance(settings, HttpSettings):
+        none["follow"] = settings.follow.without_starts()
+    return with_more_listings(settings.model_copy(update=none), documents)
 
 
 def with_more_listings(settings: SourceSettings, more: Mapping[str, Iterable[str]]) -> SourceSettings:
     update: dict[str, object] = {
         field: tuple(dict.fromkeys([*getattr(settings, field), *more.get(field, ())]))
-        for field in LISTING_FIELDS
+        for field in _DOCUMENTS
         if hasattr(settings, field)
     }
+    starts = tuple(more.get("follow", ()))
+    if starts and isinstance(settings, HttpSettings):
+        update["follow"] = settings.follow.with_starts(starts)
     return settings.model_copy(update=update)
 
 

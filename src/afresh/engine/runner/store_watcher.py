@@ -18,7 +18,12 @@ from afresh.engine.scheduler.restore import (
     read_names,
     unpack_learned,
 )
-from afresh.engine.scheduler.view_weights import apply_view_weights, read_view_weights
+from afresh.engine.scheduler.view_weights import (
+    apply_link_gains,
+    apply_view_weights,
+    read_link_gains,
+    read_view_weights,
+)
 from afresh.engine.settings.item_views import ItemViews
 from afresh.engine.state_names import FIRST_RUN, LEARNED
 from afresh.sources.capabilities import GroupBackoff
@@ -99,6 +104,7 @@ class StoreWatcher:
                 self._scheduler.load(added[begin : begin + _PARTS_AT_ONCE], known)
                 self._recorder.restrict()
                 await asyncio.sleep(0)  # polls go on between the parts of very many items
+            apply_link_gains(self._scheduler, await store.run(read_link_gains, store.sync))
             if self._scheduler.has_outgrown():
                 await self._rebuild()
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 
 from afresh.engine.change_sizes import measure_changes, needs_size
 from afresh.engine.logs import log_event
+from afresh.engine.runner.found_pages import add_found_pages
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.store_room import StoreRoom, copied_bytes
@@ -34,7 +36,7 @@ class Writer:
         self._staleness_task, self._room = staleness_task, StoreRoom(context.store.sync)
         self._parsers = parsers or ParserPool()
         self._waiting: list[Outcome] = []
-        self._bytes = 0
+        self._bytes, self.added_s = 0, -math.inf  # elapsed seconds when links may have added items
         self._has_polls, self._is_idle = asyncio.Event(), asyncio.Event()
         self._is_idle.set()
 
@@ -70,6 +72,10 @@ class Writer:
             await store.run(self._room.measure, copied_bytes(group), max_bytes, now_s)
         group = self._room.admit(group, max_bytes, self._recorder)
         outcomes = await self._measure_changes(self._recorder.complete(group, now_s))
+        if any(outcome.links is not None for outcome in outcomes):
+            settings = self._context.settings.now
+            outcomes = await store.run(add_found_pages, store.sync, settings, outcomes, now_s)
+            self.added_s = self._context.clock.elapsed_s()
         for refusal in await store.run(store.sync.commit, outcomes, self._shared_state()):
             log_event(logging.WARNING, "an outcome was not committed", problem=str(refusal))
         self._staleness_task.after_commit()

@@ -58,7 +58,8 @@ def decide(
         elapsed_s = _elapsed_s(lease, fetched, now_s)
         seen = _observation(lease, fetched, now_s, elapsed_s, changed=False, audit=audit)
         back: EventKind | None = "new" if _was_gone(lease) else None
-        return Outcome(lease, now_s, -math.inf, seen, validators=_without_mark(fetched), event=back)
+        kept = _without_mark(fetched)
+        return Outcome(lease, now_s, -math.inf, seen, validators=kept, event=back, links=fetched.links)
     return _no_observation(lease, fetched, rules, now_s)
 
 
@@ -73,7 +74,8 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Ou
             lease, fetched, now_s, _elapsed_s(lease, fetched, now_s), changed=True, audit=audit
         )
     event: EventKind = "new" if lease.content_hash is None or _was_gone(lease) else "changed"
-    return Outcome(lease, now_s, -math.inf, seen, copy, _without_mark(fetched), event=event)
+    kept = _without_mark(fetched)
+    return Outcome(lease, now_s, -math.inf, seen, copy, kept, event=event, links=fetched.links)
 
 
 def _was_gone(lease: Lease) -> bool:
@@ -118,14 +120,22 @@ def _no_observation(lease: Lease, fetched: Fetched, rules: RetryRules, now_s: fl
     if asked_s > 0 and (fetched.put_off or fetched.requests == 0):
         status, failures, due_s = lease.status, lease.failures, now_s + asked_s
         return Outcome(lease, now_s, due_s, status=status, failures=failures, problem=fetched.problem)
-    failures = lease.failures + 1
+    failures = max(lease.failures + 1, REFUSALS_ENOUGH if fetched.for_good else 0)
     status, event = _end_status(lease, fetched, rules, now_s, failures)
     longer = REFUSED_LONGER if fetched.kind == "refused" else 1
     wait_s = Backoff(rules.first_s, rules.longest_s).wait_s(failures, jitter=longer)
     due_s = now_s + max(wait_s, asked_s) if status == "active" else math.inf
-    validators = None if event is None else {**lease.validators, TOLD_GONE: "1"}
-    words = fetched.problem
-    return Outcome(lease, now_s, due_s, None, None, validators, None, status, failures, words, event=event)
+    return Outcome(
+        lease,
+        now_s,
+        due_s,
+        validators=None if event is None else {**lease.validators, TOLD_GONE: "1"},
+        status=status,
+        failures=failures,
+        problem=fetched.problem,
+        event=event,
+        links=fetched.links,
+    )
 
 
 def _end_status(

@@ -30,11 +30,12 @@ class ItemRows:
     ``is_busy`` marks items that are being polled, ``is_requested`` items that are polled before others.
     ``pending_beliefs`` holds batches of stored beliefs, each with the row of its first item, until the
     ranking restores them. The ranking multiplies the weight by ``value_factor`` (what a fresh copy earns) and
-    the cost by ``cost_factor`` (what a poll was measured to cost). Both are 1 if nothing is known.
-    ``update_cost`` is what taking over a change costs beyond that, in the same unit. ``weight``
-    is the item's ``own_weight`` and what item views add to it, ``view_weights`` by item id. The interval
-    ``min_interval_s`` is the item's ``own_min_interval_s`` or, if that is 0, the default of its source
-    (``default_intervals`` by the number of the source), but not above ``max_interval_s``."""
+    the cost by ``cost_factor`` (what a poll was measured to cost), and the weight of a page by its
+    ``gain_factor`` (see ``link_gains``). All are 1 if nothing is known. ``update_cost`` is what taking over a
+    change costs beyond that, in the same unit. ``weight`` is the item's ``own_weight`` and what item views
+    add to it, ``view_weights`` by item id. The interval ``min_interval_s`` is the item's
+    ``own_min_interval_s`` or, if that is 0, the default of its source (``default_intervals`` by the number of
+    the source), but not above ``max_interval_s``."""
 
     def __init__(self, view_weights: Mapping[int, float] | None = None) -> None:
         self.size, self.view_weights = 0, dict(view_weights or {})
@@ -45,6 +46,7 @@ class ItemRows:
         self.min_interval_s, self.max_interval_s = np.empty(0), np.empty(0)
         self.polled_s, self.due_s, self.not_before_s = (np.empty(0) for _ in range(3))
         self.value_factor, self.cost_factor = np.empty(0), np.empty(0)
+        self.gain_factor, self.link_gains = np.empty(0), dict[int, float]()
         self.update_cost = np.empty(0)
         self.own_min_interval_s, self.default_intervals = np.empty(0), dict[int, float]()
         self.pending_beliefs: list[tuple[int, StoredBeliefs]] = []
@@ -70,7 +72,7 @@ class ItemRows:
         added = self.ids.size - self.size
         self._extend("is_busy", [np.zeros(added, dtype=np.bool_)])
         self._extend("is_requested", [part.due_s < part.polled_s - REQUESTED_S / 2 for part in parts])
-        for name in ("value_factor", "cost_factor"):
+        for name in ("value_factor", "cost_factor", "gain_factor"):
             self._extend(name, [np.ones(added)])
         self._extend("update_cost", [np.zeros(added)])
         self.size = int(self.ids.size)
@@ -106,13 +108,22 @@ class ItemRows:
             if row is not None:
                 self.weight[row] = self.own_weight[row] + weight
 
+    def set_link_gains(self, gains: Mapping[int, float]) -> Ints:
+        """Replace how many new pages a change of each page is expected to show, by item id; return the rows
+        of the items concerned."""
+        concerned = self.rows([*{**self.link_gains, **gains}])
+        self.link_gains = dict(gains)
+        self.gain_factor[concerned] = [1.0 + gains.get(int(each), 0.0) for each in self.ids[concerned]]
+        return concerned
+
     def _extend(self, name: str, parts: Sequence[npt.NDArray[np.generic]]) -> None:
         setattr(self, name, np.concatenate((getattr(self, name), *parts)))
 
     def ranked_weight(self, rows: Ints | slice) -> Float64s:
         """Return the weights by which ``rows`` are ranked, 0 for inactive items."""
         weight = np.minimum(self.weight[rows], MOST_WEIGHT)  # older versions stored any
-        return np.where(self.is_active[rows], weight * self.value_factor[rows], 0.0)
+        factor = self.value_factor[rows] * self.gain_factor[rows]
+        return np.where(self.is_active[rows], weight * factor, 0.0)
 
     def ranked_cost(self, rows: Ints | slice) -> Float64s:
         return np.asarray(np.minimum(self.cost[rows], MOST_WEIGHT) * self.cost_factor[rows])

@@ -155,7 +155,8 @@ class PollRecorder:
 
     def _count(self, lease: Lease, fetched: Fetched, outcome: Outcome, *, audit: bool) -> None:
         seen, counts = outcome.observation, self.counts
-        failed = outcome.failures > lease.failures  # otherwise the poll was only put off
+        # Otherwise the poll was only put off, or the item is another one.
+        failed = outcome.failures > lease.failures and not fetched.for_good
         counts["polls"] += 1
         counts["audits"] += audit
         counts["changes"] += seen is not None and seen.changed
@@ -164,7 +165,8 @@ class PollRecorder:
         table, changed = self._settings.now.source(lease.source), seen is not None and seen.changed
         view = lease.key if table is not None and table.settings.kind == "view" else ""
         self.tallies.count(lease.source, lease.group, view, Tally(1, changed, failed, fetched.seconds))
-        answered = seen is not None or fetched.kind == "gone"  # that an item is not found is an answer too
+        # That an item is not found, or is another one, is an answer too.
+        answered = seen is not None or fetched.kind == "gone" or fetched.for_good
         self.failures.record_item(lease.source, lease.key, "" if answered else outcome.problem or "no answer")
         if seen is None:
             # An item that is not found is "missing" until the settings let it count as "gone".

@@ -31,7 +31,7 @@ from afresh.engine.scheduler.poll_costs import PollCosts
 from afresh.engine.scheduler.ranking import Ranking, RankingStart
 from afresh.engine.scheduler.row_policy import CURSOR, RowPolicy
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.scheduler.view_weights import read_view_weights
+from afresh.engine.scheduler.view_weights import read_link_gains, read_view_weights
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import (
     FIRST_RUN,
@@ -73,12 +73,12 @@ def restore_scheduler(
 ) -> Scheduler:
     """Return a scheduler of the items in ``columns``, with their stored beliefs and the shadow price."""
     item_rows = load_items(columns, read_view_weights(store, settings.views))
+    item_rows.set_link_gains(read_link_gains(store))
     items = sum(count.items for count in store.items.counts())
     given = MoneyInput(settings, store.plan.names(), read_poll_costs(store))
     ranking = _restore_ranking(store, item_rows, given, items, now_s)
     policy = RowPolicy(ranking, settings.plan.policy)
     policy.follow_sources(given.names, settings)
-    policy.settled_sources = settled_sources(store, given.names)
     policy.staleness = restore_staleness(store, settings, item_rows)
     _restore_sampling(store, policy, given)
     apply_money_terms(policy, given)
@@ -173,7 +173,9 @@ def _next_listing_s(store: Store, source: str) -> float:
 
 
 def follow_cursors(store: Store, scheduler: Scheduler, now_s: float) -> None:
-    """Apply the open notices of cursors that moved, if rows wait for these, to a restored scheduler."""
+    """Let the rows of a restored scheduler wait for their cursors, as a run does, which finds out itself if
+    their cursors proved right. Apply the open notices of cursors that moved."""
+    scheduler.policy.settled_sources = settled_sources(store, scheduler.names)
     if scheduler.policy.settled_sources:
         moved = [notice.item_id for notice in store.notices.open(0) if notice.origin == CURSOR]
         scheduler.notice(moved, now_s, CURSOR)

@@ -65,6 +65,17 @@ class ListReader:
         """The number of records on a full page, as far as the server's answers show."""
         return self._size.size
 
+    @property
+    def page_sizes(self) -> tuple[int, int]:
+        """A tuple (records on a page that are asked for, those that the server gives), to be saved."""
+        return self._settings.page_size, self._size.size
+
+    def load_page_sizes(self, page_sizes: tuple[int, int]) -> None:
+        """Use saved page sizes, if as many records are asked for as then."""
+        asked, learned = page_sizes
+        if asked == self._settings.page_size and learned > 0:
+            self._size.size = learned
+
     def can_ask(self, number: int) -> bool:
         """Return whether a page of the whole list can be requested now."""
         return self._pages.can_ask("all", number)

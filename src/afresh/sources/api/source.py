@@ -81,12 +81,13 @@ class ApiSource(SingleGroupSource):
 
     def save_state(self) -> bytes:
         notes = tuple(self._known.tracker.save())
-        saved = SavedList(notes, self._watermarks, self._full_s, self._read_s, self._known.pages)
-        return saved.pack()
+        known = (self._known.pages, self._reader.page_sizes)
+        return SavedList(notes, self._watermarks, self._full_s, self._read_s, *known).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         self._client.load_backoffs(self._backoff.load(backoffs))
         saved = read_list_state(state)
+        self._reader.load_page_sizes(saved.page_sizes)
         self._known.load(saved.records)
         if saved.read_s > self._read_s:
             self._read_s, self._watermarks = saved.read_s, saved.watermarks

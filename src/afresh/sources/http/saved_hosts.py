@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field
 
 from afresh.sources.http.hidden_changes import SeenChanges
@@ -19,17 +19,20 @@ _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than p
 
 @dataclass(frozen=True, slots=True)
 class HttpState:
-    """What an HTTP source saves: robots.txt files, and the trust in the validators of each host."""
+    """What an HTTP source saves: robots.txt files, the trust in the validators of each host, and the origins
+    that redirect to another one of the same site (``aliases``)."""
 
     robots: tuple[RobotsNote, ...] = ()
     trust: SavedTrust = field(default_factory=SavedTrust)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """Return the state as JSON. Version 0.1.0 saved the trust in other fields (``honesty``), which are
         no longer read: it is learned again."""
         hosts = {host: astuple(known) for host, known in self.trust.hosts.items()}
         seen = [(*key, *astuple(counts)) for key, counts in self.trust.seen.items()]
-        return json.dumps({"v": _VERSION, "robots": self.robots, "trust": hosts, "seen": seen}).encode()
+        known = {"v": _VERSION, "robots": self.robots, "trust": hosts, "seen": seen}
+        return json.dumps(known | ({"aliases": dict(self.aliases)} if self.aliases else {})).encode()
 
     def untrusted_hosts(self) -> set[str]:
         return {host for host in self.trust.hosts if self.trust.complaints(host)}
@@ -49,7 +52,7 @@ def read_state(packed: bytes) -> HttpState:
     """Read a saved state. Return an empty state if it has the format of another version.
 
     >>> read_state(b'{"v": 0, "robots": [1]}')
-    HttpState(robots=(), trust=SavedTrust(hosts={}, seen={}))
+    HttpState(robots=(), trust=SavedTrust(hosts={}, seen={}), aliases={})
     """
     known = json.loads(packed) if packed else {}
     if known.get("v") != _VERSION:
@@ -61,7 +64,8 @@ def read_state(packed: bytes) -> HttpState:
         for host, (etag, modified, dated, problem) in known.get("trust", {}).items()
     }
     seen = {(name, key): SeenChanges(*counts) for name, key, *counts in known.get("seen", ())}
-    return HttpState(tuple(tuple(note) for note in known.get("robots", ())), SavedTrust(hosts, seen))
+    notes = tuple(tuple(note) for note in known.get("robots", ()))
+    return HttpState(notes, SavedTrust(hosts, seen), known.get("aliases", {}))
 
 
 def crawl_delays(known: HttpState) -> dict[str, float]:

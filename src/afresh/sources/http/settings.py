@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
+from afresh.sources.http.follow.settings import FollowSettings, read_follow
 from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.urls import origin
@@ -113,14 +114,16 @@ class HttpSettings(WebSettings):
     Headers and cookies are sent only to hosts that ``sitemaps``, ``feeds``, ``discover`` or ``secret_hosts``
     name, and to the hosts of items that the user added; not to a host that only a listing names, and not
     after a redirect to another host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents
-    that list items. ``queue_time`` is the longest time in seconds that a poll may wait for its host. With
-    ``page_checks``, login forms, captchas and the like in place of a page are no change of it. With
-    ``bulk_look_up``, one request polls many items that are records of an API."""
+    that list items; ``follow`` are pages whose links are followed. ``queue_time`` is the longest time in
+    seconds that a poll may wait for its host. With ``page_checks``, login forms, captchas and the like in
+    place of a page are no change of it. With ``bulk_look_up``, one request polls many items that are records
+    of an API."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
     feeds: Texts = ()
     discover: Texts = ()
+    follow: Annotated[FollowSettings, BeforeValidator(read_follow)] = FollowSettings()
     secret_hosts: Texts = ()
     max_listings: int = Field(default=1000, ge=1)
     max_items: int = Field(default=100_000, ge=0)
@@ -140,7 +143,7 @@ class HttpSettings(WebSettings):
 
     @property
     def lists_items(self) -> bool:
-        return bool(self.sitemaps or self.feeds or self.discover)
+        return bool(self.sitemaps or self.feeds or self.discover or self.follow.start)
 
     @property
     def polls_at_once(self) -> int:
@@ -151,7 +154,8 @@ class HttpSettings(WebSettings):
         """See ``SourceSettings``. The text contains the names of headers and cookies, not their values."""
         names = [*sorted(self.headers), *sorted(self.cookies)]
         own = bool(self.proxy), self.user_agent, *names, *sorted(self.secret_hosts)
-        return repr((self.allow_private, self.respect_robots, *own))
+        rules = self.follow.model_dump_json() if self.follow.start else ""
+        return repr((self.allow_private, self.respect_robots, *own)) + rules
 
     @property
     def limits(self) -> ResponseLimits:
@@ -180,7 +184,7 @@ class HttpSettings(WebSettings):
         ['http://a.test', 'https://b.test']
         """
         found = {origin(host if "://" in host else f"https://{host}") for host in self.secret_hosts}
-        for url in (*self.sitemaps, *self.feeds, *self.discover):
+        for url in (*self.sitemaps, *self.feeds, *self.discover, *self.follow.start):
             with suppress(UsageError):  # reading that document reports the mistake
                 found.add(origin(url))
         return frozenset(found)

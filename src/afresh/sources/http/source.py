@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff
-from afresh.sources.change_detection import Comparison, Recipe, compare_content, most_bytes_here
+from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
 from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
+from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, make_fetcher
@@ -70,6 +71,7 @@ class HttpSource:
         self._windows = CachedWindows(settings.open_windows)
         self.parsers = context.parsers
         self.trust = HostTrust()
+        self.follower = LinkFollower(settings.follow, context.parsers)
         self.capabilities = Capabilities(state=self)
 
     @property
@@ -88,12 +90,14 @@ class HttpSource:
 
     def save_state(self) -> bytes:
         """Return the robots.txt files and the trust in validators, for the hosts that were asked last."""
-        return HttpState(tuple(self._client.save_robots()), self.trust.save()).pack()
+        aliases = self.follower.scope.aliases
+        return HttpState(tuple(self._client.save_robots()), self.trust.save(), aliases).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         known = read_state(state)
         self._client.load_state(backoffs, known.robots)
         self.trust.load(known.trust)
+        self.follower.scope.aliases |= known.aliases
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
         cost = RequestCost()
@@ -177,6 +181,8 @@ class HttpSource:
     async def _fetch(
         self, lease: Lease, cost: RequestCost, start: str, *, conditional: bool
     ) -> FinalResponse:
+        conditional = conditional and not self.follower.must_read(lease)
+
         def headers_for(url: str) -> dict[str, str]:
             # ETags depend on the encoding, so request the encoding that the validators belong to.
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
@@ -198,7 +204,8 @@ class HttpSource:
         response = self._without_secrets(response)
         reply = response.reply
         if response.blocked is not None:
-            return response.blocked
+            is_found = lease.listed and self.follower.belongs(lease.key)
+            return replace(response.blocked, for_good=is_found and response.blocked.kind == "refused")
         if reply.trouble is None and reply.status in WITH_CONTENT:
             return await self._interpret_content(lease, response, cost)
         kind, problem = classify_reply(reply, conditional=is_conditional(response.headers))
@@ -244,8 +251,12 @@ class HttpSource:
             return Fetched(soft[0], status=reply.status, problem=self._client.hide(soft[1]))
         try:
             found = await self._compare(lease, reply, media_type)
+            is_same = not found.changed and self._recipe_of(lease) == EVERY_BYTE
+            followed = await self.follower.follow(lease, response.url, reply, is_same=is_same)
         except ParseBudgetError as error:
             return Fetched("failed", status=reply.status, problem=str(error))
+        if followed.refused:
+            return _refused_page(followed, reply)
         accept_encoding = response.headers["Accept-Encoding"]
         validators = {**validators_of(reply.headers), **found.notes, "accept-encoding": accept_encoding}
         validators |= _moved_validator(response)
@@ -256,7 +267,8 @@ class HttpSource:
         validators = {name: value for name, value in validators.items() if name not in lesson.lied}
         notes = {SHOWN: " ".join(lesson.shown), LIED: " ".join(lesson.lied)}
         validators |= {name: names for name, names in notes.items() if names}
-        return _result(found, response, cost, validators, lesson)
+        validators |= followed.notes
+        return replace(_result(found, response, cost, validators, lesson), links=followed.links)
 
     async def _compare(self, lease: Lease, reply: Reply, media_type: str) -> Comparison:
         recipe, near_duplicate = self._recipe_of(lease), self._settings.least_similarity
@@ -267,6 +279,13 @@ class HttpSource:
 
     def _recipe_of(self, lease: Lease) -> Recipe:
         return self._recipe.for_item(lease.selector)
+
+
+def _refused_page(followed: FollowedPage, reply: Reply) -> Fetched:
+    """Return the result for a page that is no item of its own; see ``link_follower``."""
+    return Fetched(
+        "refused", status=reply.status, problem=followed.refused, links=followed.links, for_good=True
+    )
 
 
 def _moved_validator(response: FinalResponse) -> dict[str, str]:

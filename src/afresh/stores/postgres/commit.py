@@ -119,6 +119,7 @@ def _save_states(
     runs = store.observations.append(connection, polls)
     states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
     database.run_many(connection, _SQL["keep_states"], _STATE, states)
+    store.links.keep(connection, polls)
     store.observations.add_audits(connection, changes.observations_of(polls))
     fetch_rows(connection, _SQL["end_leases"], {"ids": to_array([poll.item_id for poll in polls])})
     if answers := changes.answer_rows(polls):

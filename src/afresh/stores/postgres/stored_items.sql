@@ -109,6 +109,7 @@ DELETE FROM version WHERE item_id = ANY (%(ids)s::bigint[]) RETURNING content_id
 
 -- name: drop_rest
 WITH leases AS (DELETE FROM lease WHERE item_id = ANY (%(ids)s::bigint[])),
+     links AS (DELETE FROM page_links WHERE item_id = ANY (%(ids)s::bigint[])),
      notices AS (DELETE FROM notice WHERE item_id = ANY (%(ids)s::bigint[])),
      runs AS (DELETE FROM observation_run WHERE item_id = ANY (%(ids)s::bigint[])),
      states AS (DELETE FROM state WHERE item_id = ANY (%(ids)s::bigint[]))

@@ -18,6 +18,7 @@ from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.feed_part import SqlFeed
+from afresh.stores.sql.links_part import SqlLinks
 from afresh.stores.sql.observations import SqlObservations
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
@@ -392,6 +393,7 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
         self.observations = SqlObservations(database, retention)
         self.events = SqlEvents(database)
         self.notices = SqlNotices(database)
+        self.links = SqlLinks(database)
         self.ledger = SqlLedger(database)
         self.state = SqlState(database)
 

@@ -29,6 +29,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("name", "item", "content"), ("id",)),
     **dict.fromkeys(("version", "observation_run"), ("item_id", "number")),
     **dict.fromkeys(("audit", "event"), ("id",)),
+    "page_links": ("item_id",),
     "change": ("number",),
     "consumer": ("name",),
     "notice": ("item_id", "origin"),

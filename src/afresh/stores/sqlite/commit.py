@@ -48,6 +48,7 @@ def commit(
         failures = [(each.outcome.failures, each.item_id) for each in polls if _has_failures(each.outcome)]
         connection.executemany(_SQL["keep_failures"], failures)
         database.add_to_tally(connection, changes.status_changes(polls))
+        store.links.keep(connection, polls)
         store.observations.add_audits(connection, observations)
         if connection.execute(_SQL["any_notice"]).fetchone():
             answered = [(poll.item_id, poll.outcome.lease.leased_s) for poll in polls]

@@ -231,3 +231,17 @@ CREATE TABLE content_text (
     data BLOB NOT NULL,
     PRIMARY KEY (content_id, form)
 ) WITHOUT ROWID;
+
+CREATE TABLE page_links (
+    item_id INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+    depth INTEGER NOT NULL,
+    chain INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
+    gained INTEGER NOT NULL,
+    unlinked_s REAL,
+    links BLOB
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;

@@ -181,7 +181,11 @@ FIGURES = (
         "failing_items",
         "Items that wait after a failure.",
     ),
-    Figure("status.dropped", metric="dropped_items", meaning="Items not worth a poll at this budget."),
+    Figure(
+        "status.dropped",
+        metric="dropped_items",
+        meaning="Items given up because they change too fast for this budget.",
+    ),
     Figure("status.file_bytes", "store", format_bytes, "store_bytes", "Size of the store."),
     Figure("status.events", metric="events_waiting", meaning="Changes not yet told to hooks."),
     Figure("status.notices", metric="notices_open", meaning="Notices not yet answered by a poll."),

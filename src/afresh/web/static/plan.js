@@ -61,7 +61,7 @@
     per(between, "then-between");
     per(words, "then-budget");
     per(Words.share(point.freshness), "then-freshness");
-    per(point.age_s === null ? "without end" : Words.duration(point.age_s), "then-age");
+    per(point.age_s === null ? "unbounded" : Words.duration(point.age_s), "then-age");
     per(Words.count(point.dropped), "then-dropped");
     per(Words.number(point.money_per_day), "then-money");
     const gained = 100 * (point.freshness - data.today.freshness);

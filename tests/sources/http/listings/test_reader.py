@@ -67,7 +67,7 @@ def test_a_start_page_leads_to_sitemaps_and_feeds() -> None:
 
 def test_a_site_that_names_nothing_is_asked_for_sitemap_xml_and_reported() -> None:
     listings, site = read({"/": b"<p>bare"}, discover=["/"])
-    assert [listing.problem for listing in listings] == ["names neither sitemap nor feed"]
+    assert [listing.problem for listing in listings] == ["no sitemap or feed found: add pages with --file"]
     assert site.paths()[-1] == "/sitemap.xml"
     listings, _ = read({"/": b"<p>bare", "/sitemap.xml": sitemap("{}/a")}, discover=["/"])
     assert [paths(listing) for listing in listings] == [["/"], ["/a"]]

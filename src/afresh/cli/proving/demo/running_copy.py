@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +17,7 @@ from afresh.cli.proving.demo.changing_site import DemoSite
 from afresh.engine.app import open_engine
 from afresh.engine.settings.parsing import FILE_NAME
 from afresh.values.errors import AfreshError
+from afresh.values.extras import has_extra
 from afresh.values.leftovers import LEFTOVERS
 
 _GRACE_S = 15.0
@@ -57,7 +57,7 @@ class RunningCopy:
         with open_engine(folder) as engine:
             for weight in np.unique(site.weights).tolist():
                 engine.add(urls[site.weights == weight].tolist(), weight=weight)
-        web = ["--web"] if find_spec("fastapi") is not None else []
+        web = ["--web"] if has_extra("web") else []
         words = ["-C", str(folder), "run", "--log", "json", *web]
         self._command = [sys.executable, "-m", "afresh.cli.child_entry", *words]
         self._listed = ExitStack()

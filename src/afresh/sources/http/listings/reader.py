@@ -60,7 +60,8 @@ class _Task:
 
 
 async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
-    """Read every document that the settings or another document name, each once."""
+    """Read every document that the settings or another document name, each once. The start pages whose links
+    are followed are items; they are listed without a request."""
     tasks = deque(
         [
             *(_Task(url, "sitemap", _hosts(url)) for url in settings.sitemaps),
@@ -68,6 +69,9 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
             *(_Task(url, "page", _hosts(url)) for url in settings.discover),
         ]
     )
+    if settings.follow.start:
+        starts = tuple(ListingEntry(start) for start in settings.follow.start)
+        yield Listing("the start pages", "page", starts, complete=False)
     seen: set[str] = set()
     while tasks:
         task = tasks.popleft()
@@ -145,7 +149,7 @@ async def _start_page(
         sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
     more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
     entry = ListingEntry(document.url)
-    words = "" if named or linked or feeds else "names neither sitemap nor feed"
+    words = "" if named or linked or feeds else "no sitemap or feed found: add pages with --file"
     return _listing(task, document, (entry,), words), more
 
 
