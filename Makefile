@@ -21,7 +21,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
-	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB; each in an environment of its own"
+	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB, moto; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"

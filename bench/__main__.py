@@ -18,6 +18,7 @@ BENCHES = (
     "plan_scale",
     "plan_cvxpy",
     "plan_file",
+    "large",
     "rates_speed",
     "estimate_file",
     "calibration",

@@ -474,6 +474,12 @@ class Upkeep(Protocol):
         """Drop the oldest versions, but never the newest one of an item, until the contents of the dropped
         ones took ``wanted_bytes`` bytes; at most ``DROPPED_AT_ONCE`` versions. Return how many there were."""
 
+    def delete_unnamed_copies(self, now_s: float) -> int:
+        """Delete the objects of copies that no version has used for the grace period; return how many. It
+        does nothing if copies are in the database. It takes two calls at least, the grace period apart."""
+        del now_s
+        return 0
+
     def stats(self) -> StoreStats:
         """Return how many items, leases, versions, … the store has, and how many bytes it takes."""
 

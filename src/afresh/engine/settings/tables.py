@@ -56,12 +56,16 @@ class Table(BaseModel):
 
 class StoreTable(Table):
     """Where copies and state are stored, and how many versions and observations of each item are kept.
-    ``max_size`` is the most bytes that copies and state may take."""
+    ``max_size`` is the most bytes that copies and state may take. ``copies`` is the address of an object
+    store or folder for the copies, instead of the database. An object that no version uses any more is
+    deleted after ``copies_grace``."""
 
     url: str = Field(default="sqlite:afresh.db", min_length=1)
     versions: int = Field(default=5, ge=1)
     observations: int = Field(default=1000, ge=1)
     max_size: Size = 100_000_000_000
+    copies: str = ""
+    copies_grace: Seconds = 86400.0
 
 
 class BudgetTable(Table):

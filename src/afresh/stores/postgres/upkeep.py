@@ -54,6 +54,11 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
         drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
         save_size_change(connection, sizes)
 
+    def _named(self, connection: Connection, digests: Sequence[bytes]) -> set[bytes]:
+        texts = [digest.hex() for digest in digests]
+        found = self._rows(connection, "named", {"hashes": self._database.as_list(texts)})
+        return {bytes(row[0]) for row in found}
+
     def _count_contents(self, connection: Connection) -> int:
         return int(self._rows(connection, "stats", {})[0][3])
 

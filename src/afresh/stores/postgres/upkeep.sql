@@ -101,3 +101,9 @@ RETURNING version.content_id;
 -- name: tables
 SELECT quote_ident(relname) FROM pg_catalog.pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname;
+
+-- name: named
+SELECT hash FROM content WHERE hash IN (SELECT decode(digest, 'hex') FROM unnest(%(hashes)s::text[]) AS digest);
+
+-- name: lock_contents
+LOCK TABLE content IN SHARE MODE;

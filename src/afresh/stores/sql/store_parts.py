@@ -14,15 +14,17 @@ from typing import ClassVar, Generic
 
 import afresh.stores.store as contract
 from afresh.stores.codecs import compress_text, decompress, decompress_text
+from afresh.stores.object_copies import IN_OBJECTS, ObjectCopies
 from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.sql.links_part import SqlLinks
 from afresh.stores.sql.observations import SqlObservations
+from afresh.stores.sql.unnamed_objects import DELETING, UnnamedObjects, pack_deletion, refuse_deleted
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
-from afresh.values.errors import StoreCorruptError
+from afresh.values.errors import StoreCorruptError, StoreMissingError
 from afresh.values.lease import Lease
 from afresh.values.outcome import Spent
 from afresh.values.storable_text import check_storable, is_storable
@@ -47,13 +49,15 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
     """Implements ``Copies``. ``get`` raises ``StoreCorruptError`` if the content does not have its hash."""
 
     file = "copies"
+    objects: ObjectCopies | None = None
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         found = self._fetch("get", item_id=item_id, number=number)
         if not found:
             return None
-        *fields, data = found[0]
+        *fields, stored = found[0]
         version = Version(*fields)
+        data = _bytes_of(stored, version.hash, self.objects, self._database.name)
         return Copy(version, decompress(data, version.size, version.hash, self._database.name))
 
     def versions(self, item_id: int) -> list[Version]:
@@ -66,6 +70,15 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
     def save_text(self, content_hash: bytes, form: str, text: str) -> None:
         data = compress_text(text)
         self._execute("save_text", durable=False, hash=content_hash, form=form, data=data)
+
+
+def _bytes_of(data: bytes, digest: bytes, objects: ObjectCopies | None, store: str) -> bytes:
+    """Return the compressed bytes of a content: ``data`` of its row, or its object."""
+    if data != IN_OBJECTS:
+        return data
+    if objects is None:
+        raise StoreMissingError(f"{store}: copies are in an object store: set [store] copies to its address")
+    return objects.get(digest)
 
 
 class SqlEvents(SqlPart[ConnectionT], contract.Events):
@@ -163,6 +176,11 @@ class SqlState(SqlPart[ConnectionT], contract.State):
     def get(self, name: str) -> bytes | None:
         found = self._fetch("get", name=name)
         return found[0][0] if found else None
+
+    def get_in_transaction(self, connection: ConnectionT, name: str) -> bytes | None:
+        """Return a value as the transaction of ``connection`` sees it now."""
+        found = self._rows(connection, "get", {"name": name})
+        return bytes(found[0][0]) if found else None
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
         self._database.write(lambda connection: self.set_in_transaction(connection, values))
@@ -341,6 +359,8 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
 
     file = "upkeep"
     contradictions: ClassVar[tuple[str, ...]]
+    objects: ObjectCopies | None = None
+    state: SqlState[ConnectionT]
 
     @abstractmethod
     def _count_contents(self, connection: ConnectionT) -> int: ...
@@ -377,14 +397,42 @@ class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
             last = found[-1][0]
             for _, size, expected_hash, data in found:
                 try:
-                    decompress(data, size, expected_hash, self._database.name)
-                except StoreCorruptError as error:
+                    packed = _bytes_of(data, expected_hash, self.objects, self._database.name)
+                    decompress(packed, size, expected_hash, self._database.name)
+                except (StoreCorruptError, StoreMissingError) as error:
                     yield str(error)
+
+    def delete_unnamed_copies(self, now_s: float) -> int:
+        if self.objects is None:
+            return 0
+        unnamed = UnnamedObjects(
+            self.objects,
+            named=lambda digests: self._database.snapshot(lambda reading: self._named(reading, digests)),
+            begin=self._begin_deletion,
+            load=self.state.get,
+            save=self.state.set,
+        )
+        return unnamed.delete(now_s)
+
+    @abstractmethod
+    def _named(self, connection: ConnectionT, digests: Sequence[bytes]) -> set[bytes]:
+        """Return those of these hashes that contents have."""
+
+    def _begin_deletion(self, digests: list[bytes], now_s: float) -> list[bytes]:
+        def work(connection: ConnectionT) -> list[bytes]:
+            self._rows(connection, "lock_contents", {})
+            named = self._named(connection, digests)
+            chosen = [digest for digest in digests if digest not in named]
+            self.state.set_in_transaction(connection, {DELETING: pack_deletion(chosen, now_s)})
+            return chosen
+
+        return self._database.write(work)
 
 
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
     """A store with the parts that both databases share. A subclass adds the parts for its database."""
 
+    upkeep: SqlUpkeep[ConnectionT]
     feed: SqlFeed[ConnectionT]
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
@@ -396,6 +444,17 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
         self.links = SqlLinks(database)
         self.ledger = SqlLedger(database)
         self.state = SqlState(database)
+        self.objects: ObjectCopies | None = None
+
+    def keep_copies_in(self, objects: ObjectCopies) -> None:
+        """Write new copies to these objects, and read there those that the database does not have."""
+        self.objects = self.copies.objects = self.upkeep.objects = objects
+        self.upkeep.state = self.state
+
+    def refuse_deleted(self, connection: ConnectionT, digests: Sequence[bytes]) -> None:
+        """Raise ``StoreLockedError`` in a commit of contents whose objects are being deleted."""
+        if self.objects is not None and digests:
+            refuse_deleted(self.state.get_in_transaction(connection, DELETING), digests)
 
     def close(self) -> None:
         self.database.close()

@@ -78,6 +78,9 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
         connection.executemany(self._sql["drop_version"], [version[:2] for version in versions])
         drop_contents(connection, [content_id for _, _, content_id in versions])
 
+    def _named(self, connection: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+        return {digest for digest in digests if self._rows(connection, "named", {"hash": digest})}
+
     def _count_contents(self, connection: sqlite3.Connection) -> int:
         return int(self._rows(connection, "count_contents", {})[0][0])
 

@@ -65,3 +65,10 @@ SELECT (SELECT coalesce(sum(items), 0) FROM tally),
        + (SELECT count(*) FROM change
           WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told')),
        (SELECT count(*) FROM notice);
+
+-- name: named
+SELECT hash FROM content WHERE hash = :hash;
+
+-- name: lock_contents
+-- A transaction that writes is alone in SQLite.
+SELECT 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -58,6 +59,23 @@ def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
     assert ran.code == 0, ran.err
     assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
     assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_an_estimate_on_two_nodes_is_that_of_one_file(afresh: Afresh, tmp_path: Path) -> None:
+    rows = [
+        f"p{item},{86400 * time},{int(item * time % 7 == 1)}" for time in range(20) for item in range(300)
+    ]
+    (tmp_path / "polls").mkdir()
+    for number in range(3):
+        lines = ["item,time,changed", *rows[number::3]]
+        (tmp_path / "polls" / f"{number}.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "whole.csv").write_text("\n".join(["item,time,changed", *rows]) + "\n")
+    ran = afresh("estimate", tmp_path / "polls", "-o", tmp_path / "rates", "--on", "ray", "--json")
+    assert ran.code == 0, ran.err
+    alone = json.loads(afresh("estimate", "whole.csv", "--json").out)
+    assert json.loads(ran.out)["mean_rate"] == pytest.approx(alone["mean_rate"], rel=1e-9)
 
 
 @pytest.mark.slow

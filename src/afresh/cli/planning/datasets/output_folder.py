@@ -7,6 +7,7 @@ are there are kept. A part appears under its name only when it is whole."""
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,6 +107,19 @@ class OutputFolder:
             for folder in {Path(self.path), *(file.parent for file in Path(self.path).rglob("*"))}:
                 remove_abandoned(folder)
         return set(self._files())
+
+    def remove_work(self, name: str) -> None:
+        """Remove the folder ``name`` with intermediate files, if there is one."""
+        if not is_address(self.path):
+            shutil.rmtree(self.target(name), ignore_errors=True)
+            return
+        filesystem, path = open_filesystem(self.target(name))
+        try:
+            filesystem.delete_dir(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._error(error) from None
 
     def _make(self) -> None:
         if is_address(self.path):
