@@ -41,13 +41,14 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "constants",
     "web",
     "demo",
     "signals",
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
