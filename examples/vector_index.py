@@ -28,6 +28,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -103,7 +104,8 @@ class VectorIndex:
     @property
     def cursor(self) -> str | None:
         """The place in the feed up to which changes were applied; None before the first one."""
-        return self._database.execute("SELECT cursor FROM place").get
+        place: Any = self._database.execute("SELECT cursor FROM place").get
+        return None if place is None else str(place)
 
     def apply(self, change: afresh.Change) -> None:
         """Apply one change, and save the cursor after it."""
@@ -122,7 +124,7 @@ class VectorIndex:
             for source, item, version, text in pages:
                 self._show(source, item, version, text)
                 kept.add((source, item))
-            known = self._database.execute("SELECT source, item FROM page").fetchall()
+            known: Any = self._database.execute("SELECT source, item FROM page").fetchall()
             for source, item in set(known) - kept:
                 self._show(source, item, 0, "")
             self._save_cursor(cursor)
@@ -144,9 +146,8 @@ class VectorIndex:
         """Let the index hold exactly the chunks of ``text`` for a page. Chunks that it has already stay."""
         page = self._page_id(source, item, version)
         wanted = {blake2b(part.encode(), digest_size=16).digest(): part for part in chunks_of(text)}
-        for chunk, digest in self._database.execute(
-            "SELECT id, hash FROM chunk WHERE page = ?", (page,)
-        ).fetchall():
+        held: Any = self._database.execute("SELECT id, hash FROM chunk WHERE page = ?", (page,)).fetchall()
+        for chunk, digest in held:
             if wanted.pop(digest, None) is None:
                 self._database.execute("DELETE FROM chunk WHERE id = ?", (chunk,))
                 self._database.execute("DELETE FROM vector WHERE rowid = ?", (chunk,))
@@ -159,11 +160,12 @@ class VectorIndex:
         self._database.execute("INSERT INTO embedded VALUES (?)", (len(wanted),))
 
     def _page_id(self, source: str, item: str, version: int) -> int:
-        return self._database.execute(
+        page: Any = self._database.execute(
             "INSERT INTO page (source, item, version, applied) VALUES (?, ?, ?, 1)"
             " ON CONFLICT DO UPDATE SET version = excluded.version, applied = applied + 1 RETURNING id",
             (source, item, version),
         ).get
+        return int(page)
 
     def _save_cursor(self, cursor: str) -> None:
         self._database.execute("DELETE FROM place")

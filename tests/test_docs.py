@@ -30,7 +30,7 @@ from afresh.rates.estimator import ESTIMATORS
 from afresh.sources.capabilities import StalenessReport
 from afresh.sources.registry import BUILT_IN
 from afresh.sources.settings import SourceSettings
-from afresh.values.objective_names import OBJECTIVE_NAMES
+from afresh.values.targets import OBJECTIVE_NAMES
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.metrics import expose_metrics
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import apsw
 import numpy as np
@@ -67,7 +68,7 @@ def command(*words: object) -> list[str]:
 def contents(path: Path) -> dict[str, set[str]]:
     """The texts of the chunks of each page, each of which has its vector."""
     database = apsw.Connection(str(path))
-    rows = database.execute("SELECT item, text FROM chunk JOIN page ON page.id = page").fetchall()
+    rows: Any = database.execute("SELECT item, text FROM chunk JOIN page ON page.id = page").fetchall()
     database.close()
     found: dict[str, set[str]] = {}
     for item, part in rows:
@@ -139,9 +140,11 @@ def test_killed_anywhere_it_applies_every_change_exactly_once(
         process = subprocess.Popen(
             command("update", folder, path, "--form", "raw", "--follow"), stdout=subprocess.DEVNULL
         )
-        until(lambda: path.exists() and applied(path) >= stop, "the index goes on")  # noqa: B023
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        try:
+            until(lambda: path.exists() and applied(path) >= stop, "the index goes on")  # noqa: B023
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
     subprocess.run(command("update", folder, path, "--form", "raw"), check=True, stdout=subprocess.DEVNULL)
     assert applied(path) == changes
     assert contents(path) == {

@@ -1,4 +1,8 @@
-"""The targets that a plan or an engine is to meet, as people write them: ``0.9``, ``6h``, ``lag=6h``."""
+"""The objectives that a plan can optimise, and the targets that it is to meet, as people write them.
+
+Commands, settings, the API and the pages take the names of objectives from here; the formulas are in
+``afresh.allocation.objectives``. A target is written ``0.9``, ``6h`` or ``lag=6h``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,17 @@ from typing import Literal, TypeAlias
 
 from afresh.values.errors import UsageError
 from afresh.values.units import parse_duration
+
+OBJECTIVE_TITLES = {
+    "freshness": "Freshness: share of copies that are right",
+    "age": "Age: how long copies have been wrong",
+    "harmonic": "Harmonic staleness: changes missed, the first counting most",
+    "missed": "Missed changes",
+    "lag": "Content lag: missed changes times how long",
+}
+
+OBJECTIVE_NAMES = tuple(OBJECTIVE_TITLES)
+OBJECTIVES_IN_WORDS = f"{', '.join(OBJECTIVE_NAMES[:-1])} or {OBJECTIVE_NAMES[-1]}"
 
 Measure: TypeAlias = Literal["freshness", "age", "lag"]
 _LAG = "lag="

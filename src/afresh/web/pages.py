@@ -14,7 +14,7 @@ from markupsafe import Markup
 from afresh.values.errors import StoreError
 from afresh.values.formatting import format_count
 from afresh.values.items import SORTS, STATUSES, ItemQuery
-from afresh.values.objective_names import OBJECTIVE_TITLES
+from afresh.values.targets import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
 from afresh.web.api_reference import list_operations, list_types

@@ -51,7 +51,7 @@ def change(store: Store, key: str, time_s: float, content: bytes) -> None:
 
 
 def test_a_change_comes_with_the_main_text_of_its_copy(store: Store, reader: FeedReader) -> None:
-    page = b"<html><body><nav>Menu</nav><article><p>" + b"A sentence of the article. " * 20 + b"</p></article>"
+    page = b"<html><body><nav>Menu</nav><article><p>" + b"A sentence of the article. " * 20 + b"</p>"
     poll(store, "k0", 1.0, new_copy=NewCopy(page, "text/html", b"page"), event="new")
     poll(store, "k1", 2.0, new_copy=NewCopy(bytes(range(256)), "image/png", b"picture"), event="new")
     of_page, of_picture = reader.follow(query=ChangeQuery(content="text"))

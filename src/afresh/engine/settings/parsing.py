@@ -15,7 +15,7 @@ from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceT
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import SettingProblem, find_problems, read_settings
 from afresh.values.errors import UsageError, did_you_mean, one_of
-from afresh.values.objective_names import OBJECTIVE_NAMES
+from afresh.values.targets import OBJECTIVE_NAMES
 from afresh.values.units import parse_rate
 
 FILE_NAME = "afresh.toml"

@@ -22,7 +22,7 @@ def _reader(parse: Any) -> BeforeValidator:
 
 
 def _objective(given: str) -> str:
-    from afresh.values.objective_names import OBJECTIVE_NAMES
+    from afresh.values.targets import OBJECTIVE_NAMES
 
     return one_of("objective", given, OBJECTIVE_NAMES)
 
