@@ -26,6 +26,7 @@ BENCHES = (
     "estimators",
     "store",
     "store_postgres",
+    "changes",
     "sql_bulk",
     "views",
     "dbt_models",

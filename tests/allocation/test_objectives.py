@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from afresh.allocation.objectives import OBJECTIVES, Objective, objective_for
 from afresh.model.freshness import ORDERS
 from afresh.values.errors import UsageError
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 def phi(r: Any) -> Any:

@@ -57,7 +57,7 @@ from afresh.model.curves import age_curve, freshness_curve, g, h, h_inverse, har
 from afresh.model.freshness import ORDERS
 from afresh.values.arrays import ArrayLike, Float64s
 from afresh.values.errors import one_of
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from afresh.cli.summary import print_error
 from afresh.values.errors import UsageError, one_of
-from afresh.values.targets import OBJECTIVES_IN_WORDS
+from afresh.values.objective_names import OBJECTIVES_IN_WORDS
 from afresh.values.units import number_or_nan, parse_duration, time_or_nan
 
 ItemsFile: TypeAlias = Annotated[

@@ -11,7 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from afresh.values.errors import UsageError, did_you_mean, one_of
 from afresh.values.items import ItemChange, ItemQuery, Sort
 from afresh.values.items import Status as ItemStatus
-from afresh.values.targets import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
+from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas
 from afresh.web.content_access import ContentAccess

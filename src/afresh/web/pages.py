@@ -14,7 +14,7 @@ from markupsafe import Markup
 from afresh.values.errors import StoreError
 from afresh.values.formatting import format_count
 from afresh.values.items import SORTS, STATUSES, ItemQuery
-from afresh.values.targets import OBJECTIVE_TITLES
+from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
 from afresh.web.api_reference import list_operations, list_types
@@ -133,6 +133,7 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             backoffs=snapshot.backoffs[:_BACKOFFS_SHOWN],
             item_views=snapshot.status.item_views[:VIEWS_SHOWN],
             noise=snapshot.status.noise,
+            hook_failures=snapshot.status.hook_failures,
             target=snapshot.status.target,
         )
 

@@ -15,7 +15,7 @@ from afresh.engine.settings.tables import PlanTable
 from afresh.engine.settings.template import TEMPLATE
 from afresh.policy.registry import POLICIES
 from afresh.values.errors import UsageError
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 def test_passwords_are_not_shown_in_whatever_setting_they_stand() -> None:

@@ -11,7 +11,7 @@ from afresh.allocation.objectives import objective_for
 from afresh.model.curves import g
 from afresh.model.index import poisson_due
 from afresh.policy.adaptive.poll_value import PollValue
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 
 @pytest.mark.parametrize("objective", OBJECTIVE_NAMES)

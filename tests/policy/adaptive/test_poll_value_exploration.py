@@ -10,7 +10,7 @@ from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.policy import PolicyInput
 from afresh.replay.change_history import ChangeHistory
 from afresh.replay.compare import replay
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 RATES = np.exp2(np.arange(-6.0, 8.0))
 

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
-from afresh.values.targets import Measure, parse_target
+from afresh.values.objective_names import Measure, parse_target
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 
@@ -22,7 +23,7 @@ def _reader(parse: Any) -> BeforeValidator:
 
 
 def _objective(given: str) -> str:
-    from afresh.values.targets import OBJECTIVE_NAMES
+    from afresh.values.objective_names import OBJECTIVE_NAMES
 
     return one_of("objective", given, OBJECTIVE_NAMES)
 
@@ -153,10 +154,10 @@ class WebTable(Table):
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
-    ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
-    ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so. ``update_cost`` is the money that each change that a
-    poll finds costs beyond the poll."""
+    ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
+    of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
+    is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
+    that a poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -165,6 +166,7 @@ class SourceTable:
     stale_cost: float = 0.0
     objective: str | None = None
     update_cost: float = 0.0
+    hook: HookRules = field(default_factory=HookRules)
 
 
 @dataclass(frozen=True, slots=True)

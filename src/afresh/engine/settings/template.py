@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.values.targets import OBJECTIVE_NAMES
+from afresh.values.objective_names import OBJECTIVE_NAMES
 
 TEMPLATE = """\
 # Settings of this mirror. Every line may be left out; what is commented shows the default.

@@ -1,7 +1,8 @@
-"""The objectives that a plan can optimise, and the targets that it is to meet, as people write them.
+"""The names of the objectives that a plan can optimise, and the targets that it is to meet, as people write
+them: ``0.9``, ``6h``, ``lag=6h``.
 
-Commands, settings, the API and the pages take the names of objectives from here; the formulas are in
-``afresh.allocation.objectives``. A target is written ``0.9``, ``6h`` or ``lag=6h``.
+Commands, settings, the API and the pages take the names from here. The formulas are in
+``afresh.allocation.objectives``.
 """
 
 from __future__ import annotations
