@@ -47,6 +47,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster",
     "cluster_simulation",
     "package",
 )
