@@ -1,30 +1,54 @@
-"""The forms in which the content of a change can be asked for: by name, each a function.
+"""The forms in which the content of a change can be asked for: ``raw``, or a text that is taken from it.
 
-``raw`` are the bytes of the copy. Another form turns them into a text, by an optional package that its
-function imports; it is one line of ``_TEXT_FORMS``. The function receives the content and its media type.
+``raw`` are the bytes of the copy. ``text`` and ``markdown`` are its main text; see ``engine/texts.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from afresh.values.errors import one_of
+from afresh.engine.logs import log_event
+from afresh.sources.texts.main_text import TEXT_FORMS, NoTextError
+from afresh.stores.store import Store
+from afresh.values.errors import AfreshError, UsageError, one_of
+from afresh.values.stored import Copy
 
-TextForm = Callable[[bytes, str], str]
+TextOf = Callable[[Copy], str | None]
+"""A function that returns the text of a copy, or None if it has none that can be read."""
 
 RAW = "raw"
-_TEXT_FORMS: Mapping[str, TextForm] = {}
-CONTENT_FORMS: tuple[str, ...] = (RAW, *_TEXT_FORMS)
+CONTENT_FORMS: tuple[str, ...] = (RAW, *TEXT_FORMS)
 """The names of the forms."""
 
 
-def find_text_form(name: str | None) -> TextForm | None:
-    """Return the function of a form, None for ``raw`` and where no content is wanted.
+@contextmanager
+def open_form(store: Store, name: str) -> Iterator[TextOf | None]:
+    """Yield the function that takes the texts of the form ``name`` from copies, or None for ``raw``. Raise
+    ``UsageError`` for an unknown form, and if the extra ``text`` is needed but not installed.
 
-    >>> find_text_form("rawr")
-    Traceback (most recent call last):
-    afresh.values.errors.UsageError: unknown form of content 'rawr': did you mean 'raw'? One of raw
+    >>> CONTENT_FORMS
+    ('raw', 'text', 'markdown')
     """
-    if name is None:
-        return None
-    return _TEXT_FORMS.get(one_of("form of content", name, CONTENT_FORMS))
+    one_of("form of content", name, CONTENT_FORMS)
+    form = next((known for known in TEXT_FORMS if known == name), None)
+    if form is None:
+        yield None
+        return
+    from afresh.engine.texts import TextReader
+
+    with TextReader(store) as texts:
+
+        def text_of(copy: Copy) -> str | None:
+            try:
+                return texts.text_of(copy, form)
+            except UsageError:
+                raise
+            except NoTextError:
+                return None
+            except AfreshError as error:  # one copy that cannot be read must not stop those who follow
+                log_event(logging.WARNING, "a change comes without its text", problem=str(error))
+                return None
+
+        yield text_of

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from afresh.engine.feed.content_forms import TextForm, find_text_form
+from afresh.engine.feed.content_forms import TextOf, open_form
 from afresh.stores.store import Store
 from afresh.values.changes import Change, Consumer, FeedEntry, read_feed_cursor
 from afresh.values.clock import Clock
@@ -53,11 +53,12 @@ class FeedReader:
     def page(self, since: str | None, limit: int = PAGE, query: ChangeQuery | None = None) -> ChangePage:
         """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
         query = query or ChangeQuery()
-        form, found = find_text_form(query.content), self._store.feed.read(since, limit, query.source)
+        found = self._store.feed.read(since, limit, query.source)
         if query.content is None:
             changes = [_plain(entry) for entry in found.entries]
         else:
-            changes = [self._with_content(entry, form) for entry in found.entries]
+            with open_form(self._store, query.content) as text_of:
+                changes = [self._with_content(entry, text_of) for entry in found.entries]
         return ChangePage(changes, found.cursor, found.is_last)
 
     def cursor(self) -> str:
@@ -168,12 +169,13 @@ class FeedReader:
         while self.last() <= seen:
             pause.wait(LOOK_EVERY_S)
 
-    def _with_content(self, entry: FeedEntry, form: TextForm | None) -> Change:
+    def _with_content(self, entry: FeedEntry, text_of: TextOf | None) -> Change:
         copy = copy_of_change(self._store, entry.item_id, entry.kind, entry.version)
         if copy is None:
             return _plain(entry)
-        text = None if form is None else form(copy.content, copy.version.media_type)
-        return _plain(entry, copy.content if form is None else b"", text, has_content=form is None)
+        if text_of is None:
+            return _plain(entry, copy.content, has_content=True)
+        return _plain(entry, text=text_of(copy))
 
 
 class SavedPlace:
@@ -225,4 +227,4 @@ def _plain(
 ) -> Change:
     place = (entry.key, entry.source, entry.kind, entry.version, entry.time_s, content)
     sizes = (entry.changed_s, entry.size, entry.previous_size)
-    return Change(*place, *sizes, entry.cursor, text, None, has_content)
+    return Change(*place, *sizes, entry.cursor, text, None, has_content, entry.change_size)
