@@ -33,6 +33,7 @@ BENCHES = (
     "polling",
     "crawl",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",

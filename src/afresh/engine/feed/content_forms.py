@@ -1,6 +1,6 @@
-"""The forms in which the content of a change can be asked for: ``raw``, or a text that is taken from it.
+"""The forms in which the content of a change can be asked for.
 
-``raw`` are the bytes of the copy. ``text`` and ``markdown`` are its main text; see ``engine/texts.py``.
+``raw`` are the bytes of the copy; ``text`` and ``markdown`` are its main text (``engine/texts.py``).
 """
 
 from __future__ import annotations
@@ -10,34 +10,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from afresh.engine.logs import log_event
-from afresh.sources.texts.main_text import TEXT_FORMS, NoTextError
+from afresh.engine.texts import TextReader
+from afresh.sources.texts.main_text import NoTextError, TextForm
 from afresh.stores.store import Store
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.stored import Copy
 
-TextOf = Callable[[Copy], str | None]
-"""A function that returns the text of a copy, or None if it has none that can be read."""
-
 RAW = "raw"
-CONTENT_FORMS: tuple[str, ...] = (RAW, *TEXT_FORMS)
+_TEXT_FORMS: dict[str, TextForm] = {"text": "text", "markdown": "markdown"}
+CONTENT_FORMS: tuple[str, ...] = (RAW, *_TEXT_FORMS)
 """The names of the forms."""
 
 
 @contextmanager
-def open_form(store: Store, name: str) -> Iterator[TextOf | None]:
-    """Yield the function that takes the texts of the form ``name`` from copies, or None for ``raw``. Raise
-    ``UsageError`` for an unknown form, and if the extra ``text`` is needed but not installed.
-
-    >>> CONTENT_FORMS
-    ('raw', 'text', 'markdown')
-    """
-    one_of("form of content", name, CONTENT_FORMS)
-    form = next((known for known in TEXT_FORMS if known == name), None)
+def opened_form(store: Store, name: str | None) -> Iterator[Callable[[Copy], str | None] | None]:
+    """Yield a function that returns the text of a copy, None if it has none (such as a picture). Yield None
+    in place of the function for ``raw`` and if no content is wanted (``name`` is None)."""
+    form = None if name is None else _TEXT_FORMS.get(one_of("form of content", name, CONTENT_FORMS))
     if form is None:
         yield None
         return
-    from afresh.engine.texts import TextReader
-
     with TextReader(store) as texts:
 
         def text_of(copy: Copy) -> str | None:
