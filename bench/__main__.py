@@ -26,12 +26,14 @@ BENCHES = (
     "estimators",
     "store",
     "store_postgres",
+    "changes",
     "sql_bulk",
     "views",
     "dbt_models",
     "polling",
     "crawl",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",
@@ -45,6 +47,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200
