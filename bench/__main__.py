@@ -33,6 +33,7 @@ BENCHES = (
     "polling",
     "crawl",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",
@@ -46,6 +47,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200
