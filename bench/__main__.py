@@ -26,12 +26,14 @@ BENCHES = (
     "estimators",
     "store",
     "store_postgres",
+    "changes",
     "sql_bulk",
     "views",
     "dbt_models",
     "polling",
     "crawl",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",
@@ -41,13 +43,15 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "constants",
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from bench.rows import Row
 DEAR = (
     "attacks", "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "large", "package",
     "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
-    "sql_bulk", "store",
+    "changes", "sql_bulk", "store",
     "store_postgres", "views", "web",
 )  # fmt: skip
 

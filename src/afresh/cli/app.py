@@ -16,9 +16,11 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from afresh.cli.engine.cluster_commands import cluster
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
 from afresh.cli.engine.feed_commands import changes, consumers
+from afresh.cli.engine.hooks_command import hooks
 from afresh.cli.engine.item_commands import add, remove, set_items
 from afresh.cli.engine.list_command import list_items
 from afresh.cli.engine.run_commands import run, serve
@@ -52,8 +54,8 @@ app = typer.Typer(
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Keep copies fresh": (
-        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, due, lease,
-        observe, export, store, config, serve,
+        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, hooks, due,
+        lease, observe, export, store, config, serve,
     ),
     "Plan from files": (plan, budget, money, estimate, probes),
     "Prove it": (demo, replay, simulate, reproduce),
@@ -64,6 +66,7 @@ for panel, commands in _PANELS.items():
     for command in commands:
         app.command(_NAMES.get(command), rich_help_panel=panel, cls=PlainCommand)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
+app.add_typer(cluster, name="cluster", rich_help_panel="Keep copies fresh")
 
 
 def _print_version(wanted: bool) -> None:

@@ -121,6 +121,15 @@ class ObjectCopies:
         return StoreError(f"{where}: {doing} failed: {text}")
 
 
+def bytes_of_content(data: bytes, digest: bytes, objects: ObjectCopies | None, store: str) -> bytes:
+    """Return the compressed bytes of a content: ``data`` of its row, or its object."""
+    if data != IN_OBJECTS:
+        return data
+    if objects is None:
+        raise StoreMissingError(f"{store}: copies are in an object store: set [store] copies to its address")
+    return objects.get(digest)
+
+
 def _open(address: str, base: Path) -> Any:
     from obstore.exceptions import BaseError
     from obstore.store import LocalStore, from_url

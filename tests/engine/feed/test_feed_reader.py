@@ -19,6 +19,7 @@ from afresh.stores.store import Store
 from afresh.values.changes import Change
 from afresh.values.errors import CursorError, UsageError
 from afresh.values.items import NewItem
+from afresh.values.outcome import NewCopy
 
 RAW = ChangeQuery(content="raw")
 
@@ -47,6 +48,18 @@ def reader(store: Store) -> FeedReader:
 
 def change(store: Store, key: str, time_s: float, content: bytes) -> None:
     poll(store, key, time_s, new_copy=copy_of(content), event="changed")
+
+
+def test_a_change_comes_with_the_main_text_of_its_copy(store: Store, reader: FeedReader) -> None:
+    page = b"<html><body><nav>Menu</nav><article><p>" + b"A sentence of the article. " * 20 + b"</p>"
+    poll(store, "k0", 1.0, new_copy=NewCopy(page, "text/html", b"page"), event="new")
+    poll(store, "k1", 2.0, new_copy=NewCopy(bytes(range(256)), "image/png", b"picture"), event="new")
+    of_page, of_picture = reader.follow(query=ChangeQuery(content="text"))
+    assert of_page.text is not None
+    assert of_page.text.startswith("A sentence of the article.")
+    assert "Menu" not in of_page.text
+    assert not of_page.has_content
+    assert of_picture.text is None
 
 
 def test_a_change_comes_with_the_content_of_its_version(store: Store, reader: FeedReader) -> None:

@@ -318,7 +318,7 @@ class Run:
         await self.tasks.writer.wait_until_committed()
         if self._delivery is not None:  # hooks that are under way; if a stop was requested, they were ended
             await asyncio.wait({self._delivery})
-        while self.context.member.is_planner and await self.tasks.hooks.deliver():
+        while self.context.member.is_planner and await self.tasks.hooks.deliver(finish=True):
             pass
         await self.context.gate.close()
         await self.tasks.watcher.save_learned()

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
-from afresh.values.targets import Measure, parse_target
+from afresh.values.objective_names import Measure, parse_target
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 
@@ -150,13 +151,31 @@ class WebTable(Table):
     names: tuple[str, ...] = ()
 
 
+def _check_shard_store(given: str) -> str:
+    if "{shard}" not in given:
+        raise ValueError(
+            f"is {given!r}: it must contain {{shard}}, because each shard has a store of its own"
+        )
+    return given
+
+
+class ClusterTable(Table):
+    """The shards of ``afresh cluster``. ``store`` is the address of a shard's store, with ``{shard}`` for its
+    number. A shard that hears nothing from the coordinator stops after ``share`` seconds; it sends a report
+    every ``report`` seconds."""
+
+    store: Annotated[str, AfterValidator(_check_shard_store)] = "sqlite:shards/{shard}.db"
+    share: Seconds = 20.0
+    report: Seconds = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
-    ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
-    ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so. ``update_cost`` is the money that each change that a
-    poll finds costs beyond the poll."""
+    ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
+    of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
+    is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
+    that a poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -165,6 +184,7 @@ class SourceTable:
     stale_cost: float = 0.0
     objective: str | None = None
     update_cost: float = 0.0
+    hook: HookRules = field(default_factory=HookRules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +209,7 @@ class Settings:
     written_requests: float | None = None
     feed: FeedTable = field(default_factory=FeedTable)
     views: ItemViews = field(default_factory=ItemViews)
+    cluster: ClusterTable = field(default_factory=ClusterTable)
 
     def source(self, name: str) -> SourceTable | None:
         return next((source for source in self.sources if source.settings.name == name), None)
@@ -254,5 +275,6 @@ TABLES: dict[str, type[Table]] = {
     "plan": PlanTable,
     "run": RunTable,
     "web": WebTable,
+    "cluster": ClusterTable,
     "feed": FeedTable,
 }

@@ -13,8 +13,8 @@ from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_c
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
 from afresh.stores.rows import Row
-from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import LINKS, Computed, Counters, SqlTables
+from afresh.stores.sql.upkeep_part import SqlUpkeep
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats

@@ -68,7 +68,7 @@ SELECT (SELECT coalesce(sum(items), 0)::bigint FROM tally),
        coalesce(sum(size.contents), 0)::bigint,
        coalesce(sum(size.content_bytes), 0)::bigint,
        coalesce(sum(size.stored_bytes), 0)::bigint,
-       (SELECT count(*) FROM event)
+       (SELECT count(*) FROM event WHERE due_s < 'infinity')
        + (SELECT count(*) FROM change
           WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told')),
        (SELECT count(*) FROM notice),

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import RESERVATIONS, Counters, SqlTables
+from afresh.stores.sql.upkeep_part import SqlUpkeep
 from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors

@@ -163,12 +163,17 @@ def test_an_interrupted_estimate_goes_on(
     assert ran.code == 1
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "rates").glob("part-000[01].parquet")}
     assert len(kept) == 2
+    assert list((tmp_path / "rates" / "_work").iterdir())
     monkeypatch.setattr(estimate_dataset, "estimate_bucket", poll_parts.estimate_bucket)
     ran = afresh("estimate", "polls", "-o", "rates")
     assert ran.code == 0, ran.err
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert afresh("estimate", "whole.parquet", "-o", "whole-rates.parquet").code == 0
     assert_same_rates(tmp_path / "rates", tmp_path / "whole-rates.parquet")
+    (tmp_path / "rates" / "_work").mkdir()
+    (tmp_path / "rates" / "_work" / "polls-00000-0000.parquet").touch()  # as an interrupted command leaves it
+    assert afresh("estimate", "polls", "--level", "0.8", "-o", "rates").code == 0, "it begins anew"
+    assert afresh("estimate", "polls", "-o", "rates").code == 0
     monkeypatch.setattr(estimate_dataset, "_Estimate", None)  # nothing is left to do
     again = afresh("estimate", "polls", "-o", "rates")
     assert again.code == 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from afresh.cli.planning.datasets.duckdb_session import partition_rows
 from afresh.cli.planning.datasets.executor import PartExecutor, open_executor
-from afresh.cli.planning.datasets.output_folder import OutputFolder, digest_of
+from afresh.cli.planning.datasets.output_folder import WORK, OutputFolder, digest_of
 from afresh.cli.planning.datasets.plan_dataset import run_step
 from afresh.cli.planning.datasets.poll_parts import (
     Bucket,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 _BUCKET_BYTES = 8 << 20  # of input for each bucket; its polls take some 50 times as much memory
 _MOST_BUCKETS = 1024
-_WORK = "_work"
 _BUCKET = "bucket"
 
 
@@ -105,7 +104,7 @@ class _Estimate:
             "season": regime.season.strength if regime.season.is_supported else None,
         }
         self.folder.save(self.key, self.names, saved)
-        self.folder.remove_work(_WORK)
+        self.folder.remove_work()
         return saved
 
     def _write(self, buckets: Sequence[Bucket], common: CommonBelief, done: dict[str, Any]) -> None:
@@ -131,9 +130,9 @@ def _partition(
     """Partition the polls into buckets by item, and return these."""
     now_s, unit_s = SystemClock().now_s(), unit_seconds(options.unit)
     if options.on == "duckdb":
-        return _partition_by_duckdb(parts, Path(folder.path) / _WORK, buckets, now_s, unit_s)
+        return _partition_by_duckdb(parts, Path(folder.path) / WORK, buckets, now_s, unit_s)
     jobs = [
-        ShuffleJob(part, folder.target(f"{_WORK}/polls-{number:05}"), buckets, now_s)
+        ShuffleJob(part, folder.target(f"{WORK}/polls-{number:05}"), buckets, now_s)
         for number, part in enumerate(parts)
     ]
     shuffled = run_step(executor, "partitioning by item", shuffle_part, jobs)
@@ -161,12 +160,14 @@ def _partition_by_duckdb(
                 yield from table.append_column(_BUCKET, number).to_batches()
 
     shutil.rmtree(work, ignore_errors=True)
-    partition_rows(batches(), SCHEMA.append(pa.field(_BUCKET, pa.int32())), work, _BUCKET)
+    work.mkdir()
+    place = work / "polls"
+    partition_rows(batches(), SCHEMA.append(pa.field(_BUCKET, pa.int32())), place, _BUCKET)
     given: frozenset[str] = frozenset().union(*(each.given for each in seen))
     start_s = _start(seen)
     found = []
     for number in range(buckets):
-        files = tuple(sorted(str(file) for file in (work / f"{_BUCKET}={number}").glob("*.parquet")))
+        files = tuple(sorted(str(file) for file in (place / f"{_BUCKET}={number}").glob("*.parquet")))
         found.append(Bucket(number, files, None, given, unit_s, start_s))
     return found
 

@@ -24,6 +24,8 @@ from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
 
 _STATE = "_afresh.json"
+WORK = "_work"
+"""The folder for intermediate files within the folder of a result."""
 
 
 @contextmanager
@@ -77,7 +79,8 @@ class OutputFolder:
             return saved
         present = set(self._files())
         known = set() if state is None else set(state["parts"])
-        foreign = sorted(present - known)
+        own = known if state is None else known | {name for name in present if name.startswith(f"{WORK}/")}
+        foreign = sorted(present - own)
         if foreign:
             what = f"{foreign[0]} and {len(foreign) - 1} other files" if len(foreign) > 1 else foreign[0]
             shown = split_options(self.path)[0]
@@ -85,6 +88,7 @@ class OutputFolder:
         for name in sorted(present & known):
             self._remove(name)
         if state is not None:
+            self.remove_work()
             self._remove(_STATE)
         return None
 
@@ -108,12 +112,12 @@ class OutputFolder:
                 remove_abandoned(folder)
         return set(self._files())
 
-    def remove_work(self, name: str) -> None:
-        """Remove the folder ``name`` with intermediate files, if there is one."""
+    def remove_work(self) -> None:
+        """Remove the folder with intermediate files, if there is one."""
         if not is_address(self.path):
-            shutil.rmtree(self.target(name), ignore_errors=True)
+            shutil.rmtree(self.target(WORK), ignore_errors=True)
             return
-        filesystem, path = open_filesystem(self.target(name))
+        filesystem, path = open_filesystem(self.target(WORK))
         try:
             filesystem.delete_dir(path)
         except FileNotFoundError:
