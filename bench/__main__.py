@@ -30,6 +30,7 @@ BENCHES = (
     "dbt_models",
     "polling",
     "crawl",
+    "follow",
     "parsing",
     "attacks",
     "engine_scale",
