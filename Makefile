@@ -13,15 +13,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check bench bench-docs slow interop lowest lock locked format schema clean chromium
+.PHONY: help demo test docs check bench bench-docs slow interop lowest lock locked format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
 	@echo "make test    set up .venv if need be and run the tests"
+	@echo "make docs    build the documentation as a web site in build/docs, and check its links"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
-	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB; each in an environment of its own"
+	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB, moto; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
@@ -60,6 +61,11 @@ demo: $(AFRESH)
 
 test: $(READY) chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 -m "not slow"
+
+docs: $(READY)
+	$(INSTALL) '.[docs]'
+	$(BIN)/python docs/site/build.py build/docs
+	@echo "open build/docs/index.html"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ BENCHES = (
     "plan_scale",
     "plan_cvxpy",
     "plan_file",
+    "large",
     "rates_speed",
     "estimate_file",
     "calibration",
@@ -25,6 +26,7 @@ BENCHES = (
     "estimators",
     "store",
     "store_postgres",
+    "changes",
     "sql_bulk",
     "views",
     "dbt_models",
@@ -41,13 +43,14 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "constants",
     "web",
     "demo",
     "signals",
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust")
+WITH_CASES = ("replay", "replay_limit", "replay_robust", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,17 +7,21 @@ true rates; the oracle, which knows the counts of the window; ``ToldCounts``, wh
 is told more than any policy could find out; and adaptive, which learns from one bit per poll. Measured is the
 gain of ``ToldCounts`` over that of the oracle, the ratio is that of adaptive; both are means over seeds. In
 these worlds no policy that learns from polls can be expected to gain more than ``ToldCounts``. A second row
-has the gains of the oracle and of ``ToldCounts`` on the history as it was recorded.
+has the gains of the oracle and of ``ToldCounts`` on the history as it was recorded. The last rows pool the
+cells, for each budget and all together.
 
 ``AFRESH_DATA`` names the folder of histories (see ``bench.replay``); ``--case docs-otel`` runs one of them,
-``--case "docs-otel, 0.02"`` one of its budgets. Without ``AFRESH_DATA`` a made-up world is used.
+``--case "docs-otel, 0.02"`` one of its budgets. ``AFRESH_RESULTS`` may name a file that keeps the gains, as
+for ``bench.replay``, so that it can be run in parts. Without ``AFRESH_DATA`` a made-up world is used.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,37 +36,66 @@ from afresh.replay.uniform_polling import UniformPolling
 from afresh.values.arrays import ArrayLike, Float64s
 from bench.replay import BUDGETS, read_history
 from bench.rows import Row
-from bench.trials import BATCHES, DAY, FEW_BATCHES, orders
+from bench.trials import BATCHES, DAY, FEW_BATCHES, Results, history_key, orders
 
 PER_OCTAVE = 2  # rates on the grid of ``ToldCounts``
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Points above uniform at one budget. ``poisson`` are those of true rates, oracle, told counts and
+    adaptive, mean over the worlds; ``recorded`` those of oracle and told counts on the history itself."""
+
+    name: str
+    polls_per_day: float
+    poisson: Float64s
+    recorded: Float64s
+
+    def rows(self) -> list[Row]:
+        true, oracle, told, adaptive = self.poisson.tolist()
+        points = f"points above uniform {true:.2f} true rates, {oracle:.2f} oracle, {told:.2f} told counts"
+        of, ratio = "of the oracle", adaptive / oracle
+        worlds = Row(f"{self.name}: {points}, {adaptive:.2f} adaptive", told / oracle, of, ratio=ratio)
+        oracle, told = self.recorded.tolist()
+        points = f"points above uniform {oracle:.2f} oracle, {told:.2f} told counts"
+        return [worlds, Row(f"{self.name}, as recorded: {points}", told / oracle, of)]
+
+
 def rows(*, quick: bool, cases: Sequence[str] = ()) -> list[Row]:
     """Measure every cell of ``AFRESH_DATA`` whose name begins with one of ``cases``."""
-    found, points = [], []
+    cells, results = [], Results.from_environment()
     for name, history in _histories(quick):
         for budget in BUDGETS[-1:] if quick else BUDGETS:
             cell = f"{name}, {budget}"
-            if cases and not cell.startswith(tuple(cases)):
-                continue
-            seeds = range(orders(quick))
-            gain = np.mean([_gains(history, budget, seed, quick) for seed in seeds], axis=0)
-            points.append(gain)
-            found += [_row(cell, gain), _recorded_row(cell, history, budget, quick)]
-    return [*found, _row("all together", np.sum(points, axis=0))] if found else []
+            if not cases or cell.startswith(tuple(cases)):
+                cells.append(_measure(cell, history, budget, quick, results))
+                sys.stderr.write(f"{cells[-1].rows()[0].name}\n")  # the table comes at the very end
+    found = [row for cell in cells for row in cell.rows()]
+    for budget in BUDGETS:
+        some = [cell for cell in cells if cell.polls_per_day == budget]
+        if len(some) > 1:
+            found += _pool(f"all together, {budget}", some).rows()
+    return [*found, *_pool("all together", cells).rows()] if cells else []
 
 
-def _row(name: str, gain: Float64s) -> Row:
-    true, oracle, told, adaptive = gain.tolist()
-    what = f"{name}: points above uniform {true:.2f} true rates, {oracle:.2f} oracle, {told:.2f} told counts"
-    return Row(f"{what}, {adaptive:.2f} adaptive", told / oracle, "of the oracle", ratio=adaptive / oracle)
+def _measure(cell: str, history: ChangeHistory, budget: float, quick: bool, results: Results) -> Cell:
+    """Run the policies, or take what is known of them."""
+    made: list[list[float]] = []
+    for world in [*range(orders(quick)), "recorded"]:
+        key = history_key(history, budget, quick, world)
+        if key not in results.known:
+            gains = _recorded if isinstance(world, str) else partial(_gains, seed=world)
+            results.keep(key, f"{cell}, told counts, {world}", gains(history, budget, quick=quick))
+        made.append(results.known[key])
+    return Cell(cell, budget, np.mean(made[:-1], axis=0), np.array(made[-1]))
 
 
-def _recorded_row(name: str, history: ChangeHistory, budget: float, quick: bool) -> Row:
-    race = Race(history, budget, quick)
-    oracle, told = race.gain(race.oracle(race.counted_rates)), race.gain(race.told(race.counted_rates))
-    what = f"{name}, as recorded: points above uniform {oracle:.2f} oracle, {told:.2f} told counts"
-    return Row(what, told / oracle, "of the oracle")
+def _pool(name: str, cells: Sequence[Cell]) -> Cell:
+    """The sums over several cells."""
+    poisson, recorded = (
+        np.sum([getattr(cell, kind) for cell in cells], axis=0) for kind in ("poisson", "recorded")
+    )
+    return Cell(name, 0.0, poisson, recorded)
 
 
 def _histories(quick: bool) -> Iterator[tuple[str, ChangeHistory]]:
@@ -85,7 +118,13 @@ def poisson_world(rates: Float64s, start: float, end: float, rng: np.random.Gene
     return ChangeHistory.of(rates.size, item, rng.uniform(start, end, item.size), start, end)
 
 
-def _gains(history: ChangeHistory, polls_per_day: float, seed: int, quick: bool) -> list[float]:
+def _recorded(history: ChangeHistory, polls_per_day: float, *, quick: bool) -> list[float]:
+    """Points above uniform on the history as it was recorded: oracle, told counts."""
+    race = Race(history, polls_per_day, quick)
+    return [race.gain(race.oracle(race.counted_rates)), race.gain(race.told(race.counted_rates))]
+
+
+def _gains(history: ChangeHistory, polls_per_day: float, *, seed: int, quick: bool) -> list[float]:
     """Points above uniform in a Poisson world: true rates, oracle, told counts, adaptive."""
     true = history.rates(UNSEEN_CHANGES)
     world = poisson_world(true, history.start, history.end, np.random.default_rng(1000 + seed))

@@ -262,6 +262,16 @@ def _key(trial: Trial, policy: str) -> str:
     return digest.hexdigest()
 
 
+def history_key(history: ChangeHistory, *settings: object) -> str:
+    """A hash of all that figures depend on which were made from a history with these settings."""
+    digest = blake2b(digest_size=12)
+    for column in (history.first, history.time):
+        digest.update(column.tobytes())
+    digest.update(repr((history.start, history.end, *settings)).encode())
+    digest.update(_code_digest(_CODE))
+    return digest.hexdigest()
+
+
 @cache
 def _code_digest(parts: tuple[str, ...]) -> bytes:
     """A hash of these files and folders of the package."""

@@ -242,6 +242,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "--items 100": "--items 20",
             "--items 150": "--items 20",
             "--span 1y": "--span 60d",
+            "--span 2y": "--span 60d",
             "reproduce cho": "reproduce yang",
             '{"budget.requests": "2/s"}': '{"budget.requests": "50/s", "source.web.allow_private": "true"}',
         }

@@ -19,6 +19,7 @@ from typer import Option
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
 from afresh.cli.engine.feed_commands import changes, consumers
+from afresh.cli.engine.hooks_command import hooks
 from afresh.cli.engine.item_commands import add, remove, set_items
 from afresh.cli.engine.list_command import list_items
 from afresh.cli.engine.run_commands import run, serve
@@ -52,8 +53,8 @@ app = typer.Typer(
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Keep copies fresh": (
-        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, due, lease,
-        observe, export, store, config, serve,
+        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, hooks, due,
+        lease, observe, export, store, config, serve,
     ),
     "Plan from files": (plan, budget, money, estimate, probes),
     "Prove it": (demo, replay, simulate, reproduce),

@@ -18,7 +18,7 @@ from afresh.engine.settings.tables import Settings
 from afresh.engine.settings.template import TEMPLATE
 from afresh.sources.context import NewFetcher, network_fetcher, no_secrets
 from afresh.sources.secrets import Resolver
-from afresh.stores.opening import open_store
+from afresh.stores.opening import CopiesPlace, open_store
 from afresh.stores.shared_time import SharedClock
 from afresh.stores.store import Retention, Store
 from afresh.values.changes import Change
@@ -54,12 +54,14 @@ def open_settings_store(settings: Settings, folder: Path, *, reading: bool = Fal
     """Open the store that the settings name, and create it if it does not exist. With ``reading``, open it
     read-only if it cannot be written."""
     retention = Retention(settings.store.versions, settings.store.observations)
+    copies = CopiesPlace(settings.store.copies, settings.store.copies_grace)
     try:
-        return open_store(settings.store.url, base=folder, retention=retention)
+        return open_store(settings.store.url, base=folder, retention=retention, copies=copies)
     except StoreReadOnlyError:
         if not reading:
             raise
-        return open_store(settings.store.url, base=folder, retention=retention, read_only=True)
+        url = settings.store.url
+        return open_store(url, base=folder, retention=retention, copies=copies, read_only=True)
 
 
 def open_engine(

@@ -181,10 +181,11 @@ def estimate_polls(
     groups: Ints | None = None,
     interval: float | None = None,
     horizon: float = math.inf,
+    latest: float | None = None,
 ) -> RateEstimates:
     """Estimate the rates of all items as ``estimate_many`` does, from polls that are already a table.
     ``method`` is an estimator or the name of one in ``ESTIMATORS``. If ``prior`` is None, the prior of each
-    group is learned from the polls."""
+    group is learned from the polls. ``latest`` is as in ``poll_ages``."""
     check_level(level)
     estimator = ESTIMATORS[one_of("method", method, ESTIMATORS)] if isinstance(method, str) else method
     if not horizon > 0:
@@ -193,7 +194,7 @@ def estimate_polls(
     if forgets and estimator.name not in POSTERIOR_METHODS:
         raise UsageError(f"method {estimator.name!r} does not forget: {', '.join(POSTERIOR_METHODS)} do")
     if isinstance(estimator, GridPosterior):
-        weighed = weigh_by_age(polls, horizon) if forgets else polls
+        weighed = weigh_by_age(polls, horizon, latest) if forgets else polls
         rate, low, high = _by_grid(weighed, prior, groups, level)
     else:
         belief = fit_gamma(polls, groups) if prior is None else prior
@@ -203,7 +204,7 @@ def estimate_polls(
         if forgets:
             # Each belief fades over the time from its item's latest poll to the latest poll of all items.
             gap = np.full(polls.items, np.inf)
-            np.minimum.at(gap, polls.item, poll_ages(polls))
+            np.minimum.at(gap, polls.item, poll_ages(polls, latest))
             shape, scale = fade(state.shape, state.rate, state.prior, gap, horizon)
             state = replace(state, shape=shape, rate=scale)
         rate = estimator.rate(state)
@@ -231,14 +232,24 @@ def _by_grid(
     polls: PollTable, prior: GammaPrior | None, groups: Ints | None, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Return a tuple (rate, low, high) of arrays, estimated with the grid posterior.
-    If ``prior`` is None, it is learned from a sample of the items. Then all items are processed in parts on
-    two threads, so that memory holds the log-likelihoods of only two parts."""
+    If ``prior`` is None, it is learned from a sample of the items."""
     estimator = GridPosterior(rate_grid(polls) if polls.size else None)
     if prior is None:
-        belief, kind = _learn_priors(estimator, polls, groups)
+        belief, kind = learn_grid_prior(estimator, polls, groups, weak_prior(polls))
     else:
         belief = estimator.start(prior, prior.shape.size)
         kind = np.broadcast_to(belief.kind, polls.items)
+    return estimate_with_grid(estimator, polls, belief, kind, level)
+
+
+def estimate_with_grid(
+    estimator: GridPosterior, polls: PollTable, belief: GridState, kind: Ints, level: float
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Return a tuple (rate, low, high) of arrays for known priors; ``kind`` is the row of each item's prior
+    in ``belief``. The items are processed in parts on two threads, so that memory holds the log-likelihoods
+    of only two parts."""
+    if not polls.items:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
 
     def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
         own = polls.between(part.start, part.stop)
@@ -250,14 +261,16 @@ def _by_grid(
     return rate, low, high
 
 
-def _learn_priors(estimator: GridPosterior, polls: PollTable, groups: Ints | None) -> tuple[GridState, Ints]:
+def learn_grid_prior(
+    estimator: GridPosterior, polls: PollTable, groups: Ints | None, weak: GammaPrior
+) -> tuple[GridState, Ints]:
     """Return a tuple (state, kind): a state with priors learned from a sample of the items, and for each item
-    the index of its prior in this state."""
+    the index of its prior in this state. The priors stay loosely near ``weak``."""
     sample = gamma_prior.sample_items(polls.items, groups)
     part = polls if sample is None else polls.of_items(sample)
     blank = estimator.start(GammaPrior.of(1.0, 1.0), part.items)
     state = estimator.update(blank, part)
-    table, rates, weak = state.log_likelihood, state.rates, weak_prior(polls)
+    table, rates = state.log_likelihood, state.rates
     share, start = fit_static_share(table, state.quiet, rates, weak)
     static = static_log_odds(state.quiet, share)
     if groups is None:

@@ -50,8 +50,9 @@ def fade(
     return prior.shape + (shape - prior.shape) * keep, prior.rate + (rate - prior.rate) * keep
 
 
-def poll_ages(polls: PollTable) -> Float64s:
-    """Return the age of each poll: the time from it to the latest poll of all items.
+def poll_ages(polls: PollTable, latest: float | None = None) -> Float64s:
+    """Return the age of each poll: the time from it to the latest poll of all items. ``latest`` is the time
+    of this poll if it may be of an item that is not in the table.
     If the times of the polls are unknown, the age is counted to the latest poll of the same item.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
@@ -59,22 +60,23 @@ def poll_ages(polls: PollTable) -> Float64s:
     [6.0, 4.0, 0.0, 0.0]
     """
     if polls.end is not None:
-        return float(polls.end.max(initial=-np.inf)) - polls.end
+        return (float(polls.end.max(initial=-np.inf)) if latest is None else latest) - polls.end
     until = np.cumsum(polls.elapsed)
     lasts = np.append(np.flatnonzero(np.diff(polls.item)), polls.size - 1)[: polls.size]
-    latest = np.zeros(polls.items)
-    latest[polls.item[lasts]] = until[lasts]
-    return np.asarray(np.maximum(latest[polls.item] - until, 0.0))
+    of_item = np.zeros(polls.items)
+    of_item[polls.item[lasts]] = until[lasts]
+    return np.asarray(np.maximum(of_item[polls.item] - until, 0.0))
 
 
-def weigh_by_age(polls: PollTable, horizon: float) -> PollTable:
+def weigh_by_age(polls: PollTable, horizon: float, latest: float | None = None) -> PollTable:
     """Return the polls with their weights (1 if they have none) times e^{−age/H}, where H is the horizon.
+    ``latest`` is as in ``poll_ages``.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> weigh_by_age(polls_from_intervals([1.0, 2.0], [1, 0], item=[0, 0]), 2.0).weight.round(3).tolist()
     [0.368, 1.0]
     """
-    weight = np.exp(-poll_ages(polls) / horizon)
+    weight = np.exp(-poll_ages(polls, latest) / horizon)
     return replace(polls, weight=weight if polls.weight is None else weight * polls.weight)
 
 

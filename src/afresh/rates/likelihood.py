@@ -98,13 +98,18 @@ def rate_grid(polls: PollTable) -> Float64s:
     """
     if polls.size == 0:
         return _log_spaced_grid(2.0**-8, 2.0**4)
-    highest = float(_single_estimates(polls).max())
-    low = LOWEST / float(polls.time_per_item().max())
-    high = HIGHEST * (highest if highest > 0 else 1.0 / float(polls.elapsed.mean()))
-    return _log_spaced_grid(min(low, high / 2.0**8), high)
+    highest = float(estimate_singly(polls).max())
+    return grid_for(highest, float(polls.time_per_item().max()), float(polls.elapsed.mean()))
 
 
-def _single_estimates(polls: PollTable) -> Float64s:
+def grid_for(highest: float, longest: float, mean_interval: float) -> Float64s:
+    """Return the grid of ``rate_grid`` for polls whose ``highest`` estimate of an item from its own polls,
+    whose ``longest`` history of an item and whose mean interval are known."""
+    high = HIGHEST * (highest if highest > 0 else 1.0 / mean_interval)
+    return _log_spaced_grid(min(LOWEST / longest, high / 2.0**8), high)
+
+
+def estimate_singly(polls: PollTable) -> Float64s:
     """Return a rough rate of every item from its own polls: the larger of estimates by bits and by events."""
     evidence = best_evidence(polls)
     events = np.bincount(polls.item, evidence.events, minlength=polls.items)

@@ -118,7 +118,11 @@ class PollTable:
         part = slice(*np.searchsorted(self.item, (first, end)))
         return self._take(part, self.item[part] - first, end - first)
 
-    def _take(self, which: Bools | slice, item: Ints, items: int) -> PollTable:
+    def take_rows(self, rows: Ints, item: Ints, items: int) -> PollTable:
+        """Return the polls in these rows; ``item`` are their new item numbers, below ``items``."""
+        return self._take(rows, item, items)
+
+    def _take(self, which: Bools | Ints | slice, item: Ints, items: int) -> PollTable:
         columns = (self.since, self.count, self.end, self.weight)
         optional = (None if column is None else column[which] for column in columns)
         return PollTable(item, self.elapsed[which], self.changed[which], items, *optional)

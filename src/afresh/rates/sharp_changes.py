@@ -66,11 +66,12 @@ class SharpChanges:
     poll: Ints
     weight: Float64s | None
 
-    def weigh(self, polls: PollTable, horizon: float = math.inf) -> PollTable:
+    def weigh(self, polls: PollTable, horizon: float = math.inf, latest: float | None = None) -> PollTable:
         """Return the polls with weights that make their estimates those of today's rates. Polls of an item
         with a mark count as they belong to its present period; those of other items fade besides with their
-        age, to 1/e within the ``horizon``."""
-        faded = polls if math.isinf(horizon) else weigh_by_age(replace(polls, weight=None), horizon)
+        age, to 1/e within the ``horizon``. ``latest`` is as in ``poll_ages``."""
+        plain = replace(polls, weight=None)
+        faded = polls if math.isinf(horizon) else weigh_by_age(plain, horizon, latest)
         if self.weight is None:
             return faded
         marked = np.zeros(polls.items, dtype=bool)
@@ -99,6 +100,12 @@ class SharpChanges:
         return np.asarray(np.bincount(polls.item[own], polls.elapsed[own], minlength=polls.items), np.float64)
 
 
+def no_sharp_changes(items: int) -> SharpChanges:
+    """Return the result for items whose rates did not jump."""
+    none = np.zeros(0, np.int64)
+    return SharpChanges(np.zeros(items), none, none, None)
+
+
 @dataclass(frozen=True, slots=True)
 class JointJumps:
     """What many items show together: the ``share`` of items whose rate jumped, and when. ``profile`` is in
@@ -116,6 +123,25 @@ class JointJumps:
         return np.asarray(np.minimum(share / whole, MOST_HAZARD))
 
 
+@dataclass(frozen=True, slots=True)
+class LearnedJumps:
+    """What a sample of items shows of jumps: the ``share`` of items whose rate jumped, and when many jumped
+    together (``joint``, None if few did)."""
+
+    share: float
+    joint: JointJumps | None
+
+
+def learn_jumps(polls: PollTable, rates: Float64s) -> LearnedJumps | None:
+    """Return what these items show of jumps; None if none of them has enough polls."""
+    enough = _enough(polls)
+    if not enough.any():
+        return None
+    probability, _, joint = _learn_jumps(polls.of_items(enough), rates)
+    share = (JUMPED + float(probability.sum())) / (JUMPED + STEADY + probability.size)
+    return LearnedJumps(share, joint)
+
+
 def find_joint_jumps(polls: PollTable, rates: Float64s) -> JointJumps | None:
     """Return when the rates of these items jumped; None if too few of them did. The result helps to judge
     single items, which need not be in the table (``find_sharp_changes``)."""
@@ -130,11 +156,14 @@ def _enough(polls: PollTable) -> Bools:
 
 
 def find_sharp_changes(
-    polls: PollTable, rates: Float64s | None = None, joint: JointJumps | None = None
+    polls: PollTable,
+    rates: Float64s | None = None,
+    joint: JointJumps | None = None,
+    share: float | None = None,
 ) -> SharpChanges:
     """Find the sharp changes of every item's rate. If the grid of ``rates`` is given, each item is judged by
-    its own polls and by what is known of the ``joint`` jumps of others, so that the result does not depend on
-    the other items of the table.
+    its own polls and by what is known of the ``joint`` jumps of others (or of the ``share`` of items that
+    jumped, if few did), so that the result does not depend on the other items of the table.
 
     >>> from afresh.rates.poll_table import polls_from_intervals
     >>> found = np.arange(60) % 15 == 0
@@ -147,7 +176,7 @@ def find_sharp_changes(
     enough = _enough(polls)
     if not enough.any():
         return SharpChanges(np.zeros(polls.items), none, none, None)
-    found = _search(polls if enough.all() else polls.of_items(enough), rates, joint)
+    found = _search(polls if enough.all() else polls.of_items(enough), rates, joint, share)
     if enough.all():
         return found
     rows, items = np.flatnonzero(enough[polls.item]), np.flatnonzero(enough)
@@ -179,7 +208,9 @@ def _log_bayes_factors(polls: PollTable, rates: Float64s, hazard: Float64s) -> F
     return np.concatenate([chain.log_bayes_factor() for chain in chains])
 
 
-def _search(polls: PollTable, given: Float64s | None, joint: JointJumps | None) -> SharpChanges:
+def _search(
+    polls: PollTable, given: Float64s | None, joint: JointJumps | None, share: float | None
+) -> SharpChanges:
     """Find the sharp changes of items that each have ``FEWEST_POLLS`` polls and a change."""
     if given is None:
         rates = rate_grid(polls)
@@ -187,7 +218,7 @@ def _search(polls: PollTable, given: Float64s | None, joint: JointJumps | None) 
     else:
         rates, even = given, (1 / np.maximum(polls.polls_per_item(), 1))[polls.item]
         hazard = even if joint is None else joint.hazard(polls)
-        share = None if joint is None else joint.share
+        share = share if joint is None else joint.share
         probability = _probabilities(_log_bayes_factors(polls, rates, hazard), is_alone=True, share=share)
     unsure = probability >= UNSURE
     if not unsure.any():

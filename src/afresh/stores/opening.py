@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from afresh.stores.copying import PROGRESS, unfinished_copy_error
 from afresh.stores.sqlite.memory_store import MemoryStore
@@ -16,11 +16,24 @@ if TYPE_CHECKING:
     from afresh.stores.postgres.store import PostgresStore
 
 
+class CopiesPlace(NamedTuple):
+    """Where new copies are kept: an address such as ``s3://bucket/prefix``, or "" for the database; and for
+    how many seconds an object stays that no version uses any more."""
+
+    address: str
+    grace_s: float
+
+
 def open_store(
-    url: str, *, base: Path = Path(), retention: Retention | None = None, **options: Unpack[OpenOptions]
+    url: str,
+    *,
+    base: Path = Path(),
+    retention: Retention | None = None,
+    copies: CopiesPlace | None = None,
+    **options: Unpack[OpenOptions],
 ) -> Store:
-    """Open the store at ``url``. The path of a SQLite file is relative to the folder ``base``. Raise
-    ``InputError`` for an unfinished copy.
+    """Open the store at ``url``. The path of a SQLite file is relative to the folder ``base``. New copies
+    are kept in the database, or in ``copies``. Raise ``InputError`` for an unfinished copy.
 
     >>> with open_store("memory:") as store:
     ...     store.items.counts()
@@ -34,6 +47,10 @@ def open_store(
         problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
         if problem is not None:
             raise problem
+        if copies is not None and copies.address:
+            from afresh.stores.object_copies import ObjectCopies
+
+            store.keep_copies_in(ObjectCopies(copies.address, base=base, grace_s=copies.grace_s))
     except BaseException:
         store.close()
         raise

@@ -39,8 +39,10 @@ from afresh.values.outcome import Outcome, Refusal, Spent
 from afresh.values.stored import (
     Claim,
     Copy,
+    DueEvents,
     Edits,
     Event,
+    FailedEvent,
     Ids,
     LedgerRow,
     Notice,
@@ -308,21 +310,44 @@ class Events(Protocol):
     they were committed. Hooks are a consumer of the feed with a queue of their own, so that a change that
     cannot be delivered does not hold up the changes of other items."""
 
-    def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        """Return at most ``limit`` events that are due, the oldest first.
+    def due(self, now_s: float) -> dict[str, DueEvents]:
+        """Return how many events are due, by source."""
+
+    def take(self, now_s: float, limit: int, retry_s: float, source: str | None = None) -> list[Event]:
+        """Return at most ``limit`` events that are due, of ``source`` or of all sources, the oldest first.
 
         An event that is not ``done`` within ``retry_s`` seconds is due again. An event waits until no earlier
         event of its item is taken or deferred, whichever process did that, and whether or not it still
-        runs."""
+        runs. It does not wait for events that were given up."""
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove events that were delivered."""
 
-    def defer(self, ids: Sequence[int], until_s: float) -> None:
-        """Make these events due at ``until_s``. With infinity they are kept but never delivered."""
+    def defer(self, ids: Sequence[int], until_s: float, problem: str = "") -> None:
+        """Make these events due at ``until_s``, because their delivery failed for the reason ``problem``.
+        With infinity they are given up: kept, but not delivered before ``retry``."""
+
+    def put_back(self, ids: Sequence[int], until_s: float) -> None:
+        """Make these events due at ``until_s``, because their delivery was not started: it does not count as
+        an attempt."""
 
     def waiting(self) -> int:
-        """Return how many events have not been delivered."""
+        """Return how many events have not been delivered, without those that were given up."""
+
+    def failed(self, limit: int) -> list[FailedEvent]:
+        """Return at most ``limit`` events whose last delivery failed, those that were given up first, then
+        the oldest first."""
+
+    def given_up(self) -> int:
+        """Return how many events were given up."""
+
+    def retry(self, now_s: float, ids: Sequence[int] | None = None) -> int:
+        """Make events that failed due at ``now_s``, those with ``ids`` or all, with no attempts so far.
+        Return how many there were."""
+
+    def retell(self, after: int, source: str) -> int:
+        """Queue all changes of ``source`` that the feed has after the change with the number ``after``, also
+        those that were delivered. Return how many there were."""
 
 
 class StoredNotices(Protocol):
@@ -473,6 +498,12 @@ class Upkeep(Protocol):
     def drop_old_versions(self, wanted_bytes: int) -> int:
         """Drop the oldest versions, but never the newest one of an item, until the contents of the dropped
         ones took ``wanted_bytes`` bytes; at most ``DROPPED_AT_ONCE`` versions. Return how many there were."""
+
+    def delete_unnamed_copies(self, now_s: float) -> int:
+        """Delete the objects of copies that no version has used for the grace period; return how many. It
+        does nothing if copies are in the database. It takes two calls at least, the grace period apart."""
+        del now_s
+        return 0
 
     def stats(self) -> StoreStats:
         """Return how many items, leases, versions, … the store has, and how many bytes it takes."""

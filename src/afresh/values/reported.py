@@ -31,9 +31,8 @@ class Reported:
     ``count``          the number of changes since the last poll, if the program knows it.
     ``modified_s``     the time of the last change according to the source (Unix seconds).
     ``status``         the HTTP status. One without content (304, 404, 429, …) needs nothing else.
-    ``failure``        why there is no answer, in one line. Of the words ``dns``, ``connect``, ``tls``,
-                       ``timeout`` and ``protocol`` each means that the whole host cannot be reached. A text
-                       that begins with ``refused:`` means that the item may not be polled.
+    ``failure``        why there is no answer, in one line. ``dns``, ``connect``, ``tls``, ``timeout`` or
+    ``protocol`` means that the whole host cannot be reached; ``refused: …`` that the item may not be polled.
     ``retry_after_s``  the seconds for which the host asks to be left alone (Retry-After).
     ``bytes``          the bytes received; ``seconds`` is the duration of the request.
     ``validators``     the new ``etag`` and ``last-modified``, as the server sent them.

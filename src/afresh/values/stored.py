@@ -123,6 +123,28 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class DueEvents:
+    """How many events of a source are due, and when the change of the oldest one was seen."""
+
+    number: int
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailedEvent:
+    """An event whose last delivery failed, and why (``problem``). ``next_s`` is when it is delivered again:
+    infinity for one that was given up."""
+
+    event: Event
+    problem: str
+    next_s: float
+
+    @property
+    def is_given_up(self) -> bool:
+        return math.isinf(self.next_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """A hint that an item changed. It is removed when a poll that was leased after ``time_s`` is committed.
     ``time_s`` is when the item changed, where the hint says so, else when the hint came. ``number`` increases

@@ -133,6 +133,7 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             backoffs=snapshot.backoffs[:_BACKOFFS_SHOWN],
             item_views=snapshot.status.item_views[:VIEWS_SHOWN],
             noise=snapshot.status.noise,
+            hook_failures=snapshot.status.hook_failures,
             target=snapshot.status.target,
         )
 

@@ -158,7 +158,7 @@ def test_a_function_that_would_end_the_process_has_only_failed(store: Store, nam
 def test_a_coroutine_will_do(store: Store) -> None:
     changed(store, "a", b"1", 1000.0)
     deliver(store, FixedClock(), "tests.engine.runner.test_hooks:told_later", [1001.0])
-    assert [Change("a", "web", "changed", 1, 1000.0, b"1", has_content=True)] == TOLD
+    assert [Change("a", "web", "changed", 1, 1000.0, b"1", size=1, has_content=True)] == TOLD
 
 
 def test_a_command_gets_the_item_as_arguments_and_the_content_on_stdin(store: Store, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_the_source_and_each_view_of_the_item_are_told(store: Store) -> None:
     changed(store, "c", b"1", 1000.0)
     deliver(store, [1001.0], of_source=True)
     assert sorted(words()) == [("", "b"), ("", "c"), ("ab", "b"), ("b", "b")]
-    assert StaleView("ab", Change("b", "web", "changed", 1, 1000.0, b"1", has_content=True)) in TOLD
+    assert StaleView("ab", Change("b", "web", "changed", 1, 1000.0, b"1", size=1, has_content=True)) in TOLD
     assert store.events.waiting() == 0
 
 

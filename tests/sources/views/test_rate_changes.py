@@ -28,6 +28,14 @@ def test_after_an_idle_night_the_rate_is_that_of_the_day(rate_per_s: float) -> N
     assert rate_per_s / 2 < _rate(tracker) < 2 * rate_per_s
 
 
+def test_a_short_idle_phase_is_forgotten_within_two_minutes() -> None:
+    """Ten idle minutes, and then two minutes of a change each five seconds."""
+    tracker = ViewTracker()
+    _read(tracker, 0.0, 120)
+    _read(tracker, 0.2, 24)
+    assert 0.1 < _rate(tracker) < 0.4
+
+
 def test_after_a_busy_day_the_rate_falls() -> None:
     tracker = ViewTracker()
     _read(tracker, 0.2, 1000)

@@ -7,7 +7,9 @@ import math
 from tests.stores.backends import copy_of, ids_of, new_items, poll, seen
 
 from afresh.stores.store import Store
+from afresh.values.items import NewItem
 from afresh.values.outcome import Spent
+from afresh.values.stored import DueEvents
 
 
 def test_an_event_comes_again_until_it_is_done(store: Store) -> None:
@@ -29,7 +31,7 @@ def test_an_event_comes_again_until_it_is_done(store: Store) -> None:
     assert [event.attempts for event in store.events.take(100.0, 9, 5.0)] == [3]
     store.events.defer([second.id, 99], math.inf)
     assert store.events.take(1e12, 9, 5.0) == []
-    assert store.events.waiting() == 1
+    assert (store.events.waiting(), store.events.given_up()) == (0, 1)
 
 
 def test_an_event_waits_for_the_earlier_events_of_its_item(store: Store) -> None:
@@ -44,6 +46,57 @@ def test_an_event_waits_for_the_earlier_events_of_its_item(store: Store) -> None
     store.events.defer([first.id], 30.0)
     store.events.done([event.id for event in store.events.take(29.0, 9, 5.0)])
     assert [event.version for event in store.events.take(30.0, 9, 5.0)] == [1, 2, 3]
+
+
+def test_events_are_counted_and_taken_by_source(store: Store) -> None:
+    store.items.add([*new_items(2), NewItem("row", "table", "db")], 0.0)
+    for time_s, key in enumerate(("k0", "row", "k1"), 5):
+        poll(store, key, float(time_s), event="gone")
+    assert store.events.due(4.0) == {}
+    assert store.events.due(9.0) == {"web": DueEvents(2, 5.0), "table": DueEvents(1, 6.0)}
+    assert [event.key for event in store.events.take(9.0, 9, 5.0, "table")] == ["row"]
+    assert store.events.due(9.0) == {"web": DueEvents(2, 5.0)}
+    assert store.events.take(9.0, 9, 5.0, "other") == []
+    assert [event.key for event in store.events.take(9.0, 9, 5.0, "web")] == ["k0", "k1"]
+
+
+def test_events_that_fail_are_listed_given_up_and_retried(store: Store) -> None:
+    store.items.add(new_items(2), 0.0)
+    for time_s, key in enumerate(("k0", "k1", "k0"), 1):
+        poll(store, key, float(time_s), event="gone")
+    first, second = store.events.take(9.0, 2, 5.0)
+    store.events.defer([first.id], 20.0, "exit code 3")
+    store.events.defer([second.id], math.inf, "no \0 answer")
+    (lost, failing) = store.events.failed(9)
+    assert (lost.event, lost.next_s, lost.is_given_up) == (second, math.inf, True)
+    assert "answer" in lost.problem
+    assert (failing.event, failing.problem, failing.is_given_up) == (first, "exit code 3", False)
+    assert len(store.events.failed(1)) == 1
+    assert store.events.take(9.0, 9, 5.0) == []  # the later event of k0 waits
+    store.events.defer([first.id], math.inf, "exit code 3")
+    (later,) = store.events.take(9.0, 9, 5.0)  # it waits no longer, because the first one was given up
+    assert (later.key, later.attempts) == ("k0", 1)
+    store.events.put_back([later.id], 10.0)
+    assert [event.attempts for event in store.events.take(10.0, 9, 5.0)] == [1]
+    assert (store.events.waiting(), store.events.given_up()) == (1, 2)
+    assert store.events.retry(11.0, [second.id, later.id]) == 1
+    assert [(event.key, event.attempts) for event in store.events.take(11.0, 9, 5.0)] == [("k1", 1)]
+    assert store.events.retry(12.0) == 1
+    assert store.events.failed(9) == []
+    store.events.done([first.id])
+    assert store.events.given_up() == 0
+
+
+def test_changes_are_told_again_from_a_place_in_the_feed(store: Store) -> None:
+    store.items.add([*new_items(2), NewItem("row", "table", "db")], 0.0)
+    for time_s, key in enumerate(("k0", "row", "k1", "k0"), 1):
+        poll(store, key, float(time_s), event="gone", for_hooks=key != "k1")
+    store.events.done([event.id for event in store.events.take(9.0, 9, 5.0)])
+    assert store.events.retell(1, "web") == 2
+    assert store.events.retell(0, "table") == 1
+    assert store.events.retell(4, "web") == store.events.retell(0, "other") == 0
+    again = store.events.take(9.0, 9, 5.0)
+    assert [(event.key, event.time_s) for event in again] == [("k1", 3.0), ("k0", 4.0), ("row", 2.0)]
 
 
 def test_events_outlive_their_item_and_removal_can_be_one(store: Store) -> None:

@@ -40,6 +40,7 @@ class ReferenceData:
     feed: list[FeedEntry | None] = field(default_factory=list)
     consumers: dict[str, tuple[str, str, float]] = field(default_factory=dict)
     events: dict[int, tuple[float, Event]] = field(default_factory=dict)
+    event_problems: dict[int, str] = field(default_factory=dict)
     notices: dict[tuple[int, str], Notice] = field(default_factory=dict)
     ledger: dict[tuple[int, str], Spent] = field(default_factory=dict)
     values: dict[str, bytes] = field(default_factory=dict)

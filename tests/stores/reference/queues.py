@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -13,22 +14,42 @@ from afresh.stores.store import Events, Fleet, Ledger, State, StoredNotices
 from afresh.values.clock import Clock
 from afresh.values.outcome import NOTHING_SPENT, Spent
 from afresh.values.storable_text import check_storable
-from afresh.values.stored import Claim, Event, LedgerRow, Notice, RequestWindow, Worker, minute_of
+from afresh.values.stored import (
+    Claim,
+    DueEvents,
+    Event,
+    FailedEvent,
+    LedgerRow,
+    Notice,
+    RequestWindow,
+    Worker,
+    minute_of,
+)
 
 
 class ReferenceEvents(ReferenceGroup, Events):
-    def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
+    def due(self, now_s: float) -> dict[str, DueEvents]:
+        with self._data:
+            found: dict[str, list[float]] = {}
+            for due_s, event in self._data.events.values():
+                if due_s <= now_s:
+                    found.setdefault(event.source, []).append(event.time_s)
+            return {source: DueEvents(len(times), min(times)) for source, times in found.items()}
+
+    def take(self, now_s: float, limit: int, retry_s: float, source: str | None = None) -> list[Event]:
         with self._data:
             events = self._data.events
             held_up = {
                 event.item_id: number
                 for number, (due_s, event) in sorted(events.items(), reverse=True)
-                if due_s > now_s
+                if now_s < due_s < math.inf
             }
             numbers = [
                 number
                 for number, (due_s, event) in sorted(events.items())
-                if due_s <= now_s and number < held_up.get(event.item_id, number + 1)
+                if due_s <= now_s
+                and source in (None, event.source)
+                and number < held_up.get(event.item_id, number + 1)
             ][:limit]
             for number in numbers:
                 event = events[number][1]
@@ -39,16 +60,57 @@ class ReferenceEvents(ReferenceGroup, Events):
         with self._data:
             for number in ids:
                 self._data.events.pop(number, None)
+                self._data.event_problems.pop(number, None)
 
-    def defer(self, ids: Sequence[int], until_s: float) -> None:
+    def defer(self, ids: Sequence[int], until_s: float, problem: str = "") -> None:
         with self._data:
             for number in ids:
                 if number in self._data.events:
                     self._data.events[number] = (until_s, self._data.events[number][1])
+                    self._data.event_problems[number] = problem
+
+    def put_back(self, ids: Sequence[int], until_s: float) -> None:
+        with self._data:
+            for number in ids:
+                if number in self._data.events and self._data.events[number][1].attempts > 0:
+                    event = self._data.events[number][1]
+                    self._data.events[number] = (until_s, replace(event, attempts=event.attempts - 1))
 
     def waiting(self) -> int:
         with self._data:
-            return len(self._data.events)
+            return sum(due_s < math.inf for due_s, _ in self._data.events.values())
+
+    def failed(self, limit: int) -> list[FailedEvent]:
+        with self._data:
+            found = [
+                FailedEvent(self._data.events[number][1], problem, self._data.events[number][0])
+                for number, problem in sorted(self._data.event_problems.items())
+                if problem
+            ]
+        return sorted(found, key=lambda one: not one.is_given_up)[:limit]
+
+    def given_up(self) -> int:
+        with self._data:
+            return sum(due_s == math.inf for due_s, _ in self._data.events.values())
+
+    def retry(self, now_s: float, ids: Sequence[int] | None = None) -> int:
+        with self._data:
+            failed = [number for number, problem in self._data.event_problems.items() if problem]
+            chosen = [number for number in failed if ids is None or number in ids]
+            for number in chosen:
+                event = self._data.events[number][1]
+                self._data.events[number] = (now_s, replace(event, attempts=0))
+                del self._data.event_problems[number]
+            return len(chosen)
+
+    def retell(self, after: int, source: str) -> int:
+        with self._data:
+            found = [e for e in self._data.feed[after:] if e is not None and e.source == source]
+            for entry in found:
+                number = self._data.next_number("event")
+                place = (entry.item_id, entry.key, entry.source, entry.kind, entry.version, entry.time_s)
+                self._data.events[number] = (entry.time_s, Event(number, *place, 0))
+            return len(found)
 
 
 class ReferenceNotices(ReferenceGroup, StoredNotices):

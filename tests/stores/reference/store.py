@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -183,7 +184,7 @@ class ReferenceUpkeep(ReferenceGroup, Upkeep):
                 contents=len(contents),
                 content_bytes=size,
                 stored_bytes=size,
-                events=len(self._data.events),
+                events=sum(due_s < math.inf for due_s, _ in self._data.events.values()),
                 notices=len(self._data.notices),
                 file_bytes=0,
                 free_bytes=0,

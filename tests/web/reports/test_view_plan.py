@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from tests.web.serving import dashboard
 
+from afresh import Reported
 from afresh.engine.app import make_engine
 from afresh.engine.scheduler.observed_staleness import pack_reports
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import STALENESS_REPORTS
 from afresh.sources.capabilities import StalenessReport
+from afresh.values.items import ItemChange
 
 SETTINGS = """
 [budget]
@@ -50,3 +53,17 @@ def test_views_are_planned_in_seconds(tmp_path: Path) -> None:
     assert "no random polls are made" in now
     assert "300 s of requests and refreshes an hour" in now
     assert "Seconds of refreshing per minute" in now
+
+
+def test_the_longest_interval_is_shown_beside_what_is_given_up(tmp_path: Path) -> None:
+    text = SETTINGS.replace('kind = "view"', 'kind = "view"\nobjective = "freshness"')
+    reports = {"cheap": report(1 / 600, 0.1), "dear": report(1 / 5, 40.0)}
+    with make_engine(parse_settings(text), tmp_path, seed=1) as engine:
+        engine.add(list(reports), source="house")
+        now_s = time.time()
+        engine.observe([Reported(key, now_s - 99, content=b"", source="house") for key in reports])
+        engine.set(["dear"], ItemChange(max_interval_s=7200.0))
+        engine.store.state.set({STALENESS_REPORTS + "house": pack_reports(reports)})
+        with dashboard(engine) as web:
+            sources = web.get("/sources").text
+    assert "given up: refreshing it costs more than it gains, but at least every 2 h" in sources

@@ -107,6 +107,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         text = f"{format_count(problem.items, 'item')}, such as {problem.example}: {problem.words}"
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
+    rows += _hook_rows(found)
     rows += [(f"  {one.source}", one.words) for one in found.found_pages]
     rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
@@ -134,6 +135,16 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
             ("target", f"missed: the content lag is more than {format_duration(found.content_lag_target_s)}")
         )
     return rows
+
+
+def _hook_rows(found: Status) -> list[tuple[str, str]]:
+    """Return the lines about changes that hooks could not be told."""
+    if not found.hook_failures:
+        return []
+    first = found.hook_failures[0]
+    lost = f"{format_count(found.events_given_up, 'change')} given up; " if found.events_given_up else ""
+    words = f"{lost}{first.kind} {first.item} failed {format_count(first.attempts, 'time')}: {first.problem}"
+    return [("hooks", f"{words}; see 'afresh hooks'")]
 
 
 def _describe_quota(group: GroupStatus) -> str:

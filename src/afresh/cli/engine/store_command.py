@@ -13,6 +13,7 @@ from afresh.cli.engine.project import open_project
 from afresh.cli.options import PrintJson
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import print_json, print_note, print_report
+from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count
 
@@ -70,6 +71,7 @@ def _check(upkeep: Upkeep, sample: int | None, as_json: bool) -> None:
 def _maintain(upkeep: Upkeep, action: str, given: list[str], as_json: bool) -> None:
     before = upkeep.stats()
     if action == "vacuum":
+        upkeep.delete_unnamed_copies(SystemClock().now_s())
         upkeep.vacuum()
     elif action == "backup":
         if Path(given[0]).exists():

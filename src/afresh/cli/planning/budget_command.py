@@ -13,7 +13,7 @@ from afresh.cli.summary import format_age, format_number, print_json, print_summ
 from afresh.tables.columns import NUMBER, Kind
 from afresh.tables.dataset import is_dataset
 from afresh.values.errors import UsageError
-from afresh.values.targets import parse_target
+from afresh.values.objective_names import parse_target
 from afresh.values.units import UNIT_NAMES, unit_seconds
 
 if TYPE_CHECKING:

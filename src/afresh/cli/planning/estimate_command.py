@@ -9,9 +9,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from afresh.cli.files import check_files, choose_output
-from afresh.cli.options import AsJson, Output, Plot, Unit, with_option_groups
+from afresh.cli.options import AsJson, On, Output, Plot, Unit, with_option_groups
 from afresh.cli.summary import print_json, print_summary
 from afresh.tables.columns import NUMBER, TEXT, Column
+from afresh.tables.dataset import is_dataset
 from afresh.values.errors import UsageError, one_of
 from afresh.values.units import parse_duration, unit_seconds
 
@@ -69,6 +70,7 @@ class EstimateOptions:
         str | None, Option(metavar="FILE", help="Write the decay of copies that lifetimes show, for money.")
     ] = None
     unit: Unit = "d"
+    on: On = None
     output: Output = None
     as_json: AsJson = False
     plot: Plot = None
@@ -106,6 +108,11 @@ class EstimateOptions:
         chosen = one_of("--change-points", self.change_points, ("auto", "off", "on"))
         return chosen == "on" or (chosen == "auto" and self.drift == "auto")
 
+    @property
+    def is_of_dataset(self) -> bool:
+        """Whether the polls are processed in parts, because they are in many files or ``--on`` is given."""
+        return self.polls is not None and (self.on is not None or is_dataset(self.polls))
+
     def check(self) -> None:
         """Raise ``UsageError`` if an option is wrong. This is called before any file is read."""
         unit_seconds(self.unit)
@@ -114,8 +121,11 @@ class EstimateOptions:
         if not 0 < self.level < 1:
             raise UsageError(f"--level is {self.level:g}: must be between 0 and 1, such as 0.9")
         inputs = [self.polls, self.cohorts, self.lifetimes, self.views]
-        check_files(inputs, self.output, self.plot, as_json=self.as_json)
-        check_files([*inputs, self.output], self.curves)
+        if self.on is not None and self.polls is None:
+            raise UsageError("--on goes with POLLS")
+        if not self.is_of_dataset:
+            check_files(inputs, self.output, self.plot, as_json=self.as_json)
+            check_files([*inputs, self.output], self.curves)
         if self.curves is not None and self.lifetimes is None:
             raise UsageError("--curves goes with --lifetimes")
         if self.a is not None and not (self.method == "saa" and 0 < self.a <= 1):
@@ -141,7 +151,11 @@ def estimate(options: EstimateOptions) -> None:
     since the last one), and rates are those of now. Give --cohorts or --lifetimes for other data than POLLS.
     """
     options.check()
-    if options.polls is not None:
+    if options.polls is not None and options.is_of_dataset:
+        from afresh.cli.planning.datasets.estimate_dataset import estimate_dataset
+
+        estimate_dataset(options.polls, options)
+    elif options.polls is not None:
         from afresh.cli.planning.poll_log_rates import estimate_log
 
         estimate_log(options.polls, options)

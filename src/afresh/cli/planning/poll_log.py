@@ -72,14 +72,14 @@ def read_polls(
     parts: dict[str, list[Any]] = {column.name: [] for column in columns}
     given: frozenset[str] = frozenset()
     for batch in scan_table(source, columns):
-        _refuse_wrong_times(batch, now_s)
+        refuse_wrong_times(batch, now_s)
         given |= batch.given
         for column in columns:
             if column is not SOURCE or SOURCE.name in given:
                 parts[column.name].append(batch.column(column))
         if on_read:
             on_read(batch.share)
-    items = _encode(_tell_apart(parts) if SOURCE.name in given else parts["item"])
+    items = _encode(_items_of_sources(parts) if SOURCE.name in given else parts["item"])
     rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     modified, count, reached = (
         np.concatenate(parts[name]) if name in given else None for name in ("modified", "count", "reached")
@@ -96,16 +96,20 @@ def read_polls(
     )
 
 
-def _tell_apart(parts: dict[str, list[Any]]) -> list[pa.Array]:
-    """Return the names of the items. Those that several sources have are preceded by their source."""
-    names, sources = (pa.chunked_array(parts[name]).combine_chunks() for name in ("item", SOURCE.name))
+def _items_of_sources(parts: dict[str, list[Any]]) -> list[pa.Array]:
+    return [tell_apart(*(pa.chunked_array(parts[name]).combine_chunks() for name in ("item", SOURCE.name)))]
+
+
+def tell_apart(names: pa.Array, sources: pa.Array) -> pa.Array:
+    """Return the names of the items of these polls. Those that several ``sources`` have are preceded by their
+    source."""
     pairs = pa.table({"item": names, "source": sources}).group_by(["item", "source"]).aggregate([])
     counts = pairs.group_by("item").aggregate([("source", "count")])
     shared = counts.filter(pc.greater(counts["source_count"], 1))["item"]
     if not len(shared):
-        return [names]
+        return names
     qualified = pc.binary_join_element_wise(sources, names, pa.scalar(":", pa.large_string()))
-    return [pc.if_else(pc.is_in(names, shared), qualified, names)]
+    return pc.if_else(pc.is_in(names, shared), qualified, names)
 
 
 def _encode(parts: list[pa.Array]) -> pa.Array:
@@ -113,7 +117,7 @@ def _encode(parts: list[pa.Array]) -> pa.Array:
     return pa.chunked_array(parts).dictionary_encode().combine_chunks()
 
 
-def _refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
+def refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
     times = batch.times("time")
     for is_wrong, problem in (
         (times > now_s + CLOCKS_APART_S, "is in the future: a poll is something that has happened"),

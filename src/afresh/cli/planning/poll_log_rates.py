@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,22 +11,21 @@ import pyarrow as pa
 from afresh.cli.planning.poll_log import PollLog, read_polls
 from afresh.cli.progress import ProgressBar
 from afresh.cli.summary import format_number, print_json, print_summary
+from afresh.rates.common_belief import PollTotals, learn_common
 from afresh.rates.estimator import (
     DEFAULT_METHOD,
     ESTIMATORS,
     POSTERIOR_METHODS,
     Estimator,
     Regime,
-    estimate_polls,
-    find_regime,
     with_planning_rates,
 )
 from afresh.rates.estimators.tally_estimators import LogFamily
+from afresh.rates.item_sample import polls_of_sample, sample_keys
 from afresh.rates.poisson_check import ObservedGaps, check_gaps, gap_histogram, gap_width, observed_gaps
 from afresh.rates.poll_table import PollTable, polls_from_times
-from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior
 from afresh.rates.season import HOURS
-from afresh.rates.sharp_changes import SharpChanges, find_sharp_changes
+from afresh.rates.sharp_changes import SharpChanges, no_sharp_changes
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
@@ -44,9 +42,8 @@ if TYPE_CHECKING:
     from afresh.cli.planning.estimate_command import EstimateOptions
     from afresh.plots.panels import Series
 
-_HOUR_S = 3600.0
-_DAY_S = 86400.0  # if no item was polled twice, one change a day is assumed
-_WEEK_S = HOURS * _HOUR_S
+HOUR_S = 3600.0
+_WEEK_S = HOURS * HOUR_S
 _MOST_BARS = 12
 _MOST_DRAWN = 2000  # items; more dots would merge into one line
 _NEAR = 0.3  # items are drawn together if their mean gap differs by less than this share from the median
@@ -58,32 +55,24 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     unit_s = unit_seconds(options.unit)
     with InputFile(path) as source, ProgressBar(f"reading {source.name}", 1.0) as progress:
         log = read_polls(source, now_s=SystemClock().now_s(), group=options.group, on_read=progress.reach)
-    estimator = _find_estimator(options.method or DEFAULT_METHOD)
-    if options.a is not None:
-        estimator = LogFamily(estimator.name, options.a)
+    estimator, horizon = choose_estimator(options)
     names, groups = log.names, log.groups
-    polls, start_s = _poll_table(log, unit_s)
+    start_s = start_of_week(float(log.time_s.min(initial=math.inf)))
+    polls = make_poll_table(log, unit_s, start_s)
     del log  # to free its memory, which is as large as that of ``polls``
-    horizon = None if options.fading_s is None else options.fading_s / unit_s
-    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # it cannot weight polls by their age
-        horizon = math.inf
-    regime = find_regime(polls, hour=_HOUR_S / unit_s, horizon=horizon, season=options.has_season)
-    timed = regime.season.apply_to(polls) if regime.season.is_supported else polls
-    sharp = find_sharp_changes(timed) if options.seeks_change_points else None
-    if sharp is not None and sharp.item.size:
-        by_grid = estimator.name == DEFAULT_METHOD
-        timed = sharp.weigh(timed, regime.horizon) if by_grid else sharp.present(timed)
-    is_weighed = timed.weight is not None
-    found = estimate_polls(
-        timed,
-        method=estimator,
-        level=options.level,
-        prior=None if polls.size else GammaPrior.of(WEAK_SHAPE, WEAK_SHAPE * _DAY_S / unit_s),
-        groups=groups,
-        horizon=math.inf if is_weighed else regime.horizon,
+    common = learn_common(
+        polls_of_sample(polls, sample_keys(names.to_pylist())),
+        lambda season: PollTotals.of(season.apply_to(polls) if season.is_supported else polls),
+        estimator,
+        hour=HOUR_S / unit_s,
+        horizon=horizon,
+        season=options.has_season,
+        seeks_jumps=options.seeks_change_points,
     )
-    found = replace(found, polls=polls.polls_per_item(), changes=polls.changes_per_item())
-    items = len(names)
+    regime, items = common.regime, len(names)
+    found, sharp = common.estimate(polls, options.level, groups)
+    if sharp is None and options.seeks_change_points:
+        sharp = no_sharp_changes(items)
     if options.views is not None:
         names, found = _with_views(names, found, options.views, options.level)
     if options.plan_interval_s is not None:
@@ -99,14 +88,25 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     if options.target is not None:
         more = _plan_columns(options, unit_s, len(names))
         if sharp is not None and sharp.item.size:
-            more |= _change_point_columns(sharp, polls, len(names))
-        _write(options.target, names, found, more)
+            more |= change_point_columns(sharp, polls, len(names))
+        write_rates(options.target, names, found, more)
     if options.marks is not None:
         _write_marks(options.marks, names, sharp, polls, start_s, unit_s)
     if picture is not None:
         write_bytes(str(options.plot), picture)
     poisson = None if judged is None else check_gaps(judged).sentence
     _print_results(items, found, regime, sharp, poisson, options)
+
+
+def choose_estimator(options: EstimateOptions) -> tuple[Estimator[Any], float | None]:
+    """Return a tuple (estimator, horizon of forgetting in units of time; None if it is to be estimated)."""
+    estimator = _find_estimator(options.method or DEFAULT_METHOD)
+    if options.a is not None:
+        estimator = LogFamily(estimator.name, options.a)
+    horizon = None if options.fading_s is None else options.fading_s / unit_seconds(options.unit)
+    if horizon is None and estimator.name not in POSTERIOR_METHODS:  # it cannot weight polls by their age
+        horizon = math.inf
+    return estimator, horizon
 
 
 def _find_estimator(name: str) -> Estimator[Any]:
@@ -119,16 +119,19 @@ def _find_estimator(name: str) -> Estimator[Any]:
     return everyone[one_of("method", name, everyone)]
 
 
-def _poll_table(log: PollLog, unit_s: float) -> tuple[PollTable, float]:
-    """Return the polls of the log, whose times are in units of ``unit_s`` seconds since the first poll's
-    week, and the Unix seconds at which that week began.
+def start_of_week(first_s: float) -> float:
+    """Return the beginning of the week of a time in Unix seconds; 0 for a log without polls (infinity).
 
     Times since 1970 would leave few digits for short polling intervals. A shift by whole weeks preserves the
     hours of the week, which the season needs."""
-    start_s = math.floor(float(log.time_s.min()) / _WEEK_S) * _WEEK_S if log.time_s.size else 0.0
+    return math.floor(first_s / _WEEK_S) * _WEEK_S if math.isfinite(first_s) else 0.0
+
+
+def make_poll_table(log: PollLog, unit_s: float, start_s: float) -> PollTable:
+    """Return the polls of the log, with times in units of ``unit_s`` seconds since ``start_s``."""
     times = log.time_s - start_s
     times /= unit_s
-    polls = polls_from_times(
+    return polls_from_times(
         log.item,
         times,
         log.changed,
@@ -137,7 +140,6 @@ def _poll_table(log: PollLog, unit_s: float) -> tuple[PollTable, float]:
         count=log.count,
         reached=log.reached,
     )
-    return polls, start_s
 
 
 def _with_views(
@@ -158,13 +160,17 @@ def _with_views(
 def _plan_columns(options: EstimateOptions, unit_s: float, rows: int) -> dict[str, Any]:
     """Return the values of further columns that ``afresh plan`` needs if ``--level`` is not 0.9, or if
     ``--interval`` is given. All rows have the same value."""
-    columns = {} if options.level == 0.9 else {"level": options.level}
+    columns = level_column(options.level, rows)
     if options.plan_interval_s is not None:
-        columns["for_interval"] = options.plan_interval_s / unit_s
-    return {name: np.full(rows, value) for name, value in columns.items()}
+        columns["for_interval"] = np.full(rows, options.plan_interval_s / unit_s)
+    return columns
 
 
-def _change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> dict[str, Any]:
+def level_column(level: float, rows: int) -> dict[str, Any]:
+    return {} if level == 0.9 else {"level": np.full(rows, level)}
+
+
+def change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> dict[str, Any]:
     """Return the columns about sharp changes, for logs that have some; views, the last rows, have none."""
     found, period = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
     found[: polls.items] = np.bincount(sharp.item, minlength=polls.items)
@@ -182,7 +188,8 @@ def _write_marks(
     write_table(path, {"item": TEXT, "time": NUMBER}, columns)
 
 
-def _write(target: str, names: pa.Array, found: RateEstimates, more: dict[str, Any]) -> None:
+def write_rates(target: str, names: pa.Array, found: RateEstimates, more: dict[str, Any]) -> None:
+    """Write one row for each item; ``more`` are further columns."""
     method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
     kinds: dict[str, Kind] = {"item": TEXT}
     kinds |= dict.fromkeys(("rate", "low", "high"), NUMBER) | dict.fromkeys(("polls", "changes"), "count")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from afresh.engine.feed.content_forms import TextForm, find_text_form
 from afresh.stores.store import Store
-from afresh.values.changes import Change, Consumer, FeedEntry
+from afresh.values.changes import Change, Consumer, FeedEntry, read_feed_cursor
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.stored import Copy
@@ -153,6 +153,14 @@ class FeedReader:
     def remove_consumer(self, name: str) -> None:
         """Forget a consumer; raise ``UsageError`` if there is none of this name."""
         self._store.feed.drop(self.find_consumer(name).name)
+
+    def retell(self, since: str | None, sources: Sequence[str]) -> int:
+        """Let hooks be told again of the changes of ``sources`` after the cursor ``since`` (None: from the
+        oldest kept). Return how many there are."""
+        since = self.start() if since is None else since
+        self._store.feed.read(since, 1)  # refuses a cursor that cannot be followed
+        after = read_feed_cursor(since).number
+        return sum(self._store.events.retell(after, source) for source in sources)
 
     def _wait_for_change(self, seen: int) -> None:
         """Wait until the feed has changes after the number ``seen``."""

@@ -30,6 +30,7 @@ from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
+from afresh.engine.runner.unnamed_copies import delete_unnamed_copies
 from afresh.engine.scheduler.content_settings import changed_sources, forget_rows
 from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -238,7 +239,8 @@ class Run:
                 self.dispatcher.run_when_idle(lambda: self._switch_to(full))
             await self._is_complete.wait()
         tasks = self.tasks
-        await asyncio.gather(tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run())
+        others = (tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run())
+        await asyncio.gather(*others, delete_unnamed_copies(self.context))
 
     async def _switch_to(self, full: Scheduler) -> None:
         self.context.recorder.is_loading = False
@@ -316,7 +318,7 @@ class Run:
         await self.tasks.writer.wait_until_committed()
         if self._delivery is not None:  # hooks that are under way; if a stop was requested, they were ended
             await asyncio.wait({self._delivery})
-        while self.context.member.is_planner and await self.tasks.hooks.deliver():
+        while self.context.member.is_planner and await self.tasks.hooks.deliver(finish=True):
             pass
         await self.context.gate.close()
         await self.tasks.watcher.save_learned()

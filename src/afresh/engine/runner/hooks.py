@@ -1,15 +1,17 @@
 """Hooks: every change is delivered to a command or a function, at least once and in order for each item.
 
-Events are queued in the transaction that commits the copy, so that none is lost. A command receives the kind
-of event and the key of the item as its last two arguments, the name of the source in the environment variable
-``AFRESH_SOURCE``, and the content on standard input; a function receives a ``Change``. A failed delivery is
-repeated after longer and longer waits. Later events of the same item wait until it succeeds: the store offers
-an event only when no earlier event of its item is taken or deferred, so that the order is kept even if the
-process is killed in the middle of a delivery.
+Hooks are a consumer of the change feed: the store queues what the feed has for them, and offers a change only
+when no earlier change of its item is taken or deferred. So the order is kept even if the process is killed in
+the middle of a delivery. A failed delivery is repeated after longer and longer waits; later changes of the
+same item wait until it succeeds, or until it is given up after a number of attempts. What was given up is
+kept, until ``afresh hooks`` retries or drops it.
 
-If item views are made from the item, their hooks are told too, after the hook of the source. Such a command
-receives the kind of event, the name of the view and the key of the item as its last three arguments; such a
-function receives a ``StaleView``. The hook of a view is called once at a time.
+**What runs where.** The planner of a fleet delivers, so that no two processes do. Sources are independent of
+each other. For one source, one call runs at a time, in the order in which the changes were committed, unless
+its settings allow several (``at_once``): then calls for one item still follow each other.
+
+If item views are made from the item, their hooks are told too, after the hook of the source. The hook of a
+view is called once at a time.
 """
 
 from __future__ import annotations
@@ -17,42 +19,32 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from afresh.engine.feed.feed_reader import copy_of_change
 from afresh.engine.logs import log_event
+from afresh.engine.runner.hook_calls import HookCalls, ReadyHook, StaleView, make_ready, read_change
+from afresh.engine.settings.hook_rules import HookRules, SourceHook
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import HOOKS
 from afresh.engine.threaded_store import ThreadedStore
-from afresh.sources.python.user_calls import UserCalls
-from afresh.sources.python.user_function import RaisedError, find_function
-from afresh.sources.user_command import CommandFailedError, run_command
 from afresh.values.backoff import Backoff
 from afresh.values.changes import Change
 from afresh.values.clock import Clock
-from afresh.values.stored import Event
+from afresh.values.stored import DueEvents, Event
 
-_AT_ONCE = 16
+__all__ = ["Hooks", "StaleView", "source_hooks"]
+
+_AT_ONCE = 16  # changes of a source that are taken together
+_ROUND_S = 5.0  # after this time the rest of them is put back, so that a slow source delays no other one
+_ALONE_AFTER = 3  # a change that failed so often in batches is delivered alone, to find the one that fails
 RETRIES = Backoff(first_s=2.0, longest_s=3600.0)
-_MOST_CALLS = 64  # of hook functions, among them those that did not end within their time
 _OF_SOURCE = ""  # stands for the hook of the item's source, among the names of views
-
-Call: TypeAlias = Callable[[Any], Any]
-_Teller: TypeAlias = Callable[["Change"], Awaitable[str]]
-ReadyHook: TypeAlias = Call | tuple[str, ...]
-"""A hook that can be called: a function, or a command as a tuple of words."""
-
-
-@dataclass(frozen=True, slots=True)
-class StaleView:
-    """What the hook of an item view receives: the view became stale by ``change``, which is of its item."""
-
-    view: str
-    change: Change
+_Teller: TypeAlias = Callable[[Change], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +58,42 @@ class _HeldUp:
 
 
 class Hooks:
-    """Delivers the events of a store to the hooks of their sources, and of the views of their items."""
+    """Delivers the changes of a store to the hooks of their sources, and of the views of their items."""
 
     def __init__(
         self,
         store: ThreadedStore,
         clock: Clock,
-        hooks: Mapping[str, HookSetting],
+        hooks: Mapping[str, SourceHook | HookSetting],
         views: ItemViews | None = None,
         *,
         timeout_s: float,
     ) -> None:
         self._store, self._clock = store, clock
-        self._calls = UserCalls("afresh hooks", _MOST_CALLS)
+        self._calls = HookCalls(timeout_s)
         self.replace_hooks(hooks, views, timeout_s=timeout_s)
         # By item id; None until it is read from the store.
         self._held_up: dict[int, _HeldUp] | None = None
 
     def replace_hooks(
-        self, hooks: Mapping[str, HookSetting], views: ItemViews | None = None, *, timeout_s: float
+        self,
+        hooks: Mapping[str, SourceHook | HookSetting],
+        views: ItemViews | None = None,
+        *,
+        timeout_s: float,
     ) -> None:
-        """Deliver all events to ``hooks`` (by source) and to the hooks of ``views`` from now on, also events
+        """Deliver all changes to ``hooks`` (by source) and to the hooks of ``views`` from now on, also those
         that are waiting already."""
-        of_source = {name: _make_ready(hook, "on_change") for name, hook in hooks.items()}
+        found = {
+            name: hook if isinstance(hook, SourceHook) else SourceHook(hook) for name, hook in hooks.items()
+        }
+        of_source = {name: make_ready(hook.hook, "on_change") for name, hook in found.items()}
         tables = views.tables if views is not None else ()
-        of_view = {view.name: _make_ready(view.on_stale, "on_stale") for view in tables if view.on_stale}
+        of_view = {view.name: make_ready(view.on_stale, "on_stale") for view in tables if view.on_stale}
         # Nothing is replaced if a function cannot be found.
-        self._timeout_s, self._views = timeout_s, views or ItemViews()
+        self._calls.timeout_s, self._views = timeout_s, views or ItemViews()
         self._hooks, self._view_hooks = of_source, of_view
+        self._rules = {name: hook.rules for name, hook in found.items()}
         self._one_at_a_time = {name: asyncio.Lock() for name in of_view}
 
     def forget_told(self) -> None:
@@ -103,66 +103,185 @@ class Hooks:
     async def close(self) -> None:
         await self._calls.close()
 
-    async def deliver(self) -> int:
-        """Deliver the next events that are due; return how many were delivered."""
+    async def deliver(self, *, finish: bool = False) -> int:
+        """Deliver the next changes that are due; return how many were delivered. With ``finish``, batches are
+        delivered also if they could still grow."""
         if not (self._hooks or self._view_hooks):
             return 0
-        if not await self._store.run(self._store.sync.events.waiting):
+        sync = self._store.sync
+        if not await self._store.run(sync.events.waiting):
             return 0
         if self._held_up is None:
-            packed = await self._store.run(self._store.sync.state.get, HOOKS)
-            kept = json.loads(packed) if packed else {}
-            self._held_up = {
-                int(item): _HeldUp(event, until_s, *map(tuple, told))  # afresh 0.1.0 did not save ``told``
-                for item, (event, until_s, *told) in kept.items()
-            }
-        events = await self._store.run(
-            self._store.sync.events.take, self._clock.now_s(), _AT_ONCE, self._reserved_s
-        )
-        lines: dict[int, list[Event]] = {}
-        for event in events:
-            lines.setdefault(event.item_id, []).append(event)
-        return sum(await asyncio.gather(*(self._deliver_in_order(line) for line in lines.values())))
+            self._held_up = await self._read_held_up()
+        due = await self._store.run(sync.events.due, self._clock.now_s())
+        ready = [source for source, found in due.items() if finish or self._is_ready(source, found)]
+        return sum(await asyncio.gather(*map(self._deliver_source, ready)))
 
-    async def _save_held_up(self, item_id: int, failed: _HeldUp | None) -> None:
-        held_up = self._held_up = dict(self._held_up or {})
-        if failed is not None:
-            held_up[item_id] = failed
-        elif held_up.pop(item_id, None) is None:
-            return
-        packed = json.dumps({item: (one.event, one.until_s, one.told) for item, one in held_up.items()})
-        await self._store.run(self._store.sync.state.set, {HOOKS: packed.encode()})
+    def _is_ready(self, source: str, due: DueEvents) -> bool:
+        """Return whether what is due of a source is delivered now, or waits for a larger batch."""
+        rules = self._rules_of(source)
+        return due.number >= rules.batch or self._clock.now_s() - due.oldest_s >= rules.within
+
+    def _rules_of(self, source: str) -> HookRules:
+        return self._rules.get(source) or HookRules()
 
     @property
     def _reserved_s(self) -> float:
         """The seconds after which an event that was taken is offered again, if its delivery was cut short."""
-        return (2 + len(self._view_hooks)) * self._timeout_s
+        return _ROUND_S + (2 + len(self._view_hooks)) * self._calls.timeout_s
 
-    async def _deliver_in_order(self, line: Sequence[Event]) -> int:
-        """Deliver the events of one item in order, until one fails; return how many were delivered."""
-        held, taken_s = (self._held_up or {}).get(line[0].item_id), self._clock.elapsed_s()
-        for done, event in enumerate(line):
-            rest = [waiting.id for waiting in line[done:]]
-            if self._clock.elapsed_s() - taken_s > self._timeout_s / 2:
-                # The earlier deliveries took long: the rest must not be offered to another worker meanwhile.
-                await self._defer(rest, self._clock.now_s() + self._reserved_s)
-                taken_s = self._clock.elapsed_s()
-            told = held.told if held is not None and held.event == event.id else ()
-            told, problem = await self._deliver_event(event, told)
-            if problem:
-                until_s = self._clock.now_s() + RETRIES.wait_s(event.attempts)
-                await self._save_held_up(event.item_id, _HeldUp(event.id, until_s, told))
-                log_event(
-                    logging.WARNING, "hook failed", item=event.key, attempt=event.attempts, problem=problem
-                )
-                await self._defer(rest, until_s)
-                return done
-            await self._save_held_up(event.item_id, None)
-            await self._store.run(self._store.sync.events.done, [event.id])
-        return len(line)
+    async def _deliver_source(self, source: str) -> int:
+        rules, now_s = self._rules_of(source), self._clock.now_s()
+        limit = max(_AT_ONCE, rules.batch, rules.at_once)
+        take = self._store.sync.events.take
+        events = await self._store.run(take, now_s, limit, self._reserved_s, source)
+        if rules.batch > 1 and source in self._hooks:
+            return await self._deliver_batch(source, events)
+        if rules.at_once == 1:
+            return await self._deliver_in_order(events)
+        lines: dict[int, list[Event]] = {}
+        for event in events:
+            lines.setdefault(event.item_id, []).append(event)
+        turns = asyncio.Semaphore(rules.at_once)
 
-    async def _defer(self, ids: Sequence[int], until_s: float) -> None:
-        await self._store.run(self._store.sync.events.defer, ids, until_s)
+        async def deliver(line: list[Event]) -> int:
+            async with turns:
+                return await self._deliver_in_order(line)
+
+        return sum(await asyncio.gather(*map(deliver, lines.values())))
+
+    async def _deliver_in_order(self, events: Sequence[Event]) -> int:
+        """Deliver events one after the other; return how many were delivered. If one fails, the later ones of
+        its item are put back. After ``_ROUND_S`` seconds all that are left are put back."""
+        began_s, done = self._clock.elapsed_s(), 0
+        blocked: dict[int, float] = {}
+        for place, event in enumerate(events):
+            if self._clock.elapsed_s() - began_s > min(_ROUND_S, self._calls.timeout_s / 2):
+                await self._put_back(events[place:], blocked)
+                break
+            if event.item_id in blocked:
+                await self._put_back([event], blocked)
+            elif (until_s := await self._deliver_one(event)) is None:
+                done += 1
+            elif until_s < math.inf:
+                blocked[event.item_id] = until_s
+        return done
+
+    async def _deliver_one(self, event: Event) -> float | None:
+        """Deliver one event to all its hooks that were not told yet. Return None if it was delivered, else
+        when it is tried again."""
+        held = (self._held_up or {}).get(event.item_id)
+        told = held.told if held is not None and held.event == event.id else ()
+        told, problem = await self._deliver_event(event, told)
+        if problem:
+            return await self._fail([event], problem, {event.id: told})
+        await self._succeed([event])
+        return None
+
+    async def _deliver_batch(self, source: str, events: Sequence[Event]) -> int:
+        """Deliver events of one source to its hook together, and then to the hooks of views one by one."""
+        rules, held = self._rules_of(source), self._held_up or {}
+        told = {event.id for event in events if _was_told(held.get(event.item_id), event)}
+        alone = [event for event in events if event.attempts > _ALONE_AFTER and event.id not in told]
+        rest = [event for event in events if event.id not in told and event not in alone]
+        # A change must not overtake an earlier one of its item that is delivered in another batch.
+        done, blocked = [event for event in events if event.id in told], dict[int, float]()
+        batches = [[event] for event in alone] + [
+            rest[start : start + rules.batch] for start in range(0, len(rest), rules.batch)
+        ]
+        for batch in sorted(batches, key=lambda found: found[0].id):
+            free = [event for event in batch if event.item_id not in blocked]
+            await self._put_back([event for event in batch if event.item_id in blocked], blocked)
+            if free and (until_s := await self._tell_batch(source, free)) is not None:
+                blocked |= {event.item_id: until_s for event in free if until_s < math.inf}
+            else:
+                done += free
+        return await self._finish_batch(done)
+
+    async def _tell_batch(self, source: str, events: Sequence[Event]) -> float | None:
+        """Call the hook of a source with events. Return None if it succeeded, else when it is tried again."""
+        changes = [await self._change(event) for event in events]
+        problem = await self._calls.tell_batch(self._hooks[source], changes, ("source", source))
+        return await self._fail(events, problem, {}) if problem else None
+
+    async def _finish_batch(self, events: Sequence[Event]) -> int:
+        """Tell the hooks of views about events that the hook of the source was told; return how many events
+        were delivered to all."""
+        plain = [event for event in events if not self._has_view_hook(event)]
+        await self._succeed(plain)
+        done, blocked = len(plain), dict[int, float]()
+        for event in events:
+            if event.item_id in blocked:
+                await self._put_back([event], blocked)
+            elif self._has_view_hook(event):
+                held = (self._held_up or {}).get(event.item_id)
+                if not _was_told(held, event):
+                    await self._save_held_up({event.item_id: _HeldUp(event.id, 0.0, (_OF_SOURCE,))})
+                until_s = await self._deliver_one(event)
+                done += until_s is None
+                if until_s is not None:
+                    blocked[event.item_id] = until_s
+        return done
+
+    def _has_view_hook(self, event: Event) -> bool:
+        return any(view.name in self._view_hooks for view in self._views.of_item(event.key))
+
+    async def _succeed(self, events: Sequence[Event]) -> None:
+        if events:
+            await self._save_held_up({event.item_id: None for event in events})
+            await self._store.run(self._store.sync.events.done, [event.id for event in events])
+
+    async def _fail(
+        self, events: Sequence[Event], problem: str, told: Mapping[int, tuple[str, ...]]
+    ) -> float:
+        """Defer events whose delivery failed, or give them up after too many attempts. ``told`` are the hooks
+        that were told of each event all the same. Return when they are tried again."""
+        attempts = max(event.attempts for event in events)
+        until_s = self._clock.now_s() + RETRIES.wait_s(attempts)
+        given_up = attempts >= self._rules_of(events[0].source).attempts
+        if given_up:
+            until_s = math.inf
+        held = {
+            event.item_id: None if given_up else _HeldUp(event.id, until_s, told.get(event.id, ()))
+            for event in reversed(events)  # of the events of one item, the first is the one that waits
+        }
+        await self._save_held_up(held)
+        words = "a hook failed too often: its change was given up" if given_up else "hook failed"
+        item = events[0].key if len(events) == 1 else f"{len(events)} items"
+        level = logging.ERROR if given_up else logging.WARNING
+        log_event(level, words, item=item, attempt=attempts, problem=problem)
+        ids = [event.id for event in events]
+        await self._store.run(self._store.sync.events.defer, ids, until_s, problem)
+        return until_s
+
+    async def _put_back(self, events: Sequence[Event], blocked: Mapping[int, float]) -> None:
+        """Put back events that were taken, but not delivered: until the earlier event of their item is tried
+        again (``blocked``, by item), or until now."""
+        by_time: dict[float, list[int]] = {}
+        for event in events:
+            by_time.setdefault(blocked.get(event.item_id, self._clock.now_s()), []).append(event.id)
+        for until_s, ids in by_time.items():
+            await self._store.run(self._store.sync.events.put_back, ids, until_s)
+
+    async def _read_held_up(self) -> dict[int, _HeldUp]:
+        packed = await self._store.run(self._store.sync.state.get, HOOKS)
+        kept = json.loads(packed) if packed else {}
+        return {
+            int(item): _HeldUp(event, until_s, *map(tuple, told))  # afresh 0.1.0 did not save ``told``
+            for item, (event, until_s, *told) in kept.items()
+        }
+
+    async def _save_held_up(self, failed: Mapping[int, _HeldUp | None]) -> None:
+        """Save the deliveries that failed, by item; None for an item that no delivery holds up any more."""
+        before = self._held_up or {}
+        held_up = {**before, **{item: one for item, one in failed.items() if one is not None}}
+        for item, one in failed.items():
+            if one is None:
+                held_up.pop(item, None)
+        self._held_up = held_up
+        if held_up != before:
+            packed = json.dumps({item: (one.event, one.until_s, one.told) for item, one in held_up.items()})
+            await self._store.run(self._store.sync.state.set, {HOOKS: packed.encode()})
 
     async def _deliver_event(self, event: Event, told: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         """Deliver one event to all its hooks but those in ``told``. Return a tuple: the hooks that are told
@@ -192,41 +311,29 @@ class Hooks:
         return found
 
     async def _tell_source(self, hook: ReadyHook, change: Change) -> str:
-        return await self._call(hook, change, (change.kind, change.item), change)
+        rules, source = self._rules_of(change.source), ("source", change.source)
+        if rules.batch > 1:
+            return await self._calls.tell_batch(hook, [change], source)
+        tag = source if rules.at_once == 1 else (*source, change.item)
+        return await self._calls.tell_change(hook, change, tag)
 
     async def _tell_view(self, hook: ReadyHook, lock: asyncio.Lock, view: str, change: Change) -> str:
         async with lock:
-            words = (change.kind, view, change.item)
-            return await self._call(hook, StaleView(view, change), words, change)
-
-    async def _call(self, hook: ReadyHook, given: object, words: tuple[str, ...], change: Change) -> str:
-        """Call a function with ``given``, or a command with ``words`` and the content on standard input."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                if isinstance(hook, tuple):
-                    await run_command((*hook, *words), change.content, {"AFRESH_SOURCE": change.source})
-                else:
-                    # One call at a time for each item, or view.
-                    tag = (change.source, change.item) if given is change else words[1]
-                    await self._calls.call(hook, given, tag)
-        except TimeoutError:
-            return f"did not end within {self._timeout_s:g} s"
-        except (CommandFailedError, RaisedError) as error:
-            return str(error)
-        return ""
+            return await self._calls.tell_view(hook, view, change)
 
     async def _change(self, event: Event) -> Change:
-        copy = await self._store.run(
-            copy_of_change, self._store.sync, event.item_id, event.kind, event.version
-        )
-        content, is_there = (b"", False) if copy is None else (copy.content, True)
-        place = (event.key, event.source, event.kind, event.version, event.time_s)
-        return Change(*place, content, has_content=is_there)
+        previous = self._rules_of(event.source).previous
+        return await self._store.run(read_change, self._store.sync, event, previous=previous)
 
 
-def _make_ready(hook: HookSetting, setting: str) -> ReadyHook:
-    return find_function(hook, setting) if isinstance(hook, str) else tuple(hook)
+def _was_told(held: _HeldUp | None, event: Event) -> bool:
+    return held is not None and held.event == event.id and _OF_SOURCE in held.told
 
 
-def source_hooks(settings: Settings) -> dict[str, HookSetting]:
-    return {table.settings.name: table.on_change for table in settings.sources if table.on_change}
+def source_hooks(settings: Settings) -> dict[str, SourceHook]:
+    """Return the hooks of the sources, by source."""
+    return {
+        table.settings.name: SourceHook(table.on_change, table.hook)
+        for table in settings.sources
+        if table.on_change
+    }

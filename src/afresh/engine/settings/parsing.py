@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import ItemViews, is_hook, parse_item_views
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
 from afresh.engine.settings.problems import ProblemList, find_place
@@ -114,6 +115,11 @@ def _source(
     hook = own.pop("on_change", None)
     if hook is not None and not is_hook(hook):
         wrong.add("on_change", "on_change must be a list of words or 'module:function'")
+    rules = own.pop("hook", {})
+    for problem in find_problems(HookRules, rules) if isinstance(rules, dict) else ():
+        wrong.add_problem(problem)
+    if not isinstance(rules, dict):
+        wrong.add("hook", "hook must be a table: [source.hook] with batch, within, at_once, …")
     objective = _source_objective(own, wrong)
     benefit, stale_cost = (_money_rate(own, key, wrong) for key in ("benefit", "stale_cost"))
     update_cost = _update_cost(own, wrong)
@@ -127,9 +133,9 @@ def _source(
     if wrong.found:
         return None
     told = tuple(hook) if isinstance(hook, list) else hook
-    return SourceTable(
-        read_settings(kind.settings, own), told, kind, benefit, stale_cost, objective, update_cost
-    )
+    called = HookRules.model_validate(rules)
+    table = read_settings(kind.settings, own)
+    return SourceTable(table, told, kind, benefit, stale_cost, objective, update_cost, called)
 
 
 def _money_rate(own: dict[str, Any], key: str, wrong: _SourceProblems) -> float:

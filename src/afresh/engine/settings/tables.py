@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
-from afresh.values.targets import Measure, parse_target
+from afresh.values.objective_names import Measure, parse_target
 from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
 
 
@@ -56,12 +57,16 @@ class Table(BaseModel):
 
 class StoreTable(Table):
     """Where copies and state are stored, and how many versions and observations of each item are kept.
-    ``max_size`` is the most bytes that copies and state may take."""
+    ``max_size`` is the most bytes that copies and state may take. ``copies`` is the address of an object
+    store or folder for the copies, instead of the database. An object that no version uses any more is
+    deleted after ``copies_grace``."""
 
     url: str = Field(default="sqlite:afresh.db", min_length=1)
     versions: int = Field(default=5, ge=1)
     observations: int = Field(default=1000, ge=1)
     max_size: Size = 100_000_000_000
+    copies: str = ""
+    copies_grace: Seconds = 86400.0
 
 
 class BudgetTable(Table):
@@ -149,10 +154,10 @@ class WebTable(Table):
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
-    ``module:function``. ``benefit`` is the money per second that a fresh copy of weight 1 earns,
-    ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective`` is what is
-    optimised for its items, if the settings say so. ``update_cost`` is the money that each change that a
-    poll finds costs beyond the poll."""
+    ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
+    of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
+    is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
+    that a poll finds costs beyond the poll."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -161,6 +166,7 @@ class SourceTable:
     stale_cost: float = 0.0
     objective: str | None = None
     update_cost: float = 0.0
+    hook: HookRules = field(default_factory=HookRules)
 
 
 @dataclass(frozen=True, slots=True)

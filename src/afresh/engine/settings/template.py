@@ -12,6 +12,7 @@ TEMPLATE = """\
 [store]
 # url = "sqlite:afresh.db"
 # versions = 5              # copies kept of each item
+# copies = "s3://bucket/prefix"   # keep copies in an object store or a folder (file:copies)
 # max_size = "100GB"        # when it is reached, old versions are dropped, then new copies refused
 
 [budget]

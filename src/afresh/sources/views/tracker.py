@@ -256,9 +256,10 @@ class ViewTracker:
 
     def count_writes(self, name: str, reading: Reading) -> None:
         """Add a reading to the tally of a table. After a sharp change of the rate, forget what was before."""
-        _add(self._by_length.setdefault(name, {}), reading)
+        tallies, length = self._by_length.setdefault(name, {}), _length(reading)
+        _add(tallies, reading)
         last = self._last[name] = [*self._last.get(name, ())[1 - LAST_READINGS :], reading]
-        since = readings_since_change(last, most_informative(self._by_length[name].values()))
+        since = readings_since_change([each for each in last if _length(each) == length], tallies[length])
         if since:
             self._by_length[name], self._last[name] = {}, list(since)
             for each in since:
@@ -295,8 +296,13 @@ class ViewTracker:
 
 def _add(tallies: dict[int, WriteTally], reading: Reading) -> None:
     """Add a reading to the tally of its length."""
-    length = round(math.log2(max(reading[0] / WINDOW_S, 1.0)))
+    length = _length(reading)
     tallies[length] = tallies.get(length, WriteTally()).add(*reading)
+
+
+def _length(reading: Reading) -> int:
+    """Return the class of the length of a reading: 0 for ``WINDOW_S``, 1 for about twice as long, …"""
+    return round(math.log2(max(reading[0] / WINDOW_S, 1.0)))
 
 
 def _pack_stamps(stamps: Mapping[str, Stamp]) -> dict[str, list[int]]:

@@ -91,13 +91,14 @@ def commit(
     store: SqlStore[Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
-    copies = changes.compress_copies(outcomes)
+    copies = changes.compress_copies(outcomes, store.objects)
 
     def work(connection: Connection) -> list[Refusal]:
         polls, refused = changes.separate_refused(outcomes, copies, _lock(connection, outcomes))
         sizes = SizeChange()
         changes.set_previous_sizes(store.database, connection, polls)
         _save_copies(store, connection, polls, sizes)
+        store.refuse_deleted(connection, [copy.hash for copy in copies if copy])
         spending = store.ledger.as_rows(connection, changes.sum_spending(outcomes))
         # The remaining statements need no answer of the server, so they are sent in one round trip.
         with connection.pipeline():

@@ -157,7 +157,8 @@ CREATE TABLE event (
     version integer NOT NULL,
     time_s double precision NOT NULL,
     due_s double precision NOT NULL,
-    attempts integer NOT NULL DEFAULT 0
+    attempts integer NOT NULL DEFAULT 0,
+    problem text NOT NULL DEFAULT ''
 );
 
 CREATE INDEX event_item ON event (item_id, id);
@@ -254,3 +255,17 @@ CREATE TABLE consumer (
     cursor text NOT NULL,
     moved_s double precision NOT NULL
 );
+
+CREATE TABLE page_links (
+    item_id bigint PRIMARY KEY,
+    depth integer NOT NULL,
+    chain integer NOT NULL,
+    readings integer NOT NULL,
+    gained integer NOT NULL,
+    unlinked_s double precision,
+    links bytea
+);
+
+CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
+
+CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;

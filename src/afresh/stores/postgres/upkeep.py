@@ -13,8 +13,8 @@ from afresh.stores.postgres.commit import SizeChange, drop_contents, save_size_c
 from afresh.stores.postgres.connection import Connection, fetch_rows
 from afresh.stores.postgres.database import PostgresDatabase, key_hash
 from afresh.stores.rows import Row
-from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import LINKS, Computed, Counters, SqlTables
+from afresh.stores.sql.upkeep_part import SqlUpkeep
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.sqlite.upkeep import write_then_replace
 from afresh.values.stored import StoreStats
@@ -53,6 +53,11 @@ class PostgresUpkeep(SqlUpkeep[Connection]):
         sizes.versions -= len(dropped)
         drop_contents(connection, [content_id for (content_id,) in dropped], sizes)
         save_size_change(connection, sizes)
+
+    def _named(self, connection: Connection, digests: Sequence[bytes]) -> set[bytes]:
+        texts = [digest.hex() for digest in digests]
+        found = self._rows(connection, "named", {"hashes": self._database.as_list(texts)})
+        return {bytes(row[0]) for row in found}
 
     def _count_contents(self, connection: Connection) -> int:
         return int(self._rows(connection, "stats", {})[0][3])

@@ -68,7 +68,7 @@ SELECT (SELECT coalesce(sum(items), 0)::bigint FROM tally),
        coalesce(sum(size.contents), 0)::bigint,
        coalesce(sum(size.content_bytes), 0)::bigint,
        coalesce(sum(size.stored_bytes), 0)::bigint,
-       (SELECT count(*) FROM event)
+       (SELECT count(*) FROM event WHERE due_s < 'infinity')
        + (SELECT count(*) FROM change
           WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told')),
        (SELECT count(*) FROM notice),
@@ -101,3 +101,9 @@ RETURNING version.content_id;
 -- name: tables
 SELECT quote_ident(relname) FROM pg_catalog.pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname;
+
+-- name: named
+SELECT hash FROM content WHERE hash IN (SELECT decode(digest, 'hex') FROM unnest(%(hashes)s::text[]) AS digest);
+
+-- name: lock_contents
+LOCK TABLE content IN SHARE MODE;

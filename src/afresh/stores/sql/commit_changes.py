@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import zstandard
 
 from afresh.stores.codecs import content_hash
+from afresh.stores.object_copies import IN_OBJECTS, ObjectCopies
 from afresh.stores.rows import PAUSED, STATUS_CODE, Row
 from afresh.stores.sql.dialect import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
@@ -61,14 +62,18 @@ class AcceptedPoll:
         return PAUSED if self.before.status == PAUSED else STATUS_CODE[self.outcome.status]
 
 
-def compress_copies(outcomes: Sequence[Outcome]) -> list[CompressedCopy | None]:
-    """Hash and compress the new copy of each outcome; None if an outcome has none. Call this before the
-    transaction, because it takes long and other writers would wait."""
+def compress_copies(outcomes: Sequence[Outcome], objects: ObjectCopies | None) -> list[CompressedCopy | None]:
+    """Hash and compress the new copy of each outcome; None if an outcome has none. If copies are ``objects``,
+    write these. Call this before the transaction, because it takes long and other writers would wait."""
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
-    return [
+    packed = [
         CompressedCopy(copy, content_hash(copy.content), compressor.compress(copy.content)) if copy else None
         for copy in (outcome.new_copy for outcome in outcomes)
     ]
+    if objects is None:
+        return packed
+    objects.put({copy.hash: copy.data for copy in packed if copy})
+    return [replace(copy, data=IN_OBJECTS) if copy else None for copy in packed]
 
 
 def separate_refused(

@@ -6,30 +6,34 @@ A class leaves a method abstract if the two databases implement it in different 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
-from typing import ClassVar, Generic
+from typing import Generic
 
 import afresh.stores.store as contract
 from afresh.stores.codecs import compress_text, decompress, decompress_text
+from afresh.stores.object_copies import ObjectCopies, bytes_of_content
 from afresh.stores.rows import Row, check_due_times, lease_from_row
 from afresh.stores.shared_time import ReservationState
 from afresh.stores.sql.dialect import ConnectionT, Parameters, SqlDatabase, SqlPart, T
 from afresh.stores.sql.feed_part import SqlFeed
 from afresh.stores.sql.links_part import SqlLinks
 from afresh.stores.sql.observations import SqlObservations
+from afresh.stores.sql.unnamed_objects import DELETING, refuse_deleted
+from afresh.stores.sql.upkeep_part import SqlUpkeep
 from afresh.values.arrays import Float64s
 from afresh.values.clock import Clock
-from afresh.values.errors import StoreCorruptError
 from afresh.values.lease import Lease
 from afresh.values.outcome import Spent
-from afresh.values.storable_text import check_storable, is_storable
+from afresh.values.storable_text import check_storable, is_storable, replace_unstorable
 from afresh.values.stored import (
     Claim,
     Copy,
+    DueEvents,
     Event,
+    FailedEvent,
     Ids,
     LedgerRow,
     Notice,
@@ -47,13 +51,15 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
     """Implements ``Copies``. ``get`` raises ``StoreCorruptError`` if the content does not have its hash."""
 
     file = "copies"
+    objects: ObjectCopies | None = None
 
     def get(self, item_id: int, number: int | None = None) -> Copy | None:
         found = self._fetch("get", item_id=item_id, number=number)
         if not found:
             return None
-        *fields, data = found[0]
+        *fields, stored = found[0]
         version = Version(*fields)
+        data = bytes_of_content(stored, version.hash, self.objects, self._database.name)
         return Copy(version, decompress(data, version.size, version.hash, self._database.name))
 
     def versions(self, item_id: int) -> list[Version]:
@@ -71,32 +77,63 @@ class SqlCopies(SqlPart[ConnectionT], contract.Copies):
 class SqlEvents(SqlPart[ConnectionT], contract.Events):
     file = "events"
 
-    def take(self, now_s: float, limit: int, retry_s: float) -> list[Event]:
-        given = {"now_s": now_s, "until_s": now_s + retry_s, "limit": limit}
+    def due(self, now_s: float) -> dict[str, DueEvents]:
+        ((last, told),) = self._fetch("unqueued")
+        if told < last:
+            self._database.write(self._queue)
+        return {source: DueEvents(*found) for source, *found in self._fetch("due", now_s=now_s)}
+
+    def take(self, now_s: float, limit: int, retry_s: float, source: str | None = None) -> list[Event]:
+        given = {"now_s": now_s, "until_s": now_s + retry_s, "limit": limit, "source": source}
 
         def work(connection: ConnectionT) -> list[Row]:
-            self._rows(connection, "lock", {})
             self._queue(connection)
             return self._rows(connection, "take", given)
 
         found = self._database.write(work)
         return [Event(*row) for row in sorted(found)]  # RETURNING has no order; the first column is the id
 
-    def _queue(self, connection: ConnectionT) -> None:
-        """Queue the changes that the feed has for hooks since the last time."""
+    def done(self, ids: Sequence[int]) -> None:
+        self._execute("done", ids=self._database.as_list(ids))
+
+    def defer(self, ids: Sequence[int], until_s: float, problem: str = "") -> None:
+        words = replace_unstorable(problem)
+        self._execute("defer", ids=self._database.as_list(ids), until_s=until_s, problem=words)
+
+    def put_back(self, ids: Sequence[int], until_s: float) -> None:
+        self._execute("put_back", ids=self._database.as_list(ids), until_s=until_s)
+
+    def waiting(self) -> int:
+        return int(self._fetch("waiting")[0][0])
+
+    def failed(self, limit: int) -> list[FailedEvent]:
+        return [FailedEvent(Event(*row[:8]), *row[8:]) for row in self._fetch("failed", limit=limit)]
+
+    def given_up(self) -> int:
+        return int(self._fetch("given_up")[0][0])
+
+    def retry(self, now_s: float, ids: Sequence[int] | None = None) -> int:
+        if ids is None:
+            return len(self._execute("retry_all", now_s=now_s))
+        return len(self._execute("retry", now_s=now_s, ids=self._database.as_list(ids)))
+
+    def retell(self, after: int, source: str) -> int:
+        def work(connection: ConnectionT) -> int:
+            upto = self._queue(connection)
+            given = {"after": after, "upto": upto, "source": source}
+            return len(self._rows(connection, "retell", given))
+
+        return self._database.write(work)
+
+    def _queue(self, connection: ConnectionT) -> int:
+        """Queue the changes that the feed has for hooks since the last time; return the last number of the
+        feed. Only one worker at a time does so."""
+        self._rows(connection, "lock", {})
         ((last, told),) = self._rows(connection, "unqueued", {})
         if told < last:
             self._rows(connection, "queue", {"after": told, "upto": last})
             self._rows(connection, "queued", {"upto": last})
-
-    def done(self, ids: Sequence[int]) -> None:
-        self._execute("done", ids=self._database.as_list(ids))
-
-    def defer(self, ids: Sequence[int], until_s: float) -> None:
-        self._execute("defer", ids=self._database.as_list(ids), until_s=until_s)
-
-    def waiting(self) -> int:
-        return int(self._fetch("waiting")[0][0])
+        return int(last)
 
 
 class SqlNotices(SqlPart[ConnectionT], contract.StoredNotices):
@@ -163,6 +200,11 @@ class SqlState(SqlPart[ConnectionT], contract.State):
     def get(self, name: str) -> bytes | None:
         found = self._fetch("get", name=name)
         return found[0][0] if found else None
+
+    def get_in_transaction(self, connection: ConnectionT, name: str) -> bytes | None:
+        """Return a value as the transaction of ``connection`` sees it now."""
+        found = self._rows(connection, "get", {"name": name})
+        return bytes(found[0][0]) if found else None
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
         self._database.write(lambda connection: self.set_in_transaction(connection, values))
@@ -335,56 +377,10 @@ class SqlFleet(SqlPart[ConnectionT], contract.Fleet):
         return self._database.write(work)
 
 
-class SqlUpkeep(SqlPart[ConnectionT], contract.Upkeep):
-    """Implements the checks of ``Upkeep``. ``contradictions`` are the names of statements that compare tables
-    and return one line of text for each contradiction."""
-
-    file = "upkeep"
-    contradictions: ClassVar[tuple[str, ...]]
-
-    @abstractmethod
-    def _count_contents(self, connection: ConnectionT) -> int: ...
-
-    @abstractmethod
-    def _drop_versions(self, connection: ConnectionT, versions: Sequence[Row]) -> None:
-        """Drop these versions, tuples (item id, number, content id), and contents that no version uses."""
-
-    def drop_old_versions(self, wanted_bytes: int) -> int:
-        def work(connection: ConnectionT) -> int:
-            oldest = self._rows(connection, "old_versions", {"limit": contract.DROPPED_AT_ONCE})
-            dropped: list[Row] = []
-            freed = 0
-            for *version, stored_bytes in oldest:
-                if freed >= wanted_bytes:
-                    break
-                dropped.append(tuple(version))
-                freed += stored_bytes
-            self._drop_versions(connection, dropped)
-            return len(dropped)
-
-        return self._database.write(work)
-
-    def _problems(self, connection: ConnectionT, sample: int | None) -> Iterator[str]:
-        """Yield one line per contradiction between tables, and per content whose hash is wrong. All contents
-        are checked, or about ``sample`` of them."""
-        for name in self.contradictions:
-            for (line,) in self._rows(connection, name, {}):
-                yield line
-        count = self._count_contents(connection)
-        every = 1 if sample is None else max(1, -(-count // max(1, sample)))
-        last = 0
-        while found := self._rows(connection, "contents", {"after": last, "every": every}):
-            last = found[-1][0]
-            for _, size, expected_hash, data in found:
-                try:
-                    decompress(data, size, expected_hash, self._database.name)
-                except StoreCorruptError as error:
-                    yield str(error)
-
-
 class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
     """A store with the parts that both databases share. A subclass adds the parts for its database."""
 
+    upkeep: SqlUpkeep[ConnectionT]
     feed: SqlFeed[ConnectionT]
 
     def __init__(self, database: SqlDatabase[ConnectionT], retention: contract.Retention) -> None:
@@ -396,6 +392,17 @@ class SqlStore(contract.ClosedOnExit, Generic[ConnectionT]):
         self.links = SqlLinks(database)
         self.ledger = SqlLedger(database)
         self.state = SqlState(database)
+        self.objects: ObjectCopies | None = None
+
+    def keep_copies_in(self, objects: ObjectCopies) -> None:
+        """Write new copies to these objects, and read there those that the database does not have."""
+        self.objects = self.copies.objects = self.upkeep.objects = objects
+        self.upkeep.state = self.state
+
+    def refuse_deleted(self, connection: ConnectionT, digests: Sequence[bytes]) -> None:
+        """Raise ``StoreLockedError`` in a commit of contents whose objects are being deleted."""
+        if self.objects is not None and digests:
+            refuse_deleted(self.state.get_in_transaction(connection, DELETING), digests)
 
     def close(self) -> None:
         self.database.close()

@@ -28,7 +28,7 @@ def commit(
     store: SqlStore[sqlite3.Connection], outcomes: Sequence[Outcome], values: Mapping[str, bytes | None]
 ) -> list[Refusal]:
     """Commit the outcomes and set the named ``values`` in one transaction; see ``Store.commit``."""
-    database, copies = store.database, changes.compress_copies(outcomes)
+    database, copies = store.database, changes.compress_copies(outcomes, store.objects)
 
     def work(connection: sqlite3.Connection) -> list[Refusal]:
         ids = database.as_list([outcome.lease.item_id for outcome in outcomes])
@@ -38,6 +38,7 @@ def commit(
         changes.set_previous_sizes(database, connection, polls)
         for poll, copy, media_type_id in changes.new_copies(database, connection, polls):
             _save_copy(connection, poll, copy, media_type_id, store.retention.versions)
+        store.refuse_deleted(connection, [copy.hash for copy in copies if copy])
         runs = store.observations.append(connection, polls)
         states = [_state_row(poll, run) for poll, run in zip(polls, runs, strict=True)]
         connection.executemany(_SQL["keep_state"], states)

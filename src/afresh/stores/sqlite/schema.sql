@@ -104,7 +104,7 @@ CREATE TABLE event (
     time_s REAL NOT NULL,
     due_s REAL NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0
-);
+, problem TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX event_due ON event (due_s);
 

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from afresh.stores.rows import Row
-from afresh.stores.sql.store_parts import SqlUpkeep
 from afresh.stores.sql.transfer import RESERVATIONS, Counters, SqlTables
+from afresh.stores.sql.upkeep_part import SqlUpkeep
 from afresh.stores.sqlite.commit import drop_contents
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.errors import translate_errors
@@ -77,6 +77,9 @@ class SqliteUpkeep(SqlUpkeep[sqlite3.Connection]):
     def _drop_versions(self, connection: sqlite3.Connection, versions: Sequence[Row]) -> None:
         connection.executemany(self._sql["drop_version"], [version[:2] for version in versions])
         drop_contents(connection, [content_id for _, _, content_id in versions])
+
+    def _named(self, connection: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+        return {digest for digest in digests if self._rows(connection, "named", {"hash": digest})}
 
     def _count_contents(self, connection: sqlite3.Connection) -> int:
         return int(self._rows(connection, "count_contents", {})[0][0])

@@ -61,7 +61,14 @@ SELECT (SELECT coalesce(sum(items), 0) FROM tally),
        (SELECT count(*) FROM content),
        (SELECT coalesce(sum(size), 0) FROM content),
        (SELECT coalesce(sum(length(data)), 0) FROM payload),
-       (SELECT count(*) FROM event)
+       (SELECT count(*) FROM event WHERE due_s < 9e999)
        + (SELECT count(*) FROM change
           WHERE for_hooks <> 0 AND number > (SELECT value FROM counter WHERE name = 'told')),
        (SELECT count(*) FROM notice);
+
+-- name: named
+SELECT hash FROM content WHERE hash = :hash;
+
+-- name: lock_contents
+-- A transaction that writes is alone in SQLite.
+SELECT 1;

@@ -188,6 +188,11 @@ FIGURES = (
     ),
     Figure("status.file_bytes", "store", format_bytes, "store_bytes", "Size of the store."),
     Figure("status.events", metric="events_waiting", meaning="Changes not yet told to hooks."),
+    Figure(
+        "status.events_given_up",
+        metric="events_given_up",
+        meaning="Changes that hooks could not be told, and that were given up.",
+    ),
     Figure("status.notices", metric="notices_open", meaning="Notices not yet answered by a poll."),
 )
 
@@ -295,7 +300,8 @@ def _hash_failures(snapshot: StatusSnapshot) -> str:
     then reloads their table."""
     items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
     hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
-    return blake2b(repr((items, hosts, snapshot.status.noise)).encode(), digest_size=6).hexdigest()
+    told = [(one.id, one.attempts, one.problem) for one in snapshot.status.hook_failures]
+    return blake2b(repr((items, hosts, snapshot.status.noise, told)).encode(), digest_size=6).hexdigest()
 
 
 def _hash_views(snapshot: StatusSnapshot) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from tests.cli.conftest import Afresh
 from tests.cli.planning.datasets.conftest import MakeItems
 from tests.cli.planning.datasets.test_plan_dataset import BUDGET, assert_same_plan
+from tests.waiting import until
 
 from afresh.cli.planning.datasets import ray_executor
 from afresh.cli.planning.datasets.ray_executor import RayExecutor, import_ray
@@ -30,6 +33,13 @@ def die_once(mark: str) -> int:
     if not path.exists():
         path.touch()
         os._exit(1)
+    return 1
+
+
+def wait_for_mark(folder: str) -> int:
+    """Say that it runs, and end when there is a mark."""
+    Path(folder, f"runs-{os.getpid()}").touch()
+    until(Path(folder, "go").exists)
     return 1
 
 
@@ -58,6 +68,35 @@ def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
     assert ran.code == 0, ran.err
     assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
     assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_an_estimate_on_two_nodes_is_that_of_one_file(afresh: Afresh, tmp_path: Path) -> None:
+    rows = [
+        f"p{item},{86400 * time},{int(item * time % 7 == 1)}" for time in range(20) for item in range(300)
+    ]
+    (tmp_path / "polls").mkdir()
+    for number in range(3):
+        lines = ["item,time,changed", *rows[number::3]]
+        (tmp_path / "polls" / f"{number}.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "whole.csv").write_text("\n".join(["item,time,changed", *rows]) + "\n")
+    ran = afresh("estimate", tmp_path / "polls", "-o", tmp_path / "rates", "--on", "ray", "--json")
+    assert ran.code == 0, ran.err
+    alone = json.loads(afresh("estimate", "whole.csv", "--json").out)
+    assert json.loads(ran.out)["mean_rate"] == pytest.approx(alone["mean_rate"], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_jobs_of_a_lost_node_run_elsewhere(ray_cluster: Any, tmp_path: Path) -> None:
+    """A second node, which has joined for this test, is lost while both jobs run."""
+    extra = ray_cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+    with RayExecutor(ray_cluster.address) as executor, ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: list(executor.run(wait_for_mark, [str(tmp_path)] * 3)))
+        until(lambda: len(list(tmp_path.glob("runs-*"))) == 3)
+        ray_cluster.remove_node(extra, allow_graceful=False)
+        (tmp_path / "go").touch()
+        assert found.result(timeout=120) == [1, 1, 1]
 
 
 @pytest.mark.slow

@@ -66,6 +66,18 @@ def refuse_repeated_items(parts: Sequence[DatasetPart]) -> None:
     raise InputError(f"{str(found[0])!r} occurs {found[1]} times in {files}: it must be unique")
 
 
+def partition_rows(batches: Iterator[Any], schema: Any, target: Path, by: str) -> None:
+    """Write rows of Arrow as Parquet files in folders ``BY=VALUE`` of ``target``, one for each value of the
+    column ``by``, whatever their order and number."""
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    with open_session(target.parent) as session:
+        session.register("given", reader)
+        place = str(target).replace("'", "''")
+        session.execute(f"COPY (SELECT * FROM given) TO '{place}' (FORMAT parquet, PARTITION_BY ({by}))")
+
+
 _ITEM = "CAST(item AS VARCHAR)"
 
 

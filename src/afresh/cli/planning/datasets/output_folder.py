@@ -7,6 +7,7 @@ are there are kept. A part appears under its name only when it is whole."""
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
 
 _STATE = "_afresh.json"
+WORK = "_work"
+"""The folder for intermediate files within the folder of a result."""
 
 
 @contextmanager
@@ -76,7 +79,8 @@ class OutputFolder:
             return saved
         present = set(self._files())
         known = set() if state is None else set(state["parts"])
-        foreign = sorted(present - known)
+        own = known if state is None else known | {name for name in present if name.startswith(f"{WORK}/")}
+        foreign = sorted(present - own)
         if foreign:
             what = f"{foreign[0]} and {len(foreign) - 1} other files" if len(foreign) > 1 else foreign[0]
             shown = split_options(self.path)[0]
@@ -84,6 +88,7 @@ class OutputFolder:
         for name in sorted(present & known):
             self._remove(name)
         if state is not None:
+            self.remove_work()
             self._remove(_STATE)
         return None
 
@@ -106,6 +111,19 @@ class OutputFolder:
             for folder in {Path(self.path), *(file.parent for file in Path(self.path).rglob("*"))}:
                 remove_abandoned(folder)
         return set(self._files())
+
+    def remove_work(self) -> None:
+        """Remove the folder with intermediate files, if there is one."""
+        if not is_address(self.path):
+            shutil.rmtree(self.target(WORK), ignore_errors=True)
+            return
+        filesystem, path = open_filesystem(self.target(WORK))
+        try:
+            filesystem.delete_dir(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._error(error) from None
 
     def _make(self) -> None:
         if is_address(self.path):

@@ -130,13 +130,19 @@ class DatasetRun:
 
     def run(self, label: str, step: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
         """Return the result of a step for every job, in order."""
-        results, done = [], 0
-        with ProgressBar(f"{label}, {len(jobs)} parts", len(jobs)) as progress:
-            for result in self._executor.run(step, jobs):
-                results.append(result)
-                done += 1
-                progress.reach(done)
-        return results
+        return run_step(self._executor, label, step, jobs)
+
+
+def run_step(
+    executor: PartExecutor, label: str, step: Callable[[Job], Result], jobs: Sequence[Job]
+) -> list[Result]:
+    """Return the result of a step for every job, in order, with a progress bar."""
+    results: list[Result] = []
+    with ProgressBar(f"{label}, {len(jobs)} parts", len(jobs)) as progress:
+        for result in executor.run(step, jobs):
+            results.append(result)
+            progress.reach(len(results))
+    return results
 
 
 def merge_histograms(histograms: Sequence[Histogram]) -> Histogram:

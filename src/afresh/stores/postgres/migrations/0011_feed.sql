@@ -24,3 +24,5 @@ CREATE TABLE consumer (
     cursor text NOT NULL,
     moved_s double precision NOT NULL
 );
+-- Why the last delivery of an event failed, for people.
+ALTER TABLE event ADD COLUMN problem text NOT NULL DEFAULT '';

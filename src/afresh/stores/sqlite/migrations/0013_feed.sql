@@ -23,3 +23,5 @@ CREATE TABLE consumer (
     cursor TEXT NOT NULL,
     moved_s REAL NOT NULL
 ) WITHOUT ROWID;
+-- Why the last delivery of an event failed, for people.
+ALTER TABLE event ADD COLUMN problem TEXT NOT NULL DEFAULT '';

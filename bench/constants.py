@@ -1,0 +1,121 @@
+"""Constants of the adaptive policy, chosen with one history left out and reported on it.
+
+``AFRESH_DATA`` names the folder of histories (see ``bench.replay``). Each is replayed with its names and with
+shuffled names at one budget (``POLLS_PER_DAY``), with the value that each constant has and with others, in
+one random order of the items (``AFRESH_ORDERS``: more). For each history that value is chosen with which the
+other histories capture most of the oracle's gain over uniform polling, and measured is what this history
+captures with it; the ratio is to what it captures with the value of today. ``--case CAUTION`` runs one
+constant, ``--case docs-otel`` (several times) uses some of the histories. ``AFRESH_RESULTS`` keeps runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from afresh.policy.adaptive import calibration, rate_belief
+from bench.replay import read_history
+from bench.replay_limit import poisson_world
+from bench.rows import Row
+from bench.trials import DAY, Results, Trial, history_key, in_random_orders, run_by_thirds
+
+POLLS_PER_DAY, BATCHES = 0.01, 30
+CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
+    "CAUTION": (calibration, (5.0, 20.0, 80.0)),
+    "ROUNDS": (calibration, (2.0, 4.0, 16.0)),
+    "REDRAWN": (rate_belief, (100.0, 300.0, 1000.0)),
+}
+Gained = dict[float, float]
+"""Points of freshness above uniform polling after the warm-up, by the value of a constant."""
+
+
+def rows(*, quick: bool, cases: Sequence[str] = ()) -> list[Row]:
+    """Measure every constant, or those that ``cases`` name, on every history, or on those that it names."""
+    chosen = [name for name in CONSTANTS if name in cases] or list(CONSTANTS)[: 1 if quick else None]
+    trials = dict(_trials(quick, [case for case in cases if case not in CONSTANTS]))
+    results, found = Results.from_environment(), []
+    to_gain = {name: _oracle_gain(trial, results) for name, trial in trials.items()}
+    for constant in chosen:
+        gained = {name: _gained(trial, constant, results) for name, trial in trials.items()}
+        found += _left_out(constant, gained, to_gain)
+    return found
+
+
+def _trials(quick: bool, cases: Sequence[str]) -> Iterator[tuple[str, Trial]]:
+    folder = os.environ.get("AFRESH_DATA")
+    if quick or not folder:
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            world = poisson_world(rng.gamma(0.3, 0.03 / DAY, 60), 0.0, 500 * DAY, rng)
+            yield f"made up {seed}", Trial(world, [f"{item}" for item in range(60)], POLLS_PER_DAY, hour=None)
+        return
+    for path in sorted(Path(folder).glob("*.meta.json")):
+        name = path.name.removesuffix(".meta.json")
+        if not cases or name in cases:
+            yield name, Trial(*read_history(Path(folder), name), POLLS_PER_DAY)
+
+
+def _left_out(constant: str, gained: dict[str, Gained], to_gain: dict[str, float]) -> list[Row]:
+    """Return a row for each history: what it captures with the value that the others choose."""
+    module, values = CONSTANTS[constant]
+    today = float(getattr(module, constant))
+
+    def captured(names: Sequence[str], value_of: Callable[[str], float]) -> float:
+        total = sum(gained[name][value_of(name)] for name in names)
+        return total / sum(to_gain[name] for name in names)
+
+    choice = {}
+    for name in gained:
+        others = [other for other in gained if other != name]
+        choice[name] = max(values, key=lambda value: captured(others, lambda _: value))
+    found = []
+    for name, value in [*choice.items(), ("all together", None)]:
+        some = list(gained) if value is None else [name]
+        with_choice, as_it_is = captured(some, choice.__getitem__), captured(some, lambda _: today)
+        what = f"{constant}, {name}" + ("" if value is None else f": {value:g} chosen by the others")
+        found.append(Row(what, with_choice, "captured", ratio=with_choice / as_it_is))
+    return found
+
+
+def _gained(trial: Trial, constant: str, results: Results) -> Gained:
+    """Return the gain with each value of the constant, mean over names and shuffled names."""
+    uniform, found = _figure(trial, "uniform", results), {}
+    for value in CONSTANTS[constant][1]:
+        with _set(constant, value):
+            both = [_figure(trial, "adaptive", results, shuffled=shuffled) for shuffled in (False, True)]
+        found[value] = float(np.mean(both)) - uniform
+    return found
+
+
+def _oracle_gain(trial: Trial, results: Results) -> float:
+    return _figure(trial, "oracle", results) - _figure(trial, "uniform", results)
+
+
+def _figure(trial: Trial, policy: str, results: Results, *, shuffled: bool = False) -> float:
+    """Return the freshness after the warm-up in percent, mean over the orders of the items."""
+    make, thirds = in_random_orders(replace(trial, batches_per_round=BATCHES), shuffled=shuffled), []
+    values = [getattr(module, name) for name, (module, _) in CONSTANTS.items()]
+    for order in range(int(os.environ.get("AFRESH_ORDERS", "1"))):
+        key = history_key(trial.history, policy, shuffled, order, values if policy == "adaptive" else ())
+        if key not in results.known:
+            results.keep(key, f"{policy}, {values}, order {order}", run_by_thirds(make(order), policy))
+        thirds.append(results.known[key][1:])
+    return 100.0 * float(np.mean(thirds))
+
+
+@contextmanager
+def _set(constant: str, value: float) -> Iterator[None]:
+    """Use another value of a constant for a while."""
+    module, _ = CONSTANTS[constant]
+    before = getattr(module, constant)
+    setattr(module, constant, value)
+    try:
+        yield
+    finally:
+        setattr(module, constant, before)
