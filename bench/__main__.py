@@ -34,6 +34,7 @@ BENCHES = (
     "crawl",
     "follow",
     "parsing",
+    "render",
     "attacks",
     "engine_scale",
     "replay",
@@ -47,6 +48,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200

@@ -31,7 +31,7 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
-from afresh.engine.feed.feed_reader import FeedReader
+from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery, FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
@@ -72,6 +72,9 @@ from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
+BesideRun = Callable[[Run], Coroutine[object, object, None]]
+"""Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
+
 _REPORT_S, _REPORT_RARELY = 0.5, 20.0
 _MOST_HOPS = 3
 
@@ -91,7 +94,7 @@ class Engine(ItemOperations, ClosedOnExit):
     ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
     tells what changed.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
-    that is stopped finishes its polls first; other work is cancelled."""
+    that is stopped finishes its polls first; other work is cancelled. ``beside`` is work beside each run."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
@@ -101,6 +104,7 @@ class Engine(ItemOperations, ClosedOnExit):
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
+        self.beside: BesideRun | None = None
 
     def close(self) -> None:
         self.store.close()
@@ -146,6 +150,10 @@ class Engine(ItemOperations, ClosedOnExit):
                     stopper.set_result(lambda: None)
 
         self._started = thread, thread.submit(work), stopper
+
+    def is_running(self) -> bool:
+        """Return whether the run that ``start`` began goes on."""
+        return self._started is not None and not self._started[1].done()
 
     def stop(self) -> RunProgress:
         """Stop the run that ``start`` began. Wait until its polls are committed, and return its progress."""
@@ -208,7 +216,8 @@ class Engine(ItemOperations, ClosedOnExit):
             # A single round polls only what is due at its start, so that it lends nothing.
             self._external.live = None if once else RunAccess(run, loop)
             try:
-                return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
+                work = [pulse.run(), *([_report(run, report)] if report else [])]
+                return await _run_with(run, for_s, [*work, *([self.beside(run)] if self.beside else [])])
             finally:
                 self._external.live = None
 
@@ -326,6 +335,12 @@ class Engine(ItemOperations, ClosedOnExit):
     def why(self, key: str, *, source: str | None = None) -> Why:
         """Explain why an item is polled as often as it is."""
         return explain_key(self.store, self.running_settings(), key, source, self.clock.now_s())
+
+    def changes(
+        self, since: str | None = None, limit: int = 1000, *, source: str | None = None
+    ) -> ChangePage:
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+        return self.feed.page(since, limit, ChangeQuery(source))
 
     def why_view(self, name: str) -> ViewWhy:
         """Explain how fresh an item view of the settings is, and by which of its items it is stale."""

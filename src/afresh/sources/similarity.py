@@ -72,6 +72,16 @@ def exact_similarity(one: bytes, other: bytes) -> float:
     return len(first & second) / union if union else 1.0
 
 
+def share_of_new(new: bytes, old: bytes) -> float:
+    """Return the share of the shingles of ``new`` that ``old`` does not have (0 to 1).
+
+    >>> share_of_new(b"a b c d", b"a b c"), share_of_new(b"", b"a")
+    (0.5, 0.0)
+    """
+    shingles = _shingles(new)
+    return len(shingles - _shingles(old)) / len(shingles) if shingles else 0.0
+
+
 def _shingles(normal: bytes) -> set[bytes]:
     words = _WORDS.findall(normal)
     count = max(1, len(words) - _SHINGLE_WORDS + 1) if words else 0

@@ -387,6 +387,11 @@ class State(Protocol):
     def set(self, values: Mapping[str, bytes | None]) -> None:
         """Set these named values in one transaction; None removes a name."""
 
+    def replace(self, name: str, before: bytes | None, after: bytes) -> bool:
+        """Set ``name`` to ``after`` if its value is ``before`` (None: it has none); return whether it was.
+
+        Of several processes that replace the same value, one succeeds."""
+
     def names(self) -> list[str]:
         """Return the names of all values, sorted."""
 

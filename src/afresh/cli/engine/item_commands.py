@@ -225,7 +225,7 @@ class _Wanted:
 
         if self.match is None and self.status is None:
             chosen = list(dict.fromkeys(_read_keys(self.keys, self.file)))
-            if not chosen:
+            if not chosen and self.file != "-":  # a pipe may have nothing to say
                 raise UsageError(f"nothing to {self.verb}: {self.file} names no item")
             return [(project.known_source(engine, self.source), chosen)]
         selection = read_selection(engine, self.match, self.source, self.status)

@@ -223,6 +223,18 @@ class AiohttpFetcher:
         return self._session
 
 
+async def resolve_checked(host: str, port: int, *, allow_private: bool) -> list[str]:
+    """Return the allowed addresses of a host, to which alone a connection may be opened, for programs that
+    open connections themselves. Raise ``PrivateAddressError`` if there are only forbidden ones."""
+    _check_address(host, allow_private=allow_private)
+    if refusal(plain_address(host)) != NOT_AN_ADDRESS:
+        return [plain_address(host)]
+    resolver = CheckedResolver(aiohttp.ThreadedResolver(), allow_private=allow_private)
+    async with asyncio.timeout(_RESOLVE_S):
+        found = await resolver.resolve(host, port, family=socket.AF_UNSPEC)
+    return [answer["host"] for answer in found]
+
+
 def _check_address(host: str, *, allow_private: bool) -> None:
     """Raise ``PrivateAddressError`` for a forbidden IP address, and for names of this machine (localhost)."""
     address = plain_address(host)  # a proxy, which resolves names, understands other spellings too

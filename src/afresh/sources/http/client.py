@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
@@ -116,6 +117,7 @@ class PoliteClient:
         )
         context.parsers.join()
         self._is_open = True
+        self._debts: set[asyncio.Task[None]] = set()
         # A host may serve other rules to another user agent, or to a visitor from another address.
         visitor = settings.user_agent, settings.allow_private, settings.proxy
         self._robots = context.hosts.robots.setdefault(visitor, RobotsCache(context.clock, context.parsers))
@@ -161,11 +163,13 @@ class PoliteClient:
         *,
         listed: bool = False,
         body: RequestBody | None = None,
+        render: bool = False,
     ) -> FinalResponse:
         """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
         are sent only to the origin of ``home``, and so not after a redirect to another host; and if
         ``listed`` (only a listing names ``home``), only if the settings name that origin too. With a
-        ``body``, it is a POST request, which is not redirected."""
+        ``body``, it is a POST request, which is not redirected. With ``render``, the fetcher may use a
+        browser."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -181,7 +185,9 @@ class PoliteClient:
                 headers |= {name: secret.reveal() for name, secret in self._secret_headers.items()}
             try:
                 reply = await self._send_authorised(
-                    _make_request(url, headers, self._limits, body), cost, may_have=may_have
+                    replace(_make_request(url, headers, self._limits, body), render=render),
+                    cost,
+                    may_have=may_have,
                 )
             except AccessError as error:
                 kind: FetchedKind = "refused" if error.refused else "failed"
@@ -214,6 +220,8 @@ class PoliteClient:
 
     async def close(self) -> None:
         self._throttle.close()
+        for task in self._debts:
+            task.cancel()
         if self._access is not None:
             await self._access.close()
         if self._is_open:
@@ -267,9 +275,23 @@ class PoliteClient:
             cost.requests -= 1
         else:
             self._context.cost(reply.wire_bytes, reply.seconds)
+            cost.requests += reply.requests - 1
+            self._pay_later(host_group(request.url), reply.requests - 1)
         cost.bytes += reply.wire_bytes
         cost.seconds += reply.seconds
         return reply
+
+    def _pay_later(self, group: str, requests: int) -> None:
+        """Use as many slots of the budget as a browser sent requests beside the first; others wait for it."""
+
+        async def pay() -> None:
+            for _ in range(requests):
+                await self._context.admit(group)
+
+        if requests > 0:
+            task = asyncio.create_task(pay())
+            self._debts.add(task)
+            task.add_done_callback(self._debts.discard)
 
     def _redirect_problem(self, target: str | None, location: str, seen: set[str]) -> str:
         if target is None:

@@ -41,7 +41,8 @@ class ResponseLimits:
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request; ``body`` is what a POST request sends. Address, headers and body may contain secrets and are
-    not shown. If ``cut`` is True, an answer that is too long is truncated; otherwise it is an error."""
+    not shown. If ``cut`` is True, an answer that is too long is truncated; otherwise it is an error. With
+    ``render``, a fetcher that has a browser returns the page as the browser shows it."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -49,13 +50,16 @@ class Request:
     cut: bool = False
     method: str = "GET"
     body: bytes = field(default=b"", repr=False)
+    render: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The result of a request: status, headers (names in lower case) and body. ``trouble`` is None if the
     reply is complete; otherwise ``problem`` describes in one line what went wrong. ``wire_bytes`` is the
-    number of bytes received, ``seconds`` the duration. ``cut`` is True if the body was truncated."""
+    number of bytes received, ``seconds`` the duration. ``cut`` is True if the body was truncated.
+    If ``body`` is a page as a browser shows it, ``plain`` is what the server sent. ``requests`` is the number
+    of requests that were sent."""
 
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +69,8 @@ class Reply:
     cut: bool = False
     trouble: Trouble | None = None
     problem: str = ""
+    plain: Reply | None = field(default=None, repr=False)
+    requests: int = 1
 
     @property
     def host_is_down(self) -> bool:

@@ -19,12 +19,14 @@ _DELAY = re.compile("crawl-delay|request-rate", re.IGNORECASE)  # quicker than p
 
 @dataclass(frozen=True, slots=True)
 class HttpState:
-    """What an HTTP source saves: robots.txt files, the trust in the validators of each host, and the origins
-    that redirect to another one of the same site (``aliases``)."""
+    """What an HTTP source saves: robots.txt files, the trust in the validators of each host, the origins that
+    redirect to another one of the same site (``aliases``), and how many pages of each class were found to
+    need a browser (``render``)."""
 
     robots: tuple[RobotsNote, ...] = ()
     trust: SavedTrust = field(default_factory=SavedTrust)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    render: Mapping[str, tuple[float, float, bool | None]] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """Return the state as JSON. Version 0.1.0 saved the trust in other fields (``honesty``), which are
@@ -32,7 +34,8 @@ class HttpState:
         hosts = {host: astuple(known) for host, known in self.trust.hosts.items()}
         seen = [(*key, *astuple(counts)) for key, counts in self.trust.seen.items()]
         known = {"v": _VERSION, "robots": self.robots, "trust": hosts, "seen": seen}
-        return json.dumps(known | ({"aliases": dict(self.aliases)} if self.aliases else {})).encode()
+        more = {"aliases": dict(self.aliases), "render": dict(self.render)}
+        return json.dumps(known | {name: each for name, each in more.items() if each}).encode()
 
     def untrusted_hosts(self) -> set[str]:
         return {host for host in self.trust.hosts if self.trust.complaints(host)}
@@ -52,7 +55,7 @@ def read_state(packed: bytes) -> HttpState:
     """Read a saved state. Return an empty state if it has the format of another version.
 
     >>> read_state(b'{"v": 0, "robots": [1]}')
-    HttpState(robots=(), trust=SavedTrust(hosts={}, seen={}), aliases={})
+    HttpState(robots=(), trust=SavedTrust(hosts={}, seen={}), aliases={}, render={})
     """
     known = json.loads(packed) if packed else {}
     if known.get("v") != _VERSION:
@@ -64,8 +67,9 @@ def read_state(packed: bytes) -> HttpState:
         for host, (etag, modified, dated, problem) in known.get("trust", {}).items()
     }
     seen = {(name, key): SeenChanges(*counts) for name, key, *counts in known.get("seen", ())}
+    render = {name: tuple(counts) for name, counts in known.get("render", {}).items()}
     notes = tuple(tuple(note) for note in known.get("robots", ()))
-    return HttpState(notes, SavedTrust(hosts, seen), known.get("aliases", {}))
+    return HttpState(notes, SavedTrust(hosts, seen), known.get("aliases", {}), render)
 
 
 def crawl_delays(known: HttpState) -> dict[str, float]:

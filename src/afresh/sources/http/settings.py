@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from afresh.sources.change_detection import check_css_selector
 from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
 from afresh.sources.http.follow.settings import FollowSettings, read_follow
 from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
+from afresh.sources.http.rendering.modes import RenderMode
+from afresh.sources.http.rendering.rules import BrowserRules, RenderRules, VisitRules
 from afresh.sources.http.urls import origin
 from afresh.sources.linear_pattern import LinearPattern, compile_pattern
 from afresh.sources.secrets import Resolver, Secret, resolve
@@ -115,9 +119,9 @@ class HttpSettings(WebSettings):
     name, and to the hosts of items that the user added; not to a host that only a listing names, and not
     after a redirect to another host. ``sitemaps``, ``feeds`` and ``discover`` (start pages) are documents
     that list items; ``follow`` are pages whose links are followed. ``queue_time`` is the longest time in
-    seconds that a poll may wait for its host. With ``page_checks``, login forms, captchas and the like in
-    place of a page are no change of it. With ``bulk_look_up``, one request polls many items that are records
-    of an API."""
+    seconds that a poll may wait for its host. With ``render``, a browser renders pages before they are
+    compared. With ``page_checks``, login forms, captchas and the like in place of a page are no change of it.
+    With ``bulk_look_up``, one request polls many items that are records of an API."""
 
     kind: Literal["http"] = "http"
     sitemaps: Texts = ()
@@ -139,6 +143,13 @@ class HttpSettings(WebSettings):
     max_redirects: int = Field(default=5, ge=0)
     soft_errors: Texts = ()
     page_checks: bool = True
+    render: RenderMode = "never"
+    browser: str = ""
+    browser_memory: Size = 1_000_000_000
+    render_wait: str = ""
+    render_scrolls: int = Field(default=5, ge=0, le=1000)
+    render_loads: tuple[Literal["image", "font", "media"], ...] = ()
+    render_state: str = Field(default="", repr=False)
     bulk_look_up: HttpBulkSettings | None = Field(default=None, repr=False)
 
     @property
@@ -175,6 +186,15 @@ class HttpSettings(WebSettings):
         return Politeness(self.delay, self.concurrency, self.first_rest, self.longest_rest, self.quota_rule)
 
     @property
+    def render_rules(self) -> RenderRules:
+        blocked = frozenset({"image", "font", "media"}) - set(self.render_loads)
+        return RenderRules(
+            BrowserRules(self.browser, self.browser_memory, self.allow_private),
+            VisitRules(self.render_wait, self.render_scrolls, blocked),
+            self.render_state,
+        )
+
+    @property
     def secret_origins(self) -> frozenset[str]:
         """The origins (``https://example.org``) that the settings name, to which headers and cookies are
         sent. A name of ``secret_hosts`` without ``http://`` stands for https.
@@ -196,6 +216,12 @@ class HttpSettings(WebSettings):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         _ = self.error_patterns
+        if self.render != "never" and self.proxy:
+            raise UsageError("render and proxy exclude each other: the browser has a proxy of its own")
+        if self.render_wait:
+            check_css_selector("render_wait", self.render_wait)
+        if self.render_state and not Path(self.render_state).is_file():
+            raise UsageError(f"render_state: there is no file {self.render_state}")
         try:
             _ = self.secret_origins
         except UsageError as error:
@@ -248,9 +274,14 @@ def secret_proxy(settings: HttpSettings, resolver: Resolver) -> Secret | None:
 
 
 def make_fetcher(settings: HttpSettings, context: SourceContext) -> Fetcher:
-    """Return the fetcher that these settings choose. At present all choose the fetcher of the context."""
+    """Return the fetcher that these settings choose: that of the context, with a browser if they render."""
     proxy = secret_proxy(settings, context.resolver)
-    return context.new_fetcher(settings.allow_private, proxy, context.clock)
+    plain = context.new_fetcher(settings.allow_private, proxy, context.clock)
+    if settings.render == "never":
+        return plain
+    from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher
+
+    return RenderingFetcher(plain, settings.render_rules, context.clock)
 
 
 def all_secrets(settings: HttpSettings, resolver: Resolver) -> list[Secret]:

@@ -6,6 +6,7 @@ module makes a ``Fetched``, and compares the content and validators with those o
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from afresh.sources.capabilities import Capabilities, GroupBackoff
@@ -15,6 +16,7 @@ from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
+from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, needs_browser
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, make_fetcher
 from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
@@ -28,9 +30,11 @@ from afresh.sources.http.throttle import HostBackoffError
 from afresh.sources.http.trust import ContentLesson, HostTrust
 from afresh.sources.http.urls import host_group
 from afresh.sources.http.validators import (
+    CONDITIONS,
     LIED,
     LOOKED,
     MOVED,
+    RENDERED,
     SHOWN,
     has_other_copy,
     is_conditional,
@@ -71,6 +75,7 @@ class HttpSource:
         self._windows = CachedWindows(settings.open_windows)
         self.parsers = context.parsers
         self.trust = HostTrust()
+        self.render_modes = RenderModes(settings.render)
         self.follower = LinkFollower(settings.follow, context.parsers)
         self.capabilities = Capabilities(state=self)
 
@@ -90,13 +95,14 @@ class HttpSource:
 
     def save_state(self) -> bytes:
         """Return the robots.txt files and the trust in validators, for the hosts that were asked last."""
-        aliases = self.follower.scope.aliases
-        return HttpState(tuple(self._client.save_robots()), self.trust.save(), aliases).pack()
+        robots, aliases = tuple(self._client.save_robots()), self.follower.scope.aliases
+        return HttpState(robots, self.trust.save(), aliases, self.render_modes.save()).pack()
 
     def load_state(self, state: bytes, backoffs: Sequence[GroupBackoff] = ()) -> None:
         known = read_state(state)
         self._client.load_state(backoffs, known.robots)
         self.trust.load(known.trust)
+        self.render_modes.load(known.render)
         self.follower.scope.aliases |= known.aliases
 
     async def poll(self, lease: Lease, *, conditional: bool = True) -> Fetched:
@@ -181,6 +187,8 @@ class HttpSource:
     async def _fetch(
         self, lease: Lease, cost: RequestCost, start: str, *, conditional: bool
     ) -> FinalResponse:
+        url = start.partition("#")[0]
+        how = self.render_modes.choose(url, audit=not conditional) if lease.item_id else "plain"
         conditional = conditional and not self.follower.must_read(lease)
 
         def headers_for(url: str) -> dict[str, str]:
@@ -188,12 +196,30 @@ class HttpSource:
             encoding = lease.validators.get("accept-encoding", self._settings.accept_encoding)
             recipe, near = self._recipe_of(lease).fingerprint, self._settings.least_similarity
             conditions = self.trust.conditions(
-                lease, url, recipe, conditional=conditional, near_duplicate=near
+                lease, url, recipe, conditional=conditional and how == "plain", near_duplicate=near
             )
             return {"Accept-Encoding": encoding} | conditions
 
-        url = start.partition("#")[0]
-        return await self._client.fetch(url, lease.key, headers_for, cost, listed=lease.listed)
+        render, listed = how != "plain", lease.listed
+        response = await self._client.fetch(url, lease.key, headers_for, cost, listed=listed, render=render)
+        return await self._learn_to_render(response, lease.group, how)
+
+    async def _learn_to_render(self, response: FinalResponse, group: str, how: HowToFetch) -> FinalResponse:
+        """Learn whether a rendered page needed the browser. Return the response with the content that counts:
+        the plain answer, if the page was rendered only to compare."""
+        reply, plain = response.reply, response.reply.plain
+        if plain is None:
+            return response
+        if self.render_modes.learns:
+            with suppress(ParseBudgetError):  # a page that cannot be compared decides nothing
+                pages = reply.body, plain.body, _media_type(plain)
+                needed = await self.parsers.parse(needs_browser, *pages, party=group)
+                self.render_modes.learn(response.url, needed=needed)
+        if how != "compare":
+            return response
+        # The browser asks for other encodings, so that the validators may be others than in a plain poll.
+        headers = {name: value for name, value in plain.headers.items() if name not in CONDITIONS}
+        return replace(response, reply=replace(plain, headers=headers))
 
     async def _interpret(
         self, lease: Lease, response: FinalResponse, cost: RequestCost, started_at: str | None
@@ -258,7 +284,10 @@ class HttpSource:
         if followed.refused:
             return _refused_page(followed, reply)
         accept_encoding = response.headers["Accept-Encoding"]
-        validators = {**validators_of(reply.headers), **found.notes, "accept-encoding": accept_encoding}
+        found = _with_mode(found, lease, rendered=reply.plain is not None)
+        # What the server says of the plain page tells nothing about what scripts make of it.
+        told = validators_of(reply.headers) if reply.plain is None else {RENDERED: "1"}
+        validators = {**told, **found.notes, "accept-encoding": accept_encoding}
         validators |= _moved_validator(response)
         if response.url != lease.key:
             validators["url"] = response.url
@@ -279,6 +308,15 @@ class HttpSource:
 
     def _recipe_of(self, lease: Lease) -> Recipe:
         return self._recipe.for_item(lease.selector)
+
+
+def _with_mode(found: Comparison, lease: Lease, *, rendered: bool) -> Comparison:
+    """Return a comparison that is a new baseline if the copy was rendered and the page is not, or the other
+    way round."""
+    was_rendered = RENDERED in lease.validators
+    if lease.content_hash is None or rendered == was_rendered:
+        return found
+    return replace(found, comparable=False)
 
 
 def _refused_page(followed: FollowedPage, reply: Reply) -> Fetched:

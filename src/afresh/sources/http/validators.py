@@ -15,6 +15,7 @@ sketch, near          the sketch of the copy and the similarity, if near-duplica
 looked                when the content was last received (Unix seconds), if only 304s followed since
 shown                 the names of validators that showed a change of this item to a poll without validators
 lied                  the names of validators that hid a change of this item; they are neither kept nor sent
+rendered              "1" if the copy is the page as a browser shows it; then there are no other validators
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _NOISE_SHARE = 0.5
 _WRONG_SHARE = 0.02
 SKEW_S = 300.0  # clocks differ, so smaller contradictions are ignored
 MOVED, LOOKED, SHOWN, LIED = "moved", "looked", "shown", "lied"
-FINAL_ADDRESS = "url"
+FINAL_ADDRESS, RENDERED = "url", "rendered"
 CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 """The header by which each validator is sent back."""
 

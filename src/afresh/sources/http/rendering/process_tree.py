@@ -1,0 +1,67 @@
+"""The processes of a browser, as ``/proc`` shows them: how much memory they take, and how to end them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+def descendants(process: int) -> list[int]:
+    """Return a process and all processes that it started, directly or not. Elsewhere than on Linux, only the
+    process itself is found.
+
+    >>> os.getpid() in descendants(os.getpid())
+    True
+    """
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            # The name of the program, in brackets, may contain anything.
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(folder.name))
+    found = [process]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def find_marked(mark: str) -> int | None:
+    """Return the innermost of this process's descendants whose command line contains ``mark``: a browser may
+    have been started by a script with the same arguments."""
+    found = None
+    for process in descendants(os.getpid())[1:]:
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
+                found = process
+    return found
+
+
+def memory_bytes(process: int) -> int:
+    """Return the memory that a process and its descendants take: what is their own, without shared pages."""
+    total = 0
+    for one in descendants(process):
+        with suppress(OSError, ValueError, IndexError):
+            _, resident, shared, *_ = map(int, Path(f"/proc/{one}/statm").read_text().split())
+            total += max(resident - shared, 0) * resource.getpagesize()
+    return total
+
+
+def program_of(process: int) -> str:
+    """Return the path of the program that a process runs; empty if it has ended."""
+    try:
+        return str(Path(f"/proc/{process}/exe").readlink())
+    except OSError:
+        return ""
+
+
+def kill_tree(process: int, known: Iterable[int], program: str) -> None:
+    """Kill a process and its descendants, as far as they run ``program``: another process may have their
+    numbers by now. ``known`` are earlier descendants, which are no longer found when it has ended."""
+    for one in {*descendants(process), *known}:
+        if program and program_of(one) == program:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)

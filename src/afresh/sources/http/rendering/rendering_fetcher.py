@@ -1,0 +1,126 @@
+"""A fetcher that lets a browser render pages; for everything else it uses the plain fetcher."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from afresh.sources.http.fetcher import Fetcher, Reply, Request
+from afresh.sources.http.rendering.browser import BrowserGoneError, BrowserHost, first_line
+from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy, Visit
+from afresh.sources.http.rendering.page_visit import Answered, PageVisit
+from afresh.sources.http.rendering.rules import RenderRules
+from afresh.values.clock import Clock
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, ProxySettings
+
+_AT_ONCE = 2  # pages that one browser renders at the same time
+_TYPE = "text/html; charset=utf-8"
+
+
+class RenderingFetcher:
+    """A ``Fetcher``. Requests with ``render`` are sent by a browser, all others by ``plain``."""
+
+    def __init__(self, plain: Fetcher, rules: RenderRules, clock: Clock) -> None:
+        self._plain, self._rules, self._clock = plain, rules, clock
+        self.host = BrowserHost(rules.browser)
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def check_url(self, url: str) -> Reply | None:
+        return await self._plain.check_url(url)
+
+    async def fetch(self, request: Request) -> Reply:
+        if not request.render:
+            return await self._plain.fetch(request)
+        refused = await self._plain.check_url(request.url)
+        if refused is not None:
+            return refused
+        async with self._turns:
+            return await self._render(request)
+
+    async def close(self) -> None:
+        await self.host.close()
+        await self._plain.close()
+
+    async def _render(self, request: Request) -> Reply:
+        from playwright.async_api import Error
+
+        start_s, page_visit, visit = self._clock.elapsed_s(), PageVisit(request, self._rules.visit), None
+        trouble = Reply()
+        try:
+            async with self.host.using() as (browser, proxy):
+                visit = proxy.open_visit(request.limits.max_bytes)
+                try:
+                    async with asyncio.timeout(request.limits.total_s):
+                        await self._visit(browser, proxy, visit, page_visit)
+                finally:
+                    proxy.close_visit(visit)
+        except BrowserGoneError as error:
+            trouble = Reply(trouble="local", problem=str(error))
+        except TimeoutError:
+            trouble = Reply(trouble="timeout", problem=f"not rendered within {request.limits.total_s:g} s")
+        except Error as error:
+            trouble = Reply(trouble="connect", problem=f"not rendered: {first_line(error)}")
+        reply = _reply(page_visit.answered, request) if trouble.trouble is None else trouble
+        if visit is not None:
+            reply = _refused(visit, request) or reply
+        return replace(
+            reply,
+            requests=max(page_visit.answered.requests, 1),
+            wire_bytes=visit.received if visit is not None else 0,
+            seconds=self._clock.elapsed_s() - start_s,
+        )
+
+    async def _visit(
+        self, browser: Browser, proxy: LoopbackProxy, visit: Visit, page_visit: PageVisit
+    ) -> None:
+        context = await browser.new_context(
+            user_agent=page_visit.user_agent,
+            storage_state=self._rules.state_file or None,
+            proxy=browser_proxy(proxy, visit),
+            service_workers="block",
+            accept_downloads=False,
+            viewport={"width": 1280, "height": 1600},
+        )
+        try:
+            await page_visit.run(context)
+        finally:
+            await asyncio.shield(context.close())
+
+
+def browser_proxy(proxy: LoopbackProxy, visit: Visit) -> ProxySettings:
+    """Return the proxy settings of a browser context for one visit. Loopback addresses are no exception."""
+    return {
+        "server": f"http://127.0.0.1:{proxy.port}",
+        "bypass": "<-loopback>",
+        "username": visit.name,
+        "password": visit.password,
+    }
+
+
+def _reply(answered: Answered, request: Request) -> Reply:
+    """Return the reply for a visit that ended well."""
+    limit = request.limits.max_bytes
+    if answered.html is None:
+        return Reply(answered.status, answered.headers, answered.body)
+    body = answered.html.encode("utf-8", "replace")
+    if len(body) > limit:
+        return Reply(trouble="size", problem=f"body is {len(body)} bytes, more than the {limit} allowed")
+    headers = answered.headers | {"content-type": _TYPE}
+    return Reply(
+        answered.status, headers, body, plain=Reply(answered.status, answered.headers, answered.body)
+    )
+
+
+def _refused(visit: Visit, request: Request) -> Reply | None:
+    """Return the reply to a request whose own host the proxy refused, or whose page is too large."""
+    reason = visit.refused.get(urlsplit(request.url).hostname or "")
+    if reason is not None:
+        return Reply(trouble="private", problem=f"refused: {reason}")
+    if visit.is_too_large:
+        limit = request.limits.max_bytes
+        return Reply(trouble="size", problem=f"the page and what it loads have more than {limit} bytes")
+    return None

@@ -1,0 +1,233 @@
+"""Pages as a real browser shows them: made by scripts, lazily loaded, for members; and what it may not do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.sources.http.rendering.app_site import AppSite
+from tests.sources.polling import lease_of, lease_with_copy, quick_settings
+from tests.web.browser import CHROMIUM
+
+from afresh.sources.context import SourceContext
+from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
+from afresh.sources.http.fetcher import Request
+from afresh.sources.http.rendering.browser import BrowserHost
+from afresh.sources.http.rendering.process_tree import descendants, program_of
+from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher, browser_proxy
+from afresh.sources.http.rendering.rules import BrowserRules
+from afresh.sources.http.settings import HttpSettings, make_fetcher
+from afresh.sources.http.source import HttpSource
+from afresh.values.clock import SystemClock
+from afresh.values.errors import UsageError
+
+QUICK = {"render": "always", "browser": str(CHROMIUM), "render_scrolls": 0}
+
+
+class Rendering(NamedTuple):
+    """A site, and a source that renders its pages."""
+
+    site: AppSite
+    source: HttpSource
+    fetcher: RenderingFetcher
+    settings: HttpSettings
+
+
+@asynccontextmanager
+async def rendering(**changes: object) -> AsyncIterator[Rendering]:
+    settings, context = quick_settings(**{**QUICK, **changes}), SourceContext()
+    fetcher = make_fetcher(settings, context)
+    assert isinstance(fetcher, RenderingFetcher)
+    source = HttpSource(settings, context, fetcher)
+    async with AppSite() as site:
+        try:
+            yield Rendering(site, source, fetcher, settings)
+        finally:
+            await source.close()
+
+
+def with_browser(visit: Callable[[Rendering], Awaitable[None]], **changes: object) -> None:
+    async def work() -> None:
+        async with rendering(**changes) as given:
+            await visit(given)
+
+    asyncio.run(work())
+
+
+async def ended(processes: list[int]) -> None:
+    """Wait until none of these processes runs."""
+    async with asyncio.timeout(60):
+        while any(map(program_of, processes)):
+            await asyncio.sleep(0.02)
+
+
+def test_what_scripts_make_of_a_page_is_its_content() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        lease = lease_of(f"{site.url}/shop")
+        first = await source.poll(lease)
+        assert (first.kind, first.problem) == ("content", "")
+        assert b"costs 3 EUR today" in (first.content or b"")
+        assert site.paths() == ["/shop", "/price.json"]  # and no picture
+        assert first.requests == 3  # robots.txt too
+        assert "etag" not in first.validators
+        lease = lease_with_copy(lease, first)
+        again = await source.poll(lease)
+        assert (again.kind, again.requests) == ("unchanged", 2)
+        site.price = 4
+        changed = await source.poll(lease)
+        assert (changed.kind, changed.comparable) == ("content", True)
+        # A redirect is followed as in a plain poll, and a file that is no page is taken as it is.
+        moved = await source.poll(lease_of(f"{site.url}/moved"))
+        assert moved.validators["url"] == f"{site.url}/shop"
+        text = await source.poll(lease_of(f"{site.url}/file.txt"))
+        assert (text.content, text.media_type) == (b"only words", "text/plain")
+        missing = await source.poll(lease_of(f"{site.url}/nowhere"))
+        assert (missing.kind, missing.status) == ("gone", 404)
+
+    with_browser(visit)
+
+
+def test_lists_that_load_as_one_scrolls_are_loaded() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        found = await source.poll(lease_of(f"{site.url}/list"))
+        assert b"row number 60<" in (found.content or b"")
+
+    with_browser(visit, render_scrolls=5)
+
+
+def test_a_saved_login_opens_pages_for_members(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        found = await source.poll(lease_of(f"{site.url}/members"))
+        assert b"news for members" in (found.content or b"")
+
+    cookie = {"name": "session", "value": "member", "domain": "127.0.0.1", "path": "/", "expires": -1}
+    cookie |= {"httpOnly": True, "secure": False, "sameSite": "Lax"}
+    state.write_text(json.dumps({"cookies": [cookie], "origins": []}))
+    with_browser(visit, render_state=str(state), render_wait="#news:not(:empty)")
+
+
+def test_a_script_that_leads_to_the_login_is_a_redirect() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        found = await source.poll(lease_of(f"{site.url}/members"))
+        assert (found.kind, found.problem) == ("refused", "robots.txt forbids it")
+        assert "/login" not in "".join(site.paths())
+
+    with_browser(visit)
+    with_browser(_login, respect_robots=False)
+
+
+async def _login(given: Rendering) -> None:
+    site, source = given.site, given.source
+    site.routes["/login"] = site.routes["/static/1"]
+    found = await source.poll(lease_of(f"{site.url}/members"))
+    assert (found.kind, found.problem) == ("refused", f"leads to a login page: {site.url}/login")
+
+
+ASK = """async address => {
+  await fetch("http://" + address, {mode: "no-cors"}).catch(() => 0);
+  await new Promise(done => { const s = new WebSocket("ws://" + address); s.onerror = s.onopen = done; });
+  const image = new Image();
+  await new Promise(done => { image.onerror = image.onload = done; image.src = "http://" + address; });
+}"""
+
+
+def test_nothing_that_a_page_asks_for_reaches_a_private_address() -> None:
+    async def visit() -> None:
+        host = BrowserHost(BrowserRules(str(CHROMIUM)))
+        async with AppSite() as site, host.using() as (browser, proxy):
+            visit = proxy.open_visit(10**6)
+            context = await browser.new_context(proxy=browser_proxy(proxy, visit), service_workers="block")
+            page = await context.new_page()
+            for name in ("127.0.0.1", "localhost", "metadata.google.internal", "169.254.169.254", "[::1]"):
+                await page.evaluate(ASK, f"{name}:{site.port}/file.txt")
+            await context.close()
+        await host.close()
+        assert site.seen == []
+        assert set(visit.refused) == {
+            "127.0.0.1", "localhost", "metadata.google.internal", "169.254.169.254", "::1"
+        }  # fmt: skip
+
+    asyncio.run(visit())
+
+
+def test_the_browser_reaches_no_private_address_whatever_the_first_check_says() -> None:
+    async def visit() -> None:
+        rules = replace(quick_settings(**QUICK).render_rules, browser=BrowserRules(str(CHROMIUM)))
+        plain = AiohttpFetcher(trusted_hosts=["127.0.0.1"])
+        fetcher = RenderingFetcher(plain, rules, SystemClock())
+        async with AppSite() as site:
+            reply = await fetcher.fetch(Request(f"{site.url}/shop", render=True))
+            await fetcher.close()
+            assert (reply.trouble, reply.problem) == ("private", "refused: 127.0.0.1 is a loopback address")
+            assert site.seen == []
+
+    asyncio.run(visit())
+
+
+def test_a_browser_that_was_killed_is_started_again_and_none_is_left() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+        first = given.fetcher.host.process
+        kept = descendants(first)
+        assert len(kept) > 1
+        os.kill(first, signal.SIGKILL)
+        await ended([first])
+        found = await source.poll(lease_of(f"{site.url}/shop"))
+        if found.kind == "failed":  # it was just about to be noticed
+            found = await source.poll(lease_of(f"{site.url}/shop"))
+        assert found.kind == "content"
+        second = given.fetcher.host.process
+        assert second not in (0, first)
+        kept += descendants(second)
+        await source.close()
+        await ended(kept)
+
+    with_browser(visit)
+
+
+def test_a_browser_that_takes_too_much_memory_is_ended() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        found = await source.poll(lease_of(f"{site.url}/endless"))
+        assert found.kind == "failed"
+        assert found.problem == "the browser needs more than 1 MB of memory"
+
+    with_browser(visit, browser_memory="1MB")
+
+
+def test_a_page_that_is_never_quiet_fails_in_time() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        found = await source.poll(lease_of(f"{site.url}/endless"))
+        assert (found.kind, found.problem) == ("failed", "not rendered within 5 s")
+
+    with_browser(visit, timeout="5s", render_wait="#never")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"browser": "/nowhere/chromium"}, "browser: there is no program /nowhere/chromium"),
+        ({"proxy": "http://127.0.0.1:1"}, "render and proxy exclude each other"),
+        ({"render_state": "/nowhere/state.json"}, "render_state: there is no file"),
+        ({"render_wait": "p["}, "render_wait: 'p\\[' is not a CSS selector"),
+    ],
+)
+def test_wrong_settings_are_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make_fetcher(quick_settings(**{**QUICK, **changes}), SourceContext())
