@@ -32,6 +32,7 @@ BENCHES = (
     "dbt_models",
     "polling",
     "crawl",
+    "follow",
     "parsing",
     "render",
     "attacks",
@@ -47,6 +48,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200

@@ -163,7 +163,7 @@ def documented_settings(heading: str) -> dict[str, str]:
     return dict(pairs)
 
 
-TABLES = ("store", "budget", "plan", "run", "web", "feed")
+TABLES = ("store", "budget", "plan", "run", "web", "cluster", "feed")
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -38,6 +38,11 @@ SHOWN = {
     ("metrics", "scrape_configs"): "settings of Prometheus",
     ("howto", "from airflow.sdk"): "a DAG of Airflow, whose one command runs in the section before it",
     ("howto", "import subprocess\n\nimport dagster"): "make interop runs it with Dagster",
+    ("scale", "pip install 'afresh[ray]'"): "several machines; tests/cluster runs clusters",
+    ("commands", "afresh cluster run"): "several machines; tests/cluster runs clusters",
+    ("changes", "pip install 'afresh[text]' apsw"): "tests/examples runs the example",
+    ("changes", "import afresh\nfrom langchain_core"): "make interop runs it with LangChain",
+    ("changes", "import afresh\nfrom llama_index"): "make interop runs it with LlamaIndex",
     ("settings", "[project.entry-points"): "part of another package's pyproject.toml, checked below",
 }
 

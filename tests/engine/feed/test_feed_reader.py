@@ -19,6 +19,7 @@ from afresh.stores.store import Store
 from afresh.values.changes import Change
 from afresh.values.errors import CursorError, UsageError
 from afresh.values.items import NewItem
+from afresh.values.outcome import NewCopy
 
 RAW = ChangeQuery(content="raw")
 
@@ -49,6 +50,18 @@ def change(store: Store, key: str, time_s: float, content: bytes) -> None:
     poll(store, key, time_s, new_copy=copy_of(content), event="changed")
 
 
+def test_a_change_comes_with_the_main_text_of_its_copy(store: Store, reader: FeedReader) -> None:
+    page = b"<html><body><nav>Menu</nav><article><p>" + b"A sentence of the article. " * 20 + b"</p>"
+    poll(store, "k0", 1.0, new_copy=NewCopy(page, "text/html", b"page"), event="new")
+    poll(store, "k1", 2.0, new_copy=NewCopy(bytes(range(256)), "image/png", b"picture"), event="new")
+    of_page, of_picture = reader.follow(query=ChangeQuery(content="text"))
+    assert of_page.text is not None
+    assert of_page.text.startswith("A sentence of the article.")
+    assert "Menu" not in of_page.text
+    assert not of_page.has_content
+    assert of_picture.text is None
+
+
 def test_a_change_comes_with_the_content_of_its_version(store: Store, reader: FeedReader) -> None:
     for number in range(7):  # five versions are kept
         change(store, "k0", 1.0 + number, b"version %d" % (number + 1))
@@ -63,6 +76,21 @@ def test_a_change_comes_with_the_content_of_its_version(store: Store, reader: Fe
     assert [(row["kind"], row.get("content_base64")) for row in last] == [("changed", "/w=="), ("gone", None)]
     with pytest.raises(UsageError, match="unknown form of content 'row': did you mean 'raw'"):
         reader.page(None, 9, ChangeQuery(content="row"))
+
+
+def test_a_change_comes_with_the_text_of_its_copy(store: Store, reader: FeedReader) -> None:
+    copies = (
+        NewCopy(b"The story of the day.", "text/plain", b"n"),
+        NewCopy(b"\x89PNG\r\n\x1a\n", "image/png", b"p"),
+    )
+    for key, copy in zip(("k0", "k1"), copies, strict=True):
+        poll(store, key, 1.0, new_copy=copy, event="new")
+    first, second = reader.follow(query=ChangeQuery(content="text"))
+    assert first.text is not None
+    assert "The story of the day." in first.text
+    assert (first.content, first.has_content) == (b"", False)
+    assert change_object(first)["content"] == first.text
+    assert (second.text, "content" in change_object(second)) == (None, False)
 
 
 def test_versions_that_are_not_kept_come_as_the_newest(store: Store, reader: FeedReader) -> None:

@@ -86,7 +86,7 @@ def get(
                 about |= _described(copy.version, versions)
                 print_json(about | ({form: shown(copy).decode()} if form else {}))
             else:
-                _print_content(shown(copy))
+                print_content(shown(copy))
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
 
@@ -141,7 +141,7 @@ def _described(found: Version, versions: list[Version]) -> dict[str, object]:
     return {"version": found.number, **about, "change_size": found.change_size, "versions": numbers}
 
 
-def _print_content(content: bytes) -> None:
+def print_content(content: bytes) -> None:
     """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in
     it."""
     if sys.stdout.isatty():

@@ -41,7 +41,7 @@ def changes(
     source: Annotated[str | None, Option(metavar="NAME", help="Only changes of this source.")] = None,
     limit: Annotated[int | None, Option(metavar="N", help="Stop after N changes.", min=1)] = None,
     content: Annotated[
-        str | None, Option(metavar="raw", help="With the content of each copy, in this form (--json).")
+        str | None, Option(metavar="raw|text|markdown", help="With the content of each copy (--json).")
     ] = None,
     consumer: Annotated[
         str | None, Option(metavar="NAME", help="Begin where this consumer stopped, and save its place.")

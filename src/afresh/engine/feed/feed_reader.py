@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from afresh.engine.feed.content_forms import TextForm, find_text_form
+from afresh.engine.feed.content_forms import opened_form
 from afresh.stores.store import Store
 from afresh.values.changes import Change, Consumer, FeedEntry, read_feed_cursor
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.stored import Copy
 
+TextOf: TypeAlias = Callable[[Copy], str | None]
+
 PAGE = 1000
+PAGE_WITH_CONTENT = 50  # contents are large, and all those of a page are in memory at once
 LOOK_EVERY_S = 0.2
 """How often a listener looks for new changes, in seconds."""
 SAVE_EVERY_S = 1.0
@@ -53,11 +57,15 @@ class FeedReader:
     def page(self, since: str | None, limit: int = PAGE, query: ChangeQuery | None = None) -> ChangePage:
         """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
         query = query or ChangeQuery()
-        form, found = find_text_form(query.content), self._store.feed.read(since, limit, query.source)
+        with opened_form(self._store, query.content) as text_of:
+            return self._page(since, limit, query, text_of)
+
+    def _page(self, since: str | None, limit: int, query: ChangeQuery, text_of: TextOf | None) -> ChangePage:
+        found = self._store.feed.read(since, limit, query.source)
         if query.content is None:
             changes = [_plain(entry) for entry in found.entries]
         else:
-            changes = [self._with_content(entry, form) for entry in found.entries]
+            changes = [self._with_content(entry, text_of) for entry in found.entries]
         return ChangePage(changes, found.cursor, found.is_last)
 
     def cursor(self) -> str:
@@ -95,16 +103,19 @@ class FeedReader:
         size: int = PAGE,
     ) -> Iterator[ChangePage]:
         """Yield pages of at most ``size`` changes, as ``follow`` yields changes. A page may be empty."""
-        left = limit
-        while left >= 1:
-            seen = self.last()
-            page = self.page(since, int(min(size, left)), query)
-            yield page
-            since, left = page.cursor, left - len(page.changes)
-            if page.is_last and left >= 1:
-                if not wait:
-                    return
-                self._wait_for_change(seen)
+        query, left = query or ChangeQuery(), limit
+        if query.content is not None:
+            size = min(size, PAGE_WITH_CONTENT)
+        with opened_form(self._store, query.content) as text_of:
+            while left >= 1:
+                seen = self.last()
+                page = self._page(since, int(min(size, left)), query, text_of)
+                yield page
+                since, left = page.cursor, left - len(page.changes)
+                if page.is_last and left >= 1:
+                    if not wait:
+                        return
+                    self._wait_for_change(seen)
 
     def consume(
         self,
@@ -168,12 +179,13 @@ class FeedReader:
         while self.last() <= seen:
             pause.wait(LOOK_EVERY_S)
 
-    def _with_content(self, entry: FeedEntry, form: TextForm | None) -> Change:
+    def _with_content(self, entry: FeedEntry, text_of: TextOf | None) -> Change:
         copy = copy_of_change(self._store, entry.item_id, entry.kind, entry.version)
         if copy is None:
             return _plain(entry)
-        text = None if form is None else form(copy.content, copy.version.media_type)
-        return _plain(entry, copy.content if form is None else b"", text, has_content=form is None)
+        if text_of is None:
+            return _plain(entry, copy.content, has_content=True)
+        return _plain(entry, text=text_of(copy))
 
 
 class SavedPlace:
@@ -225,4 +237,4 @@ def _plain(
 ) -> Change:
     place = (entry.key, entry.source, entry.kind, entry.version, entry.time_s, content)
     sizes = (entry.changed_s, entry.size, entry.previous_size)
-    return Change(*place, *sizes, entry.cursor, text, None, has_content)
+    return Change(*place, *sizes, entry.cursor, text, None, has_content, entry.change_size)

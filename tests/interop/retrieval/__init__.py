@@ -1,0 +1,1 @@
+"""afresh together with dagster."""
