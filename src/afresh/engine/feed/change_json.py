@@ -17,7 +17,7 @@ def change_object(change: Change) -> dict[str, object]:
 
     >>> change_object(Change("a", "web", "gone", 2, 5.0, previous_size=7, cursor="1-1-00"))
     {'cursor': '1-1-00', 'kind': 'gone', 'item': 'a', 'source': 'web', 'version': 2, 'time_s': 5.0, \
-'changed_s': None, 'size': None, 'previous_size': 7}
+'changed_s': None, 'size': None, 'previous_size': 7, 'change_size': None}
     """
     found: dict[str, object] = {
         "cursor": change.cursor,
@@ -29,6 +29,7 @@ def change_object(change: Change) -> dict[str, object]:
         "changed_s": change.changed_s,
         "size": change.size,
         "previous_size": change.previous_size,
+        "change_size": change.change_size,
     }
     if change.text is not None:
         found["content"] = change.text
