@@ -32,6 +32,7 @@ BENCHES = (
     "dbt_models",
     "polling",
     "crawl",
+    "follow",
     "parsing",
     "render",
     "attacks",

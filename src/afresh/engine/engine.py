@@ -42,7 +42,9 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
 from afresh.engine.reporting.item_view_status import ViewWhy, explain_view
+from afresh.engine.reporting.preview import Preview, compare_preview
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -60,9 +62,10 @@ from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import ListingError, UsageError, did_you_mean
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.reported import Reported
@@ -73,6 +76,7 @@ BesideRun = Callable[[Run], Coroutine[object, object, None]]
 """Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
 
 _REPORT_S, _REPORT_RARELY = 0.5, 20.0
+_MOST_HOPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +235,29 @@ class Engine(ItemOperations, ClosedOnExit):
             return await run.list_items(source)
 
         return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
+
+    def preview(self, *, source: str | None = None, **documents: Sequence[str]) -> Preview:
+        """Return what ``add_listings`` with these arguments would add, without adding it. Of the pages whose
+        links are followed, only the start pages are read. The requests are made within the budget."""
+        name, problems = self._source_name(source), dict[str, str]()
+        with MemoryStore() as tried:
+            other = Engine(self.settings, tried, self.clock, self._given)
+            other.on_stop = self.on_stop
+            try:
+                other.add_listings(source=source, **documents)
+            except ListingError as error:
+                problems |= error.problems
+            if documents.get("follow"):
+                for _ in range(_MOST_HOPS):  # a start page may lead to another one
+                    items = list(selected_items(tried, EVERYTHING))
+                    if len(items) > len(documents["follow"]) * 2 or all(item.polls for item in items):
+                        break
+                    for item in items:
+                        if not item.polls:
+                            other.get(item.key, source=name, max_age_s=0.0)
+            spent = tried.ledger.total(0.0, math.inf)
+            self.store.ledger.add(name, self.clock.now_s(), spent)
+            return compare_preview(self.store, tried, self.settings, name, problems)
 
     def _sources_for(self, parsers: ParserPool, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:

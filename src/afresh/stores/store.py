@@ -36,7 +36,6 @@ from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
-from afresh.values.page_links import PageLinks
 from afresh.values.stored import (
     Claim,
     Copy,
@@ -48,6 +47,7 @@ from afresh.values.stored import (
     LedgerRow,
     Notice,
     ObservationColumns,
+    PageLinks,
     PolicyColumns,
     RequestWindow,
     StoreStats,

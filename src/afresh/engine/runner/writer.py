@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from afresh.engine.change_sizes import measure_changes, needs_size
 from afresh.engine.logs import log_event
-from afresh.engine.runner.found_pages import add_found_pages
+from afresh.engine.runner.followed.found_pages import add_found_pages
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.store_room import StoreRoom, copied_bytes
