@@ -31,6 +31,7 @@ SHOWN = {
     ("architecture", "             policy/adaptive/rate_belief.py"): "a drawing; test_docs checks its files",
     ("architecture", "polls.csv    tables/reading.py"): "a drawing; test_docs checks its files",
     ("architecture", "request_template.py"): "a drawing; test_docs checks its files",
+    ("architecture", "host_hashing.py"): "a drawing; test_docs checks its files",
     ("engine", "policy (memory)"): "a drawing",
     ("deploy", "[Unit]"): "a systemd unit, checked below",
     ("deploy", "*/10 * * * *"): "a line of a crontab",
