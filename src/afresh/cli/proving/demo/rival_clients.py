@@ -2,7 +2,8 @@
 
 Both make as many requests as the copy of afresh, one after another on one connection, and read no feed. So
 the comparison is fair on a busy machine too. ``InTurn`` is uniform polling. ``HalvedOrGrown`` is the rule of
-many crawlers: the interval of a page is halved after a change and grows by half otherwise. Times are in site-days.
+many crawlers: the interval of a page is halved after a change and grows by half otherwise. Times are in
+site-days.
 """
 
 from __future__ import annotations
