@@ -48,6 +48,7 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster",
     "cluster_simulation",
     "package",
 )
