@@ -7,8 +7,8 @@ engine does it. In the end the store must be the same as after the script withou
 
 from __future__ import annotations
 
-import shutil
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
