@@ -1,70 +1,90 @@
 """The command line: lists all commands, and converts errors to messages and exit codes.
 
-The modules of commands import NumPy and other large packages inside their functions, so that
-``afresh --help`` answers at once.
+The module of a command is imported when the command is used, and these modules import NumPy and other large
+packages inside their functions, so that ``afresh --help`` answers at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
 
 from afresh.cli.engine.cluster_commands import cluster
-from afresh.cli.engine.copy_commands import export, get
-from afresh.cli.engine.external_commands import due, lease, observe
-from afresh.cli.engine.feed_commands import changes, consumers
-from afresh.cli.engine.hooks_command import hooks
-from afresh.cli.engine.item_commands import add, remove, set_items
-from afresh.cli.engine.list_command import list_items
-from afresh.cli.engine.run_commands import run, serve
-from afresh.cli.engine.settings_commands import config, init
-from afresh.cli.engine.status_commands import status, why
-from afresh.cli.engine.store_command import store
 from afresh.cli.entry import main as main
-from afresh.cli.help_texts import PlainCommand, PlainGroup
+from afresh.cli.help_texts import LateCommand, PlainGroup
 from afresh.cli.interruption import INTERRUPTION
-from afresh.cli.planning.budget_command import budget
-from afresh.cli.planning.estimate_command import estimate
-from afresh.cli.planning.money_command import money
-from afresh.cli.planning.plan_command import plan
-from afresh.cli.planning.probes_command import probes
-from afresh.cli.proving.demo_command import demo
 from afresh.cli.proving.history_command import history
-from afresh.cli.proving.replay_commands import replay, simulate
-from afresh.cli.proving.reproduce_command import reproduce
 from afresh.cli.summary import print_error
 from afresh.values.errors import AfreshError, UsageError
 from afresh.values.extras import missing_package_message
 from afresh.version import __version__
 
+# The commands of each panel of the help: their names, and their functions with the modules of these.
+_PANELS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "Keep copies fresh": (
+        ("init", "engine.settings_commands:init"),
+        ("add", "engine.item_commands:add"),
+        ("list", "engine.list_command:list_items"),
+        ("remove", "engine.item_commands:remove"),
+        ("set", "engine.item_commands:set_items"),
+        ("run", "engine.run_commands:run"),
+        ("status", "engine.status_commands:status"),
+        ("why", "engine.status_commands:why"),
+        ("get", "engine.copy_commands:get"),
+        ("changes", "engine.feed_commands:changes"),
+        ("consumers", "engine.feed_commands:consumers"),
+        ("hooks", "engine.hooks_command:hooks"),
+        ("due", "engine.external_commands:due"),
+        ("lease", "engine.external_commands:lease"),
+        ("observe", "engine.external_commands:observe"),
+        ("export", "engine.copy_commands:export"),
+        ("store", "engine.store_command:store"),
+        ("config", "engine.settings_commands:config"),
+        ("serve", "engine.run_commands:serve"),
+    ),
+    "Plan from files": (
+        ("plan", "planning.plan_command:plan"),
+        ("budget", "planning.budget_command:budget"),
+        ("money", "planning.money_command:money"),
+        ("estimate", "planning.estimate_command:estimate"),
+        ("probes", "planning.probes_command:probes"),
+    ),
+    "Prove it": (
+        ("demo", "proving.demo_command:demo"),
+        ("replay", "proving.replay_commands:replay"),
+        ("simulate", "proving.replay_commands:simulate"),
+        ("reproduce", "proving.reproduce_command:reproduce"),
+    ),
+}
+
+
+class Program(PlainGroup):
+    """The program with all its commands."""
+
+    def __init__(self, *, commands: Mapping[str, Any], **given: Any) -> None:
+        late = {
+            name: LateCommand(name, f"afresh.cli.{place}", panel)
+            for panel, places in _PANELS.items()
+            for name, place in places
+        }
+        super().__init__(commands={**late, **commands}, **given)
+
+
 app = typer.Typer(
     name="afresh",
-    cls=PlainGroup,
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep a local copy of remote data as fresh as a budget allows, and see what budget is worth paying.",
 )
-_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Keep copies fresh": (
-        init, add, list_items, remove, set_items, run, status, why, get, changes, consumers, hooks, due,
-        lease, observe, export, store, config, serve,
-    ),
-    "Plan from files": (plan, budget, money, estimate, probes),
-    "Prove it": (demo, replay, simulate, reproduce),
-}  # fmt: skip
-# "set" and "list" are names of types in Python, so that their functions have others.
-_NAMES: dict[Callable[..., None], str] = {set_items: "set", list_items: "list"}
-for panel, commands in _PANELS.items():
-    for command in commands:
-        app.command(_NAMES.get(command), rich_help_panel=panel, cls=PlainCommand)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
 app.add_typer(cluster, name="cluster", rich_help_panel="Keep copies fresh")
 

@@ -16,11 +16,9 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
-from afresh.engine.dbt_models import DbtModels, DueModels
 from afresh.engine.event_loop import (
     NewEventLoop,
     StopContext,
@@ -41,28 +39,13 @@ from afresh.engine.ratelimit.budget_override import (
     read_override,
     set_override,
 )
-from afresh.engine.ratelimit.gate import Gate
-from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
-from afresh.engine.reporting.item_view_status import ViewWhy, explain_view
-from afresh.engine.reporting.preview import Preview, compare_preview
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
-from afresh.engine.reporting.why import Why, explain_key
-from afresh.engine.runner.build import RunInput, build_run
-from afresh.engine.runner.engine_run import Run, RunProgress
 from afresh.engine.runner.listing_changes import read_listings, with_more_listings, with_only_listings
-from afresh.engine.runner.listing_task import ListingResult
-from afresh.engine.runner.pulse_task import PulseTask
-from afresh.engine.runner.reload import Reloader
-from afresh.engine.runner.run_access import RunAccess
-from afresh.engine.runner.run_context import StopSignal
-from afresh.engine.runner.source_set import BuildSource
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
-from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
-from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, did_you_mean
@@ -71,8 +54,23 @@ from afresh.values.lease import Lease
 from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
-Report = Callable[[RunProgress], None]
-BesideRun = Callable[[Run], Coroutine[object, object, None]]
+if TYPE_CHECKING:  # a command that only reads needs none of these
+    import numpy as np
+
+    from afresh.engine.dbt_models import DbtModels, DueModels
+    from afresh.engine.ratelimit.gate import Gate
+    from afresh.engine.reporting.item_view_status import ViewWhy
+    from afresh.engine.reporting.preview import Preview
+    from afresh.engine.reporting.why import Why
+    from afresh.engine.runner.engine_run import Run, RunProgress
+    from afresh.engine.runner.listing_task import ListingResult
+    from afresh.engine.runner.reload import Reloader
+    from afresh.engine.runner.run_context import StopSignal
+    from afresh.engine.runner.source_set import BuildSource
+    from afresh.sources.parsing.parser_pool import ParserPool
+
+Report: TypeAlias = "Callable[[RunProgress], None]"
+BesideRun: TypeAlias = "Callable[[Run], Coroutine[object, object, None]]"
 """Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
 
 _REPORT_S, _REPORT_RARELY = 0.5, 20.0
@@ -101,10 +99,17 @@ class Engine(ItemOperations, ClosedOnExit):
         self._given, self._external = given, ExternalScheduler(store, clock)
         self.lending = Lending(store, clock, self.current, self._external)
         self.feed = FeedReader(store, clock)
-        self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
         self.beside: BesideRun | None = None
+
+    @cached_property
+    def dbt(self) -> DbtModels:
+        """The models of a dbt project."""
+        from afresh.engine.dbt_models import DbtModels
+
+        secrets = self._given.secrets
+        return DbtModels(self.store, self.clock, self.current, secrets, self._external, self.lending)
 
     def close(self) -> None:
         self.store.close()
@@ -130,6 +135,8 @@ class Engine(ItemOperations, ClosedOnExit):
         def read_again() -> Settings:
             self.settings = reload() if reload is not None else self.settings
             return self._with_listings()
+
+        from afresh.engine.runner.reload import Reloader
 
         reloader = None if reload is None else Reloader(read_again)
         work = self._run(for_s, once, report, reloader, signals)
@@ -179,6 +186,10 @@ class Engine(ItemOperations, ClosedOnExit):
         """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, the
         run polls each due item once. ``only`` are the ids of the items to load, by default all. ``stop`` is
         the signal that ends the run; ``settings`` replaces the settings of the engine."""
+        from afresh.engine.runner.build import RunInput, build_run
+        from afresh.engine.runner.run_context import StopSignal
+        from afresh.sources.parsing.parser_pool import ParserPool
+
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         parsers = ParserPool()
         sources_for = partial(self._sources_for, parsers)
@@ -194,6 +205,10 @@ class Engine(ItemOperations, ClosedOnExit):
         signals: bool = False,
         stopper: Future[StopRequest] | None = None,
     ) -> RunProgress:
+        from afresh.engine.runner.pulse_task import PulseTask
+        from afresh.engine.runner.run_access import RunAccess
+        from afresh.engine.runner.run_context import StopSignal
+
         stop, loop = StopSignal(), asyncio.get_running_loop()
 
         def drain() -> None:
@@ -239,6 +254,10 @@ class Engine(ItemOperations, ClosedOnExit):
     def preview(self, *, source: str | None = None, **documents: Sequence[str]) -> Preview:
         """Return what ``add_listings`` with these arguments would add, without adding it. Of the pages whose
         links are followed, only the start pages are read. The requests are made within the budget."""
+        from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
+        from afresh.engine.reporting.preview import compare_preview
+        from afresh.stores.sqlite.memory_store import MemoryStore
+
         name, problems = self._source_name(source), dict[str, str]()
         with MemoryStore() as tried:
             other = Engine(self.settings, tried, self.clock, self._given)
@@ -334,6 +353,8 @@ class Engine(ItemOperations, ClosedOnExit):
 
     def why(self, key: str, *, source: str | None = None) -> Why:
         """Explain why an item is polled as often as it is."""
+        from afresh.engine.reporting.why import explain_key
+
         return explain_key(self.store, self.running_settings(), key, source, self.clock.now_s())
 
     def changes(
@@ -344,6 +365,8 @@ class Engine(ItemOperations, ClosedOnExit):
 
     def why_view(self, name: str) -> ViewWhy:
         """Explain how fresh an item view of the settings is, and by which of its items it is stale."""
+        from afresh.engine.reporting.item_view_status import explain_view
+
         view = self.settings.views.view(name)
         if view is None:
             near = did_you_mean(name, [each.name for each in self.settings.views.tables])

@@ -7,10 +7,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_changes import LISTING_FIELDS, read_listings, save_listings
-from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.scheduler.content_settings import forget_items
 from afresh.engine.scheduler.reschedule import reschedule_changed
 from afresh.engine.settings.tables import Settings
@@ -21,6 +21,9 @@ from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, one_of
 from afresh.values.formatting import format_moment
 from afresh.values.items import ItemChange, NewItem
+
+if TYPE_CHECKING:
+    from afresh.engine.runner.listing_task import ListingResult
 
 
 class ItemOperations(ABC):

@@ -4,22 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, Generic
 
-from afresh.sources.api.settings import ApiSettings
 from afresh.sources.context import SourceContext
-from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import host_group
-from afresh.sources.python.settings import PythonSettings
-from afresh.sources.search.settings import SearchSettings
 from afresh.sources.settings import Settings
 from afresh.sources.source import Source
-from afresh.sources.sql.settings import SqlSettings
-from afresh.sources.views.settings import ViewSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +26,59 @@ class SourceKind(Generic[Settings]):
     group: Callable[[Settings, str], str] = lambda settings, _: settings.name
 
 
-def _load_later(module: str, builder: str) -> Callable[[Any, SourceContext], Source]:
-    """Return a function that imports ``module`` when it is called, and then calls its function ``builder``.
-    Most runs use one kind of source, so they do not import the modules of the others."""
+class _BuiltInKinds(Mapping[str, SourceKind[Any]]):
+    """The built-in kinds by name. The settings of a kind are imported when the kind is first asked for, and
+    its source when it is built, because most projects use one kind."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, SourceKind[Any]] = {}
+
+    def __getitem__(self, name: str) -> SourceKind[Any]:
+        if name not in self._loaded:
+            settings, source = _PLACES[name]
+            self._loaded[name] = SourceKind(
+                _load(settings), _build_later(source), *([_GROUPS[name]] if name in _GROUPS else [])
+            )
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+def _load(place: str) -> Any:
+    """Return what ``place`` (``module:name``) names, below this package."""
+    module, name = place.split(":")
+    return getattr(import_module(f"afresh.sources.{module}"), name)
+
+
+def _build_later(place: str) -> Callable[[Any, SourceContext], Source]:
+    """Return a function that loads the function at ``place`` when it is called, and then calls it."""
 
     def build(settings: Any, context: SourceContext) -> Source:
-        source: Source = getattr(import_module(f"afresh.sources.{module}"), builder)(settings, context)
+        source: Source = _load(place)(settings, context)
         return source
 
     return build
 
 
-BUILT_IN: Mapping[str, SourceKind[Any]] = MappingProxyType(
-    {
-        "api": SourceKind(ApiSettings, _load_later("api.source", "ApiSource")),
-        "http": SourceKind(
-            HttpSettings, _load_later("http.source", "build_http_source"), lambda _, key: host_group(key)
-        ),
-        "python": SourceKind(
-            PythonSettings, _load_later("python.source", "PythonSource"), lambda settings, _: settings.call
-        ),
-        "search": SourceKind(SearchSettings, _load_later("search.source", "SearchSource")),
-        "sql": SourceKind(SqlSettings, _load_later("sql.source", "SqlSource")),
-        "view": SourceKind(ViewSettings, _load_later("views.source", "ViewSource")),
-    }
-)
+# Where the settings and the source of each kind are defined.
+_PLACES: Mapping[str, tuple[str, str]] = {
+    "api": ("api.settings:ApiSettings", "api.source:ApiSource"),
+    "http": ("http.settings:HttpSettings", "http.source:build_http_source"),
+    "python": ("python.settings:PythonSettings", "python.source:PythonSource"),
+    "search": ("search.settings:SearchSettings", "search.source:SearchSource"),
+    "sql": ("sql.settings:SqlSettings", "sql.source:SqlSource"),
+    "view": ("views.settings:ViewSettings", "views.source:ViewSource"),
+}
+# The items of other kinds are one group for each source.
+_GROUPS: Mapping[str, Callable[[Any, str], str]] = {
+    "http": lambda _, key: host_group(key),
+    "python": lambda settings, _: settings.call,
+}
+BUILT_IN: Mapping[str, SourceKind[Any]] = _BuiltInKinds()

@@ -16,7 +16,6 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.errors import AfreshError, InputError, UsageError, one_of
 from afresh.values.formatting import format_count
-from afresh.values.items import display_key
 from afresh.values.units import format_duration
 
 _PERIOD_S = 3600.0
@@ -93,6 +92,8 @@ def lease(
     as_json: PrintJson = False,
 ) -> None:
     """Extend leases that 'due' gave, or give them back without a poll."""
+    from afresh.values.items import display_key
+
     one_of("action", action, ("extend", "release"))
     duration_s = read_duration("--duration", duration, 0.0)
     leases = [_parse_lease(file, *line) for line in read_lines(file, "an object")]

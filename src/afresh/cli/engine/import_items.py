@@ -7,11 +7,10 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from afresh.cli.engine.imports.imported import ImportedList
 from afresh.cli.summary import print_data, print_json, print_note
-from afresh.values.items import ItemChange
 
 if TYPE_CHECKING:
+    from afresh.cli.engine.imports.imported import ImportedList
     from afresh.engine.engine import Engine
 
 
@@ -34,6 +33,8 @@ def add_imported(engine: Engine, found: ImportedList, source: str | None) -> tup
         )
     paused = [item.key for item in found.items if item.is_paused and item.key in unknown]
     if paused:
+        from afresh.values.items import ItemChange
+
         engine.set(paused, ItemChange(status="paused"), source=name)
     taken = 0
     if found.polls:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -210,6 +209,8 @@ def check_web(settings: Settings) -> str:
 
 def check_source(table: SourceTable) -> str:
     """Build a source as ``afresh run`` does, close it, check its hook, and return a short description."""
+    import asyncio
+
     from afresh.sources.context import SourceContext
 
     async def build() -> None:

@@ -20,7 +20,6 @@ from afresh.sources.http.pacing.pace import Pace
 from afresh.sources.http.pacing.quota import UsedQuota
 from afresh.sources.http.saved_hosts import crawl_delays, read_state
 from afresh.sources.http.settings import HttpSettings
-from afresh.sources.web_api.settings import WebApiSettings
 from afresh.stores.store import Store
 from afresh.values.items import ItemCount
 
@@ -84,13 +83,14 @@ def _with_quota(
     for source in sources:
         table = settings.source(source)
         own = None if table is None else table.settings
-        http = own.http if isinstance(own, WebApiSettings) else own
+        # The settings of sources of records have those of their requests as ``http``.
+        http = own if isinstance(own, HttpSettings) else getattr(own, "http", None)
         rule = http.quota_rule if isinstance(http, HttpSettings) else None
         if rule is None or rule.requests / rule.period_s >= found.most_per_s:
             continue
         found = replace(found, quota=rule.requests, quota_used=0, most_per_s=rule.requests / rule.period_s)
         for backoff in unpack_backoffs(store.state.get(BACKOFFS + source)):
-            is_its = backoff.group == found.group or isinstance(own, WebApiSettings)
+            is_its = backoff.group == found.group or http is not own
             if is_its and backoff.used is not None and backoff.used.until_s > now_s:
                 used = backoff.used
                 found = replace(found, quota_used=used.requests, quota_until_s=used.until_s)

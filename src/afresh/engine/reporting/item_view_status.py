@@ -10,16 +10,19 @@ import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from afresh.engine.reporting.item_snapshot import ItemSnapshot, take_snapshot
 from afresh.engine.settings.item_views import ItemView
 from afresh.engine.settings.tables import Settings
 from afresh.rates.rate_sum import sum_rates
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.units import format_duration
+
+if TYPE_CHECKING:
+    from afresh.engine.reporting.item_snapshot import ItemSnapshot
 
 _SEED = 0  # fixed, so that the same beliefs give the same rate of a view
 
@@ -90,6 +93,8 @@ def explain_view(store: Store, settings: Settings, view: ItemView, now_s: float)
 def _take_snapshot(store: Store, settings: Settings, views: Sequence[ItemView], now_s: float) -> ItemSnapshot:
     keys = dict.fromkeys(key for view in views for key in view.items)
     items = store.items.by_id([item.id for item in store.items.find(list(keys))])
+    from afresh.engine.reporting.item_snapshot import take_snapshot
+
     return take_snapshot(store, settings, items, now_s)
 
 

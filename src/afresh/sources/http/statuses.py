@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
-from http.client import responses
 
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.politeness import HostCondition
@@ -17,6 +15,7 @@ WITH_CONTENT = frozenset({200, 203, 204})
 _BUSY = frozenset({502, 503, 504})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({401, 402, 403, 407, 451})
+_NOT_MODIFIED, _TOO_MANY_REQUESTS, _UNAVAILABLE = 304, 429, 503
 _LONGEST_S = 366 * 86400.0
 
 
@@ -30,8 +29,8 @@ def host_condition(reply: Reply) -> HostCondition:
     """
     if reply.host_is_down:
         return "down"
-    asks_to_wait = reply.status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" in reply.headers
-    if reply.status == HTTPStatus.TOO_MANY_REQUESTS or asks_to_wait:
+    asks_to_wait = reply.status == _UNAVAILABLE and "retry-after" in reply.headers
+    if reply.status == _TOO_MANY_REQUESTS or asks_to_wait:
         return "limited"
     return "busy" if reply.status in _BUSY else "fine"
 
@@ -57,10 +56,10 @@ def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str
     if reply.trouble is not None:
         return ("refused" if reply.trouble in ("private", "url") else "failed"), reply.problem
     status = reply.status or 0
-    words = f"{status} {responses[status]}" if status in responses else f"status {status}"
-    if status == HTTPStatus.NOT_MODIFIED and conditional:
+    words = _in_words(status)
+    if status == _NOT_MODIFIED and conditional:
         return "unchanged", ""
-    if status == HTTPStatus.NOT_MODIFIED:
+    if status == _NOT_MODIFIED:
         return "failed", f"{words} to a request that asked for the content"
     if status in _GONE:
         return "gone", words
@@ -69,6 +68,12 @@ def classify_reply(reply: Reply, *, conditional: bool) -> tuple[FetchedKind, str
     if status in REDIRECTS:
         return "failed", f"{words} without an address to follow"
     return "failed", words
+
+
+def _in_words(status: int) -> str:
+    from http.client import responses  # slow to import, and most commands need no words for a status
+
+    return f"{status} {responses[status]}" if status in responses else f"status {status}"
 
 
 def http_date_s(text: str | None) -> float | None:
