@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test docs check bench slow interop lowest lock locked format schema clean chromium
+.PHONY: help demo test docs check bench bench-docs slow interop lowest lock locked format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -109,6 +109,10 @@ locked:
 format: $(READY)
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+# Debian's packages for python -m bench follow: nginx, and the documentation of Python and PostgreSQL.
+bench-docs: $(READY)
+	$(BIN)/python -m bench.docs_site
 
 schema: $(READY)
 	$(BIN)/python -m tests.stores.sqlite.write_schema

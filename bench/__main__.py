@@ -32,6 +32,7 @@ BENCHES = (
     "dbt_models",
     "polling",
     "crawl",
+    "follow",
     "parsing",
     "render",
     "attacks",
@@ -47,6 +48,8 @@ BENCHES = (
     "web",
     "demo",
     "signals",
+    "cluster",
+    "cluster_simulation",
     "package",
 )
 WIDTH = 200

@@ -62,7 +62,19 @@ def _fill(engine: Engine, size: int) -> None:
     source = database.write(lambda connection: database.name_ids(connection, {"web"})["web"])
     for first in range(0, size, _AT_ONCE):
         table = [
-            (number, f"{_PAGE}-{number}.html", source, "changed", 2, 1e9 + number, None, 20_000, 19_000, 0)
+            (
+                number,
+                f"{_PAGE}-{number}.html",
+                source,
+                "changed",
+                2,
+                1e9 + number,
+                None,
+                20_000,
+                19_000,
+                0.1,
+                0,
+            )
             for number in range(first, min(first + _AT_ONCE, size))
         ]
         database.write(lambda connection, table=table: feed.append(connection, table))  # type: ignore[misc]

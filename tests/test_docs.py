@@ -164,7 +164,7 @@ def documented_settings(heading: str) -> dict[str, str]:
     return dict(pairs)
 
 
-TABLES = ("store", "budget", "plan", "run", "web", "feed")
+TABLES = ("store", "budget", "plan", "run", "web", "cluster", "feed")
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -269,6 +269,12 @@ def test_the_readme_is_under_two_screens() -> None:
     assert lines < 100
     (picture,) = re.findall(r'<img align="right" width="440" src="([^"]*)"', text)
     assert (ROOT / picture).exists()
+
+
+def test_every_page_begins_with_what_the_reader_will_be_able_to_do() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        begin = page.read_text().split("\n\n")[1]
+        assert re.match(r"(After this page|After ten minutes|Here you|This page shows)\b", begin), page.name
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

@@ -12,7 +12,8 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "attacks", "beliefs", "calibration", "crawl", "demo", "engine_scale", "estimate_file", "large", "package",
+    "attacks", "beliefs", "calibration", "cluster", "crawl", "demo", "engine_scale", "estimate_file", "large",
+    "package",
     "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
     "changes", "sql_bulk", "store",
     "store_postgres", "views", "web",

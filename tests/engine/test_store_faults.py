@@ -43,7 +43,7 @@ class Heard(logging.Handler):
 def heard() -> Iterator[Heard]:
     ear, before = Heard(), LOGGER.level
     LOGGER.addHandler(ear)
-    LOGGER.setLevel(logging.INFO)
+    LOGGER.setLevel(logging.DEBUG)  # a pulse that fails is not worth a warning: it is written every second
     yield ear
     LOGGER.removeHandler(ear)
     LOGGER.setLevel(before)

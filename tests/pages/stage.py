@@ -172,6 +172,12 @@ def write_files(folder: Path, found: Papers) -> None:
     (folder / "views.csv").write_text("view,base\ndaily,a\ndaily,b\nweekly,b\n")
     (folder / "polls.csv").write_text("item,time,changed\na,2026-01-01,0\na,2026-01-02,1\na,2026-01-04,1\n")
     (folder / "your_fetcher.py").write_text(_FETCHER)
+    (folder / "url-watches.json").write_text(
+        '{"watching": {"1": {"url": "https://a.test/", "paused": true}}}'
+    )
+    (folder / "urls.yaml").write_text("url: https://a.test/b\n")
+    captures = (f"a {day} https://a.test/c text/html 200 {day}\n" for day in (20260101000000, 20260201000000))
+    (folder / "captures.cdx").write_text("".join(captures))
     copy_recorded("1-built", folder / "target")
     stock = sqlite3.connect(folder / "stock.db")
     stock.execute("CREATE TABLE stock (sku TEXT PRIMARY KEY, price REAL, updated_at TEXT, viewed_at TEXT)")
@@ -221,6 +227,8 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
         model = folder / "model"
         model.mkdir()
         write_files(model, found)
+        feed = f'<opml><body><outline xmlUrl="{address}feed.xml"/></body></opml>'
+        (model / "feeds.opml").write_text(feed)
         leads = {
             "https://example.org/search": f"{search.url}/search",
             "https://example.org/papers": f"{search.url}/papers",

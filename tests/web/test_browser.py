@@ -148,9 +148,9 @@ def test_the_slider_says_what_another_budget_would_give(browser: Browser, mirror
         page.locator("#slider").focus()
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
-        expect(page.locator("#moves")).to_contain_text("would be dropped")
+        expect(page.locator("#moves")).to_contain_text("would be given up")
         assert float(then.inner_text().removesuffix("%")) < before
-        expect(page.locator("#slider-budget")).to_have_text("37.5/m")
+        expect(page.locator("#slider-budget")).to_have_text("37.5/min")
         page.keyboard.press("End")
         assert float(then.inner_text().removesuffix("%")) > before
         page.locator("#objective").select_option("age")

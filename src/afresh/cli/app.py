@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from afresh.cli.engine.cluster_commands import cluster
 from afresh.cli.engine.copy_commands import export, get
 from afresh.cli.engine.external_commands import due, lease, observe
 from afresh.cli.engine.feed_commands import changes, consumers
@@ -65,6 +66,7 @@ for panel, commands in _PANELS.items():
     for command in commands:
         app.command(_NAMES.get(command), rich_help_panel=panel, cls=PlainCommand)(command)
 app.add_typer(history, name="history", rich_help_panel="Prove it")
+app.add_typer(cluster, name="cluster", rich_help_panel="Keep copies fresh")
 
 
 def _print_version(wanted: bool) -> None:

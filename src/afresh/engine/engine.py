@@ -31,7 +31,7 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
-from afresh.engine.feed.feed_reader import FeedReader
+from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery, FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
@@ -42,7 +42,9 @@ from afresh.engine.ratelimit.budget_override import (
     set_override,
 )
 from afresh.engine.ratelimit.gate import Gate
+from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
 from afresh.engine.reporting.item_view_status import ViewWhy, explain_view
+from afresh.engine.reporting.preview import Preview, compare_preview
 from afresh.engine.reporting.pulse import as_running
 from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.reporting.why import Why, explain_key
@@ -60,16 +62,21 @@ from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
+from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import ListingError, UsageError, did_you_mean
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.reported import Reported
 from afresh.values.stored import Copy, Version
 
 Report = Callable[[RunProgress], None]
+BesideRun = Callable[[Run], Coroutine[object, object, None]]
+"""Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
+
 _REPORT_S, _REPORT_RARELY = 0.5, 20.0
+_MOST_HOPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Engine(ItemOperations, ClosedOnExit):
     ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
     tells what changed.
     ``on_stop`` is called around long work with the function that stops this work (``StopContext``). A run
-    that is stopped finishes its polls first; other work is cancelled."""
+    that is stopped finishes its polls first; other work is cancelled. ``beside`` is work beside each run."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, given: EngineContext) -> None:
         super().__init__(settings, store, clock)
@@ -97,6 +104,7 @@ class Engine(ItemOperations, ClosedOnExit):
         self.dbt = DbtModels(store, clock, self.current, given.secrets, self._external, self.lending)
         self._started: tuple[ThreadPoolExecutor, Future[RunProgress], Future[StopRequest]] | None = None
         self.on_stop: StopContext = lambda _request, _limit_s: nullcontext()  # no stop is ever requested
+        self.beside: BesideRun | None = None
 
     def close(self) -> None:
         self.store.close()
@@ -142,6 +150,10 @@ class Engine(ItemOperations, ClosedOnExit):
                     stopper.set_result(lambda: None)
 
         self._started = thread, thread.submit(work), stopper
+
+    def is_running(self) -> bool:
+        """Return whether the run that ``start`` began goes on."""
+        return self._started is not None and not self._started[1].done()
 
     def stop(self) -> RunProgress:
         """Stop the run that ``start`` began. Wait until its polls are committed, and return its progress."""
@@ -205,7 +217,8 @@ class Engine(ItemOperations, ClosedOnExit):
             # A single round polls only what is due at its start, so that it lends nothing.
             self._external.live = None if once else RunAccess(run, loop)
             try:
-                return await _run_with(run, for_s, [pulse.run(), *([_report(run, report)] if report else [])])
+                work = [pulse.run(), *([_report(run, report)] if report else [])]
+                return await _run_with(run, for_s, [*work, *([self.beside(run)] if self.beside else [])])
             finally:
                 self._external.live = None
 
@@ -223,6 +236,29 @@ class Engine(ItemOperations, ClosedOnExit):
             return await run.list_items(source)
 
         return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
+
+    def preview(self, *, source: str | None = None, **documents: Sequence[str]) -> Preview:
+        """Return what ``add_listings`` with these arguments would add, without adding it. Of the pages whose
+        links are followed, only the start pages are read. The requests are made within the budget."""
+        name, problems = self._source_name(source), dict[str, str]()
+        with MemoryStore() as tried:
+            other = Engine(self.settings, tried, self.clock, self._given)
+            other.on_stop = self.on_stop
+            try:
+                other.add_listings(source=source, **documents)
+            except ListingError as error:
+                problems |= error.problems
+            if documents.get("follow"):
+                for _ in range(_MOST_HOPS):  # a start page may lead to another one
+                    items = list(selected_items(tried, EVERYTHING))
+                    if len(items) > len(documents["follow"]) * 2 or all(item.polls for item in items):
+                        break
+                    for item in items:
+                        if not item.polls:
+                            other.get(item.key, source=name, max_age_s=0.0)
+            spent = tried.ledger.total(0.0, math.inf)
+            self.store.ledger.add(name, self.clock.now_s(), spent)
+            return compare_preview(self.store, tried, self.settings, name, problems)
 
     def _sources_for(self, parsers: ParserPool, gate: Gate) -> BuildSource:
         def cost(received: int, seconds: float) -> None:
@@ -300,6 +336,12 @@ class Engine(ItemOperations, ClosedOnExit):
     def why(self, key: str, *, source: str | None = None) -> Why:
         """Explain why an item is polled as often as it is."""
         return explain_key(self.store, self.running_settings(), key, source, self.clock.now_s())
+
+    def changes(
+        self, since: str | None = None, limit: int = 1000, *, source: str | None = None
+    ) -> ChangePage:
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+        return self.feed.page(since, limit, ChangeQuery(source))
 
     def why_view(self, name: str) -> ViewWhy:
         """Explain how fresh an item view of the settings is, and by which of its items it is stale."""

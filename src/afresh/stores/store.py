@@ -36,7 +36,6 @@ from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
 from afresh.values.lease import Lease
 from afresh.values.outcome import Outcome, Refusal, Spent
-from afresh.values.page_links import PageLinks
 from afresh.values.stored import (
     Claim,
     Copy,
@@ -48,6 +47,7 @@ from afresh.values.stored import (
     LedgerRow,
     Notice,
     ObservationColumns,
+    PageLinks,
     PolicyColumns,
     RequestWindow,
     StoreStats,
@@ -386,6 +386,11 @@ class State(Protocol):
 
     def set(self, values: Mapping[str, bytes | None]) -> None:
         """Set these named values in one transaction; None removes a name."""
+
+    def replace(self, name: str, before: bytes | None, after: bytes) -> bool:
+        """Set ``name`` to ``after`` if its value is ``before`` (None: it has none); return whether it was.
+
+        Of several processes that replace the same value, one succeeds."""
 
     def names(self) -> list[str]:
         """Return the names of all values, sorted."""

@@ -81,7 +81,8 @@ class FeedEntry:
     source no longer has it) or ``removed`` (a user removed it). ``version`` is the number of the newest
     version then, 0 if there was none. ``time_s`` is when the change was seen; ``changed_s`` when it happened,
     if its source says so, else None. ``size`` is the size of the copy in bytes, None where it has gone;
-    ``previous_size`` is that of the copy before, None if there was none."""
+    ``previous_size`` is that of the copy before, None if there was none. ``change_size`` is how much of the
+    content is new, from 0 to 1, None if that was not measured."""
 
     cursor: str
     item_id: int
@@ -93,17 +94,18 @@ class FeedEntry:
     changed_s: float | None
     size: int | None
     previous_size: int | None
+    change_size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change, as programs receive it: from ``afresh.changes``, or as hooks.
 
-    ``item`` is the key of the item. ``kind``, ``version``, ``time_s``, ``changed_s``, ``size`` and
-    ``previous_size`` are those of ``FeedEntry``. ``content`` are the bytes of the copy; it is empty, and
-    ``has_content`` False, if they were not asked for or the copy is gone. ``text`` is its text where that was
-    asked for. ``previous`` is the content of the version before, None if it was not asked for or is not
-    kept."""
+    ``item`` is the key of the item. ``kind``, ``version``, ``time_s``, ``changed_s``, ``size``,
+    ``previous_size`` and ``change_size`` are those of ``FeedEntry``. ``content`` are the bytes of the copy;
+    it is empty, and ``has_content`` False, if they were not asked for or the copy is gone. ``text`` is its
+    main text where that was asked for and there is one. ``previous`` is the content of the version before,
+    None if it was not asked for or is not kept."""
 
     item: str
     source: str
@@ -118,6 +120,7 @@ class Change:
     text: str | None = None
     previous: bytes | None = None
     has_content: bool = False
+    change_size: float | None = None
 
     def diff(self) -> str:
         """Return the difference between ``previous`` and ``content`` by lines, in the unified format.

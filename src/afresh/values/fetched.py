@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from afresh.values.page_links import FoundLinks
-
 FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "failed"]
 """The kinds of result that a poll can have.
 
@@ -24,6 +22,17 @@ FetchedKind: TypeAlias = Literal["content", "unchanged", "gone", "refused", "fai
 """
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLinks:
+    """The keys of the items to which a page links, as a poll found them. ``gained`` is how many of them were
+    new items; it is 0 at the first reading of a page, which says nothing about how often new ones appear.
+    ``traps`` are addresses that were left out because they look like some of endlessly many."""
+
+    keys: tuple[str, ...]
+    gained: int = 0
+    traps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,9 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class ItemQuery:
-    """Which items to list, and how to sort them. ``text`` must occur in the key; upper and lower case differ.
-    ``sort="changed"`` puts items that never changed first. Items that are equal in ``sort`` are sorted by id.
-    """
+    """Which items to list, and how to sort them. ``text`` must occur in the key; the case of
+    the letters a to z does not matter. ``sort="changed"`` puts items that never changed first. Items that are
+    equal in ``sort`` are sorted by id."""
 
     text: str = ""
     status: Status | None = None

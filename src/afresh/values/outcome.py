@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from afresh.values.errors import InputError
+from afresh.values.fetched import FoundLinks
 from afresh.values.items import Status
 from afresh.values.lease import Lease
-from afresh.values.page_links import FoundLinks
 
 EventKind: TypeAlias = Literal["new", "changed", "gone", "removed"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)

@@ -230,3 +230,30 @@ class StoreStats:
     notices: int
     file_bytes: int
     free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """What the store knows of the links of the item ``item_id``.
+
+    ``depth`` is the number of links from a start page to it, ``chain`` the number of pages of the same form
+    of address that lead to it one after the other. ``readings`` is how often its links were read, and
+    ``gained`` the number of new items that the readings after the first found. ``links`` are the keys to
+    which it links, None before the first reading. ``unlinked_s`` is since when no page links to it."""
+
+    item_id: int
+    depth: int = 0
+    chain: int = 0
+    readings: int = 0
+    gained: int = 0
+    unlinked_s: float | None = None
+    links: tuple[str, ...] | None = None
+
+    @property
+    def expected_gain(self) -> float:
+        """How many new items a reading is expected to find: the mean, with one more reading without any.
+
+        >>> PageLinks(1, readings=4, gained=6).expected_gain
+        1.5
+        """
+        return self.gained / max(self.readings, 1)

@@ -435,7 +435,8 @@ class SourcesOut(Model):
 
 class ChangeOut(Model):
     """One change. ``cursor`` is the place after it. ``time_s`` is when it was seen, ``changed_s`` when it
-    happened, if the source says so. ``size`` and ``previous_size`` are bytes. ``content`` is there if it was
+    happened, if the source says so. ``size`` and ``previous_size`` are bytes, ``change_size`` is how much of
+    the content is new. ``content`` is there if it was
     asked for and the copy is kept; if it is not UTF-8, ``content_base64`` is there instead."""
 
     cursor: str
@@ -447,6 +448,7 @@ class ChangeOut(Model):
     changed_s: Number
     size: int | None
     previous_size: int | None
+    change_size: Number
     content: str | None = None
     content_base64: str | None = None
 

@@ -10,6 +10,7 @@ from afresh.values.units import UNIT_SECONDS, format_duration
 
 NOTHING = "–"
 _RATE_UNITS = ("s", "m", "h", "d", "w", "y")
+_UNIT_WORDS = {"s": "s", "m": "min", "h": "h", "d": "day", "w": "week", "y": "year"}
 
 
 def format_whole(value: float) -> str:
@@ -52,12 +53,12 @@ def format_rate(per_s: float | None) -> str:
     """Return a rate in the shortest unit of time in which it is 1 or more.
 
     >>> format_rate(2.0), format_rate(3 / 86400), format_rate(0.0), format_rate(1e-12)
-    ('2/s', '3/d', '0', '3.16e-05/y')
+    ('2/s', '3/day', '0', '3.16e-05/year')
     """
     if per_s is None or not math.isfinite(per_s):
         return NOTHING
     unit = _rate_unit(per_s)
-    return f"{per_s * UNIT_SECONDS[unit]:.3g}/{unit}" if per_s else "0"
+    return f"{per_s * UNIT_SECONDS[unit]:.3g}/{_UNIT_WORDS[unit]}" if per_s else "0"
 
 
 def format_rate_range(per_s: float | None, low: float | None, high: float | None) -> str:
@@ -65,14 +66,15 @@ def format_rate_range(per_s: float | None, low: float | None, high: float | None
     (for ``high`` if ``per_s`` is 0).
 
     >>> format_rate_range(3 / 86400, 1 / 86400, 9 / 86400), format_rate_range(0.0, 0.0, 5 / 60)
-    ('1 … 9/d', '0 … 5/m')
+    ('1 … 9/day', '0 … 5/min')
     """
     if per_s is None or low is None or high is None or not all(map(math.isfinite, (per_s, low, high))):
         return NOTHING
     if per_s == 0:
         return f"0 … {format_rate(high)}"
     unit = _rate_unit(per_s)
-    return f"{_two_digits(low * UNIT_SECONDS[unit])} … {_two_digits(high * UNIT_SECONDS[unit])}/{unit}"
+    ends = [_two_digits(end * UNIT_SECONDS[unit]) for end in (low, high)]
+    return f"{ends[0]} … {ends[1]}/{_UNIT_WORDS[unit]}"
 
 
 def _two_digits(value: float) -> str:
@@ -84,9 +86,13 @@ def format_seconds(seconds: float | None) -> str:
     """Return a duration with its unit; an infinite duration is ``never``.
 
     >>> format_seconds(90.0), format_seconds(None)
-    ('1.5 m', '–')
+    ('1.5 min', '–')
     """
-    return NOTHING if seconds is None or math.isnan(seconds) else format_duration(seconds)
+    if seconds is None or math.isnan(seconds):
+        return NOTHING
+    number, space, unit = format_duration(seconds).rpartition(" ")
+    word = _UNIT_WORDS.get(unit, unit)
+    return f"{number}{space}{word}{'s' if unit in 'dwy' and number != '1' else ''}"
 
 
 def format_time(seconds: float | None) -> str:
@@ -117,7 +123,7 @@ def format_relative(seconds: float | None, now_s: float) -> str:
     """Return how long ago a Unix time was, or how far it is in the future.
 
     >>> [format_relative(seconds, 100.0) for seconds in (90.0, 160.0, 100.4, None)]
-    ['10 s ago', 'in 1 m', 'now', 'never']
+    ['10 s ago', 'in 1 min', 'now', 'never']
     """
     if seconds is None or not math.isfinite(seconds):
         return "never"
@@ -132,7 +138,7 @@ def format_due(seconds: float | None, now_s: float, before: str = "") -> str:
     time in the future.
 
     >>> [format_due(seconds, 100.0, "next") for seconds in (90.0, 160.0, 100.4, None)]
-    ['due for 10 s', 'next in 1 m', 'due now', 'never']
+    ['due for 10 s', 'next in 1 min', 'due now', 'never']
     """
     if seconds is None or not math.isfinite(seconds):
         return "never"

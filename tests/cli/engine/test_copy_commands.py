@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pyarrow import parquet
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK
 from tests.servers.site import Answer, Handler, Seen, Site, page
@@ -108,3 +109,25 @@ def redirect(target: str) -> Handler:
         await answer.send(b"", 302, Location=target)
 
     return handler
+
+
+def test_only_what_changed_since_a_cursor_is_exported_also_as_parquet(
+    mirror: Afresh, site: Site, tmp_path: Path
+) -> None:
+    mirror("add", f"{site.url}/a", f"{site.url}/b")
+    mirror("run", "--once", *QUICK)
+    cursor = mirror("changes", "--cursor").out.strip()
+    assert mirror("export", "--since", cursor).out == ""
+    site.routes["/a"] = page(b"other")
+    mirror("get", f"{site.url}/a", "--max-age", "0s", "--allow-private")
+    (row,) = map(json.loads, mirror("export", "--since", cursor).out.splitlines())
+    assert (row["item"], row["version"]) == (f"{site.url}/a", 2)
+    assert mirror("export", "--format", "parquet", "-o", "all.parquet").err == "2 copies\n"
+    found = {row["item"]: row for row in parquet.read_table(tmp_path / "all.parquet").to_pylist()}
+    assert {item: row["content"] for item, row in found.items()} == {
+        f"{site.url}/a": b"other",
+        f"{site.url}/b": b"b",
+    }
+    assert mirror("export", "--format", "parquet", "--since", cursor, "-o", "some.parquet").err == "1 copy\n"
+    assert mirror("export", "--since", "1-1-00000000").code == 1
+    assert mirror("export", "--since", cursor, "--format", "polls").code == 2

@@ -86,6 +86,16 @@ def test_set_and_remove_take_the_same_filters(polled: Afresh, site: Site) -> Non
     assert keys(polled, site) == []
 
 
+def test_a_list_of_no_item_may_be_piped_to_remove(
+    polled: Afresh, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert "0 items removed" in polled("remove", "--file", "-").err
+    (tmp_path / "empty").touch()
+    assert "names no item" in polled("remove", "--file", tmp_path / "empty").err
+    assert len(keys(polled, site)) == 4
+
+
 def test_export_writes_what_is_selected(polled: Afresh, site: Site, tmp_path: Path) -> None:
     lines = polled("export", "--match", "*/b").out.splitlines()
     assert [json.loads(line)["item"] for line in lines] == [f"{site.url}/b"]

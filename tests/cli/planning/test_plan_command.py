@@ -286,7 +286,7 @@ def test_a_wrong_file_is_named_with_row_and_column(afresh: Afresh, tmp_path: Pat
 
 BAD_USAGE = {
     "no such file": (("nowhere.csv", "--budget", "5/d"), 1, "nowhere.csv: no such file"),
-    "a folder": ((".", "--budget", "5/d"), 1, "is a folder"),
+    "a folder": ((".", "--budget", "5/d"), 2, "give -o plan/"),
     "a wrong unit": (("items.csv", "--budget", "5/fortnight"), 2, "unknown unit of time 'fortnight'"),
     "no unit": (("items.csv", "--budget", "5"), 2, "5/d is per day"),
     "no number": (("items.csv", "--budget", "lots"), 2, "is not a budget"),

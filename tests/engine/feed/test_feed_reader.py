@@ -78,6 +78,21 @@ def test_a_change_comes_with_the_content_of_its_version(store: Store, reader: Fe
         reader.page(None, 9, ChangeQuery(content="row"))
 
 
+def test_a_change_comes_with_the_text_of_its_copy(store: Store, reader: FeedReader) -> None:
+    copies = (
+        NewCopy(b"The story of the day.", "text/plain", b"n"),
+        NewCopy(b"\x89PNG\r\n\x1a\n", "image/png", b"p"),
+    )
+    for key, copy in zip(("k0", "k1"), copies, strict=True):
+        poll(store, key, 1.0, new_copy=copy, event="new")
+    first, second = reader.follow(query=ChangeQuery(content="text"))
+    assert first.text is not None
+    assert "The story of the day." in first.text
+    assert (first.content, first.has_content) == (b"", False)
+    assert change_object(first)["content"] == first.text
+    assert (second.text, "content" in change_object(second)) == (None, False)
+
+
 def test_versions_that_are_not_kept_come_as_the_newest(store: Store, reader: FeedReader) -> None:
     for number in range(7):
         change(store, "k0", 1.0 + number, b"%d" % (number + 1))

@@ -13,7 +13,7 @@ from afresh.stores.store import Retention, Store
 from afresh.values.changes import FeedCursor, FeedEntry, read_feed_cursor
 from afresh.values.errors import CursorError, InputError
 from afresh.values.items import NewItem
-from afresh.values.outcome import Observation
+from afresh.values.outcome import NewCopy, Observation
 
 FOREIGN, OLD = "is not of this feed", "is too old"
 
@@ -58,6 +58,14 @@ def test_the_feed_tells_what_happened_to_each_copy(store: Store) -> None:
     assert {entry.source for entry in page.entries} == {"web"}
     assert [read_feed_cursor(entry.cursor).number for entry in page.entries] == [1, 2, 3, 4, 5, 6]
     assert store.events.waiting() == 3  # the others are not for hooks
+
+
+def test_how_much_of_the_content_is_new_is_told(store: Store) -> None:
+    store.items.add(new_items(1), 0.0)
+    entry = change(store, "k0", 1.0)
+    assert entry.change_size is None
+    poll(store, "k0", 2.0, new_copy=NewCopy(b"b", "text/plain", b"n", change_size=0.25), event="changed")
+    assert store.feed.read(entry.cursor).entries[0].change_size == 0.25
 
 
 def test_an_item_that_comes_back_unchanged_is_told_with_its_size(store: Store) -> None:

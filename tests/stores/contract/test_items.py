@@ -253,6 +253,8 @@ def test_searches_narrow_by_text_status_source_and_group(store: Store) -> None:
 
     assert keys(text="%_") == ["50%_K"]
     assert keys(text="k5") == ["k5"]
+    assert keys(text="K5") == ["k5"]
+    assert keys(text="%_k") == ["50%_K"]
     assert keys(status="paused") == ["k1"]
     assert keys(source="feed") == ["50%_K"]
     assert keys(group="host1", text="k") == ["k1", "k4"]

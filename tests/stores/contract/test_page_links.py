@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.stores.backends import ids_of, new_items, poll
 
 from afresh.stores.store import Store
-from afresh.values.page_links import FoundLinks, PageLinks
+from afresh.values.fetched import FoundLinks
+from afresh.values.stored import PageLinks
 
 
 def test_links_are_kept_with_the_poll_that_found_them(store: Store) -> None:

@@ -177,6 +177,15 @@ def test_the_ledger_adds_up_by_minute_and_source(store: Store) -> None:
     assert [row.start_s for row in store.ledger.rows(0.0, 1e9)] == [120.0]
 
 
+def test_a_value_is_replaced_only_if_it_is_what_it_was_thought_to_be(store: Store) -> None:
+    assert store.state.replace("a", None, b"1")
+    assert not store.state.replace("a", None, b"2")
+    assert not store.state.replace("a", b"0", b"2")
+    assert store.state.replace("a", b"1", b"2")
+    assert not store.state.replace("b", b"", b"2")
+    assert (store.state.get("a"), store.state.names()) == (b"2", ["a"])
+
+
 def test_values_are_kept_together_and_dropped_by_none(store: Store) -> None:
     assert store.state.get("a") is None
     store.state.set({"b": b"", "a": b"\0\xff"})

@@ -33,6 +33,7 @@ class Sizes:
 
     now: int | None = None
     before: int | None = None
+    share: float | None = None
 
 
 def record_change(
@@ -49,7 +50,7 @@ def record_change(
     check = check_of_change(item.id, kind, item.version, time_s)
     cursor = str(FeedCursor(EPOCH, len(data.feed) + 1, check))
     place = (cursor, item.id, item.key, item.source, kind, item.version)
-    data.feed.append(FeedEntry(*place, time_s, changed_s, sizes.now, sizes.before))
+    data.feed.append(FeedEntry(*place, time_s, changed_s, sizes.now, sizes.before, sizes.share))
     if for_hooks:
         number = data.next_number("event")
         event = Event(number, item.id, item.key, item.source, kind, item.version, time_s, 0)

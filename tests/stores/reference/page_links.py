@@ -8,7 +8,8 @@ from dataclasses import replace
 from tests.stores.reference.data import ReferenceData, ReferenceGroup
 
 from afresh.stores.store import StoredLinks
-from afresh.values.page_links import FoundLinks, PageLinks
+from afresh.values.fetched import FoundLinks
+from afresh.values.stored import PageLinks
 
 
 class ReferenceLinks(ReferenceGroup, StoredLinks):

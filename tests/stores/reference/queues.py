@@ -164,6 +164,13 @@ class ReferenceState(ReferenceGroup, State):
                 else:
                     self._data.values[name] = data
 
+    def replace(self, name: str, before: bytes | None, after: bytes) -> bool:
+        with self._data:
+            if self._data.values.get(name) != before:
+                return False
+            self._data.values[name] = after
+            return True
+
     def names(self) -> list[str]:
         with self._data:
             return sorted(self._data.values)

@@ -114,7 +114,8 @@ class ReferenceStore(ClosedOnExit):
         if outcome.event is not None:
             now = len(outcome.new_copy.content) if outcome.new_copy is not None else before
             is_there = outcome.event in ("new", "changed")
-            sizes = Sizes(now if is_there else None, None if outcome.event == "new" else before)
+            share = None if outcome.new_copy is None else outcome.new_copy.change_size
+            sizes = Sizes(now if is_there else None, None if outcome.event == "new" else before, share)
             changed_s = None if seen is None else seen.modified_s
             given: Any = {"for_hooks": outcome.for_hooks, "sizes": sizes, "changed_s": changed_s}
             record_change(data, record.item, outcome.event, outcome.time_s, **given)

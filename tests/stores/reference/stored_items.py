@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from tests.stores.reference.data import ItemRecord, ReferenceData, ReferenceGroup
@@ -227,9 +228,12 @@ def _by_due(record: ItemRecord) -> tuple[float, int]:
     return record.item.due_s, record.item.id
 
 
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
 def _matches(item: Item, query: ItemQuery) -> bool:
     return (
-        query.text in item.key
+        query.text.translate(_LOWER) in item.key.translate(_LOWER)
         and query.status in (None, item.status)
         and query.source in (None, item.source)
         and query.group in (None, item.group)

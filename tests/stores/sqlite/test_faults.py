@@ -7,6 +7,7 @@ engine does it. In the end the store must be the same as after the script withou
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -98,8 +99,9 @@ def tell_hooks(store: SqliteStore, now_s: float) -> None:
 
 
 def contents_of(path: Path) -> list[str]:
+    """What is in the store, but for the number that each new feed draws for its cursors."""
     with closing(sqlite3.connect(path)) as connection:
-        return [*connection.iterdump()]
+        return [re.sub(r"'epoch',\d+", "'epoch',0", line) for line in connection.iterdump()]
 
 
 @pytest.fixture(scope="module")

@@ -41,12 +41,17 @@ def with_runs(
     [
         ([(13.0, 0.0)], 25, "96.2 %", "25 requests, 0 B in 13 s of running so far"),
         ([(7200.0, 0.0)], 7000, "97.2 %", "7,000 requests, 0 B in the last hour"),
-        ([(3000.0, 2400.0), (30.0, 0.0)], 1200, "95.2 %", "1,200 requests, 0 B in 10.5 m of running so far"),
+        (
+            [(3000.0, 2400.0), (30.0, 0.0)],
+            1200,
+            "95.2 %",
+            "1,200 requests, 0 B in 10.5 min of running so far",
+        ),
         (
             [(60.0, 0.0)],
             2400,
             "2000.0 %",
-            "2,400 requests, 0 B in 1 m of running so far; the budget was larger before",
+            "2,400 requests, 0 B in 1 min of running so far; the budget was larger before",
         ),
         ([(0.5, 0.0)], 1, "–", "1 request, 0 B in 0.5 s of running so far"),
     ],

@@ -167,7 +167,7 @@ def test_dropped_and_futile_are_told_apart_and_counted_alike(tmp_path: Path) -> 
             assert plans["dropped"] == status["dropped"]
             # Two were polled twice only: whether they pay is a matter of their median or of their mean.
             assert plans["futile"] == pytest.approx(status["money"]["futile"], abs=2)
-            assert f"{status['dropped']} dropped, {status['money']['futile']} futile" in web.get("/").text
+            assert f"{status['dropped']} given up, {status['money']['futile']} futile" in web.get("/").text
             futile = next(
                 item for item in web.get("/api/v1/items").json()["items"] if item["plan"] == "futile"
             )

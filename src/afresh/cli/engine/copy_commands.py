@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -86,7 +87,7 @@ def get(
                 about |= _described(copy.version, versions)
                 print_json(about | ({form: shown(copy).decode()} if form else {}))
             else:
-                _print_content(shown(copy))
+                print_content(shown(copy))
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
 
@@ -141,7 +142,7 @@ def _described(found: Version, versions: list[Version]) -> dict[str, object]:
     return {"version": found.number, **about, "change_size": found.change_size, "versions": numbers}
 
 
-def _print_content(content: bytes) -> None:
+def print_content(content: bytes) -> None:
     """Write a content to standard output: verbatim, unless that is a terminal, which would obey what is in
     it."""
     if sys.stdout.isatty():
@@ -185,7 +186,7 @@ def _print_diff(key: str, before: bytes, after: bytes) -> None:
 
 def export(
     kind: Annotated[
-        str, Option("--format", metavar="jsonl|dir|polls", help="Lines of JSON, a folder, or the polls.")
+        str, Option("--format", metavar="jsonl|parquet|dir|polls", help="What to write; polls: no copies.")
     ] = "jsonl",
     output: Annotated[
         str | None, Option("-o", "--output", metavar="PATH", help="File or folder; by default stdout.")
@@ -195,18 +196,23 @@ def export(
     status: WithStatus = None,
     text: AsText = False,
     markdown: AsMarkdown = False,
+    since: Annotated[
+        str | None, Option(metavar="CURSOR", help="Only copies that are new or changed since then.")
+    ] = None,
 ) -> None:
     """Write every copy (item, polled, changed, content), or every poll, as afresh estimate reads them."""
-    from afresh.engine.reporting.export import write_folder, write_jsonl, write_polls
+    from afresh.engine.reporting.export import write_folder, write_jsonl, write_parquet, write_polls
 
-    one_of("format", kind, ("jsonl", "dir", "polls"))
+    one_of("format", kind, ("jsonl", "parquet", "dir", "polls"))
+    if since is not None and kind == "polls":
+        raise UsageError("--format polls writes no copies: leave out --since")
     form = _text_form(text, markdown)
     if form is not None and kind == "polls":
         raise UsageError(f"--format polls writes no copies: leave out --{form}")
     if kind == "dir" and output is None:
         raise UsageError("--format dir needs a folder: give -o DIR")
     with open_project(reading=True) as engine:
-        selection = read_selection(engine, match, source, status)
+        selection = replace(read_selection(engine, match, source, status), since=since)
         if kind == "dir":
             with _texts_of(engine, form) as texts:
                 number = write_folder(engine.store, Path(str(output)), selection, texts)
@@ -221,7 +227,8 @@ def export(
             _texts_of(engine, form) as texts,
             open_output(STANDARD_STREAM if output is None else output) as file,
         ):
-            number = write_jsonl(engine.store, file, selection, texts)
+            write = write_parquet if kind == "parquet" else write_jsonl
+            number = write(engine.store, file, selection, texts)
             _note_missing(texts)
             # Inside the context, so that nothing is printed if the reader of the pipe has closed it.
             print_note(format_count(number, "copy"))

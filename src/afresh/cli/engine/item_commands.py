@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from afresh.cli.engine import project
 from afresh.cli.engine.dbt_commands import add_models
+from afresh.cli.engine.import_items import add_imported, preview_addition
 from afresh.cli.engine.selection_options import Match, WithStatus, read_selection
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
@@ -54,6 +55,11 @@ def add(
     follow: Annotated[
         list[str] | None, Option(metavar="URL", help="Follow the links from here to all pages below it.")
     ] = None,
+    import_file: Annotated[
+        str | None,
+        Option("--import", metavar="FILE", help="The list of another program, or a web archive."),
+    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what would be added.")] = False,
     dbt: Annotated[
         str | None, Option(metavar="DIR", help="Add the models of a dbt project, by its folder target.")
     ] = None,
@@ -69,18 +75,31 @@ def add(
 ) -> None:
     """Register items; items that are already registered do not change."""
     documents = {"sitemaps": sitemap, "feeds": feed, "discover": discover, "follow": follow}
-    listings = {name: urls for name, urls in documents.items() if urls}
+    listings = {name: list(urls) for name, urls in documents.items() if urls}
     if dbt is not None:
-        if keys or file or listings:
+        if keys or file or listings or import_file or dry_run:
             raise UsageError("--dbt: not with other items")
         add_models(dbt, source, sets, as_json=as_json)
         return
-    if not (keys or file or listings):
-        raise UsageError(
-            "nothing to add: give URLs, --file, --sitemap, --feed, --discover, --follow or --dbt"
-        )
+    if not (keys or file or listings or import_file):
+        words = "URLs, --file, --sitemap, --feed, --discover, --follow, --import or --dbt"
+        raise UsageError(f"nothing to add: give {words}")
     change = _item_change(weight, cost, min_interval, max_interval)
+    imported = None
+    if import_file is not None:
+        from afresh.cli.engine.imports.imported import read_import
+
+        imported = read_import(import_file)
+        listings["feeds"] = [*listings.get("feeds", []), *imported.feeds]
+        for words in imported.skipped:
+            print_note(f"{import_file}: {words}")
+    listings = {name: urls for name, urls in listings.items() if urls}
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
+        if dry_run:
+            preview_addition(
+                engine, list(_read_keys(keys, file)), imported, listings, source, as_json=as_json
+            )
+            return
         new = engine.add(
             _read_keys(keys, file),
             source=source,
@@ -90,6 +109,10 @@ def add(
             max_interval_s=float("inf") if change.max_interval_s is None else change.max_interval_s,
             selector=selector or "",
         )
+        more: dict[str, int] = {}
+        if imported is not None:
+            added, more["polls"] = add_imported(engine, imported, source)
+            new += added
         failed: ListingError | None = None
         try:
             new += engine.add_listings(source=source, **listings) if listings else 0
@@ -98,8 +121,9 @@ def add(
         total = sum(count.items for count in engine.store.items.counts())
     if as_json:
         unread = {"unread": failed.problems} if failed is not None else {}
-        print_json({"new": new, "items": total, **unread})
-    print_note(f"{new:,} new, {format_count(total, 'item')} in all")
+        print_json({"new": new, "items": total, **more, **unread})
+    past = f", {format_count(more['polls'], 'past poll')}" if more.get("polls") else ""
+    print_note(f"{new:,} new, {format_count(total, 'item')} in all{past}")
     if failed is not None:
         raise failed
     if allow_private and not project.is_private_allowed():
@@ -201,7 +225,7 @@ class _Wanted:
 
         if self.match is None and self.status is None:
             chosen = list(dict.fromkeys(_read_keys(self.keys, self.file)))
-            if not chosen:
+            if not chosen and self.file != "-":  # a pipe may have nothing to say
                 raise UsageError(f"nothing to {self.verb}: {self.file} names no item")
             return [(project.known_source(engine, self.source), chosen)]
         selection = read_selection(engine, self.match, self.source, self.status)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from afresh.values.changes import Change
 
+_quote: Callable[[str], str] = json.encoder.encode_basestring
 _encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -17,7 +18,7 @@ def change_object(change: Change) -> dict[str, object]:
 
     >>> change_object(Change("a", "web", "gone", 2, 5.0, previous_size=7, cursor="1-1-00"))
     {'cursor': '1-1-00', 'kind': 'gone', 'item': 'a', 'source': 'web', 'version': 2, 'time_s': 5.0, \
-'changed_s': None, 'size': None, 'previous_size': 7}
+'changed_s': None, 'size': None, 'previous_size': 7, 'change_size': None}
     """
     found: dict[str, object] = {
         "cursor": change.cursor,
@@ -29,6 +30,7 @@ def change_object(change: Change) -> dict[str, object]:
         "changed_s": change.changed_s,
         "size": change.size,
         "previous_size": change.previous_size,
+        "change_size": change.change_size,
     }
     if change.text is not None:
         found["content"] = change.text
@@ -40,8 +42,25 @@ def change_object(change: Change) -> dict[str, object]:
 
 
 def change_line(change: Change) -> str:
-    """Return a change as a line of JSON."""
-    return _encode(change_object(change))
+    """Return a change as a line of JSON, the same as that of ``change_object``.
+
+    >>> one = Change('a "b"', "web", "new", 1, 5.0, changed_s=4.5, size=7, cursor="1-1-00")
+    >>> change_line(one) == json.dumps(change_object(one))
+    True
+    """
+    if change.text is not None or change.has_content or change.previous is not None:
+        return _encode(change_object(change))
+    # Most lists are read without contents: this is several times as fast as the encoder.
+    return (
+        f'{{"cursor": "{change.cursor}", "kind": "{change.kind}", "item": {_quote(change.item)}, '
+        f'"source": {_quote(change.source)}, "version": {change.version}, "time_s": {change.time_s!r}, '
+        f'"changed_s": {_number(change.changed_s)}, "size": {_number(change.size)}, '
+        f'"previous_size": {_number(change.previous_size)}, "change_size": {_number(change.change_size)}}}'
+    )
+
+
+def _number(value: float | None) -> str:
+    return "null" if value is None else repr(value)
 
 
 def _add_bytes(found: dict[str, object], name: str, content: bytes) -> None:

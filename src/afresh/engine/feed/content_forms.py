@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from afresh.engine.logs import log_event
 from afresh.engine.texts import TextReader
 from afresh.sources.texts.main_text import NoTextError, TextForm
 from afresh.stores.store import Store
-from afresh.values.errors import one_of
+from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.stored import Copy
 
 RAW = "raw"
@@ -33,7 +35,12 @@ def opened_form(store: Store, name: str | None) -> Iterator[Callable[[Copy], str
         def text_of(copy: Copy) -> str | None:
             try:
                 return texts.text_of(copy, form)
+            except UsageError:
+                raise
             except NoTextError:
+                return None
+            except AfreshError as error:  # one copy that cannot be read must not stop those who follow
+                log_event(logging.WARNING, "a change comes without its text", problem=str(error))
                 return None
 
         yield text_of

@@ -237,4 +237,4 @@ def _plain(
 ) -> Change:
     place = (entry.key, entry.source, entry.kind, entry.version, entry.time_s, content)
     sizes = (entry.changed_s, entry.size, entry.previous_size)
-    return Change(*place, *sizes, entry.cursor, text, None, has_content)
+    return Change(*place, *sizes, entry.cursor, text, None, has_content, entry.change_size)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from afresh.engine.ratelimit.fleet_member import FleetMember
+from afresh.engine.ratelimit.outside_limit import OutsideLimit, Unlimited
 from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
 from afresh.engine.state_names import CAPPED_STARTS
 from afresh.engine.threaded_store import ThreadedStore
@@ -120,6 +121,7 @@ class Gate:
         self._reserving: asyncio.Task[None] | None = None
         self._paying: asyncio.Task[None] | None = None
         self._queue = asyncio.Lock()
+        self.outside: OutsideLimit = Unlimited()
         self.under_way = RequestsUnderWay(clock)
         self.requests = 0
         self.spent = NOTHING_SPENT
@@ -162,7 +164,9 @@ class Gate:
             now_s = self._clock.elapsed_s()
             wait_s = self._slots.started_s + self._slots.limits.spacing_s - now_s
             wait_s = max(wait_s, self.ready_s(group) - self._clock.now_s())
+            wait_s = max(wait_s, self.outside.ready_s(now_s) - now_s)
             if wait_s <= 0:
+                self.outside.record_start(now_s)
                 self._slots = self._slots.with_start(now_s)
                 self._began_s[group] = self._clock.now_s()
                 self.requests += 1
@@ -172,6 +176,7 @@ class Gate:
 
     def _start(self) -> None:
         now_s = self._clock.elapsed_s()
+        self.outside.record_start(now_s)
         self._slots = self._slots.with_start(now_s)
         self._used += 1
         self.requests += 1
@@ -198,8 +203,11 @@ class Gate:
     async def _wait(self) -> None:
         while True:
             now_s = self._clock.elapsed_s()
-            wait_s = self._slots.ready_s(now_s) - now_s
-            if wait_s == math.inf:
+            outside_s = self.outside.ready_s(now_s) - now_s
+            wait_s = max(self._slots.ready_s(now_s) - now_s, 0.0)
+            if outside_s > wait_s:
+                await asyncio.sleep(min(outside_s, _LONGEST_SLEEP_S))
+            elif wait_s == math.inf:
                 await asyncio.shield(self._start_reserving())
             elif wait_s > _COARSE_S:
                 await asyncio.sleep(min(wait_s - _COARSE_S / 2, _LONGEST_SLEEP_S))
@@ -266,7 +274,10 @@ class Gate:
         """Return in how many seconds the next request may start, as far as this process knows."""
         now_s = self._clock.elapsed_s()
         ready_s = self._slots.ready_s(now_s)
-        return (self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s) - now_s
+        own_s = self._slots.earliest_s(now_s) if math.isinf(ready_s) else ready_s
+        # When the limit from outside is raised is not known, so it is looked at again soon.
+        outside_s = min(self.outside.ready_s(now_s), now_s + _LONGEST_SLEEP_S)
+        return max(own_s, outside_s) - now_s
 
     def starts_within(self, seconds: float) -> float:
         """Return how many requests may start within ``seconds``, given the budget and their recent cost."""

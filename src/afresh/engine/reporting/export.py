@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -26,11 +27,38 @@ from afresh.values.items import Item
 from afresh.values.stored import Copy
 
 _LONGEST_NAME = 120
+_CHANGES_READ = 5000
+_PARQUET_ROWS = 500
+_PARQUET = pa.schema(
+    [
+        ("item", pa.string()),
+        ("source", pa.string()),
+        ("polled", pa.float64()),
+        ("changed", pa.float64()),
+        ("media_type", pa.string()),
+        ("version", pa.int64()),
+        ("content", pa.binary()),
+    ]
+)
+
+
+def changed_since(store: Store, cursor: str) -> frozenset[int]:
+    """Return the ids of the items whose copies are new or changed since a cursor of the change feed."""
+    found: set[int] = set()
+    while True:
+        page = store.feed.read(cursor, _CHANGES_READ)
+        found.update(entry.item_id for entry in page.entries if entry.size is not None)
+        if page.is_last:
+            return frozenset(found)
+        cursor = page.cursor
 
 
 def read_copies(store: Store, selection: ItemSelection = EVERYTHING) -> Iterator[tuple[Item, Copy]]:
     """Yield every selected item that has a copy, with the newest copy."""
+    changed = None if selection.since is None else changed_since(store, selection.since)
     for item in selected_items(store, selection):
+        if changed is not None and item.id not in changed:
+            continue
         copy = store.copies.get(item.id)
         if copy is not None:
             yield item, copy
@@ -78,6 +106,35 @@ def write_jsonl(
         out.write(_line(line | (_content_fields(copy) if texts is None else _text_fields(copy, texts))))
         number += 1
     return number
+
+
+def write_parquet(
+    store: Store,
+    out: IO[bytes],
+    selection: ItemSelection = EVERYTHING,
+    texts: TextWriter | None = None,
+) -> int:
+    """Write a Parquet file with a row for each copy: ``item, source, polled, changed, media_type, version``
+    and ``content`` as bytes. With ``texts``, ``text`` or ``markdown`` stands for ``content``; it is null if
+    there is none. Return the number of rows."""
+    from pyarrow import parquet
+
+    schema = _PARQUET
+    if texts is not None:
+        schema = schema.set(schema.get_field_index("content"), pa.field(texts.form, pa.string()))
+    number, copies = 0, read_copies(store, selection)
+    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+        while rows := [_parquet_row(*pair, texts) for pair in islice(copies, _PARQUET_ROWS)]:
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            number += len(rows)
+    return number
+
+
+def _parquet_row(item: Item, copy: Copy, texts: TextWriter | None) -> dict[str, object]:
+    row = {"item": item.key, "source": item.source, **_described(item, copy)}
+    if texts is None:
+        return row | {"content": copy.content}
+    return row | {texts.form: texts.text_of(copy)[0]}
 
 
 def _content_fields(copy: Copy) -> dict[str, object]:

@@ -31,7 +31,8 @@ _SPECIAL = re.compile(r"\[[^\]]*\]|[*?\[\]]")
 @dataclass(frozen=True)
 class ItemSelection:
     """Which items are meant. ``match`` is a pattern for the whole key: ``*`` stands for any characters, also
-    ``/``, ``?`` for one, ``[ab]`` for one of several. What is empty or None selects all items.
+    ``/``, ``?`` for one, ``[ab]`` for one of several. What is empty or None selects all items. Of those
+    whose copies are exported, ``since`` selects those that changed since this cursor of the change feed.
 
     >>> selection = ItemSelection(match="https://a.test/docs/*.html")
     >>> selection.query.text, selection.is_everything
@@ -41,6 +42,7 @@ class ItemSelection:
     match: str = ""
     source: str | None = None
     status: SelectedStatus | None = None
+    since: str | None = None
 
     def __post_init__(self) -> None:
         if self.status is not None:

@@ -13,6 +13,7 @@ from afresh.engine.ratelimit.request_slots import budget_limits
 from afresh.engine.runner.background_load import first_due_items
 from afresh.engine.runner.dispatcher import RunTasks
 from afresh.engine.runner.engine_run import Run
+from afresh.engine.runner.followed.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.hooks import Hooks, source_hooks
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.notify.notifier import Notifier
@@ -20,7 +21,6 @@ from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
-from afresh.engine.runner.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import PollRecorder

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.engine.runner.followed.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.hooks import Hooks
 from afresh.engine.runner.listing_task import ListingTask
 from afresh.engine.runner.notify.notifier import Notifier
@@ -22,7 +23,6 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
-from afresh.engine.runner.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey

@@ -31,7 +31,7 @@ from afresh.engine.runner.hooks import source_hooks
 from afresh.engine.runner.listing_task import ListingResult
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
-from afresh.engine.runner.unnamed_copies import delete_unnamed_copies
+from afresh.engine.runner.writer import delete_unnamed_copies
 from afresh.engine.scheduler.content_settings import changed_sources, forget_rows
 from afresh.engine.scheduler.run_failures import RunFailures
 from afresh.engine.scheduler.scheduler import Scheduler

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from afresh.engine.feed.hook_calls import HookCalls, ReadyHook, StaleView, make_ready, read_change
 from afresh.engine.logs import log_event
-from afresh.engine.runner.hook_calls import HookCalls, ReadyHook, StaleView, make_ready, read_change
 from afresh.engine.settings.hook_rules import HookRules, SourceHook
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.tables import Settings

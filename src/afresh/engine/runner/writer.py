@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from afresh.engine.change_sizes import measure_changes, needs_size
 from afresh.engine.logs import log_event
-from afresh.engine.runner.found_pages import add_found_pages
+from afresh.engine.runner.followed.found_pages import add_found_pages
 from afresh.engine.runner.run_context import RunContext
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.scheduler.store_room import StoreRoom, copied_bytes
@@ -101,3 +101,19 @@ class Writer:
     async def wait_until_committed(self) -> None:
         """Wait until all polls that were put are committed."""
         await self._is_idle.wait()
+
+
+_OBJECTS_EVERY_S = 3600.0
+
+
+async def delete_unnamed_copies(context: RunContext) -> None:
+    """Delete copies from the object store that no version uses any more, once an hour until cancelled.
+    Only the planner does it, if copies are objects."""
+    while True:
+        if context.settings.now.store.copies and context.member.is_planner:
+            store = context.store
+            work = store.sync.upkeep.delete_unnamed_copies
+            deleted = await store.run_beside(work, context.member.time.now_s())
+            if deleted:
+                log_event(logging.INFO, "old copies were deleted from the object store", copies=deleted)
+        await asyncio.sleep(_OBJECTS_EVERY_S)

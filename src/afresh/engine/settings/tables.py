@@ -152,6 +152,24 @@ class WebTable(Table):
     names: tuple[str, ...] = ()
 
 
+def _check_shard_store(given: str) -> str:
+    if "{shard}" not in given:
+        raise ValueError(
+            f"is {given!r}: it must contain {{shard}}, because each shard has a store of its own"
+        )
+    return given
+
+
+class ClusterTable(Table):
+    """The shards of ``afresh cluster``. ``store`` is the address of a shard's store, with ``{shard}`` for its
+    number. A shard that hears nothing from the coordinator stops after ``share`` seconds; it sends a report
+    every ``report`` seconds."""
+
+    store: Annotated[str, AfterValidator(_check_shard_store)] = "sqlite:shards/{shard}.db"
+    share: Seconds = 20.0
+    report: Seconds = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """One ``[[source]]`` of the settings file. ``on_change`` is its hook: a command as a list of words, or
@@ -195,6 +213,7 @@ class Settings:
     written_requests: float | None = None
     feed: FeedTable = field(default_factory=FeedTable)
     views: ItemViews = field(default_factory=ItemViews)
+    cluster: ClusterTable = field(default_factory=ClusterTable)
 
     def source(self, name: str) -> SourceTable | None:
         return next((source for source in self.sources if source.settings.name == name), None)
@@ -260,5 +279,6 @@ TABLES: dict[str, type[Table]] = {
     "plan": PlanTable,
     "run": RunTable,
     "web": WebTable,
+    "cluster": ClusterTable,
     "feed": FeedTable,
 }

@@ -84,10 +84,11 @@ class AgePriors:
 
     def table_rows(self, items: Ints, rates: Float64s) -> Ints:
         """Return the row of each item in ``table``, for this grid of rates."""
-        octave = self.octave[items].astype(np.int64)
-        nearest = -octave - round(float(np.log2(rates[0])))
-        row = 1 + np.minimum(np.maximum(nearest, 0), rates.size - 1)
-        return np.where(octave == UNKNOWN, 0, row)
+        octaves = np.arange(UNKNOWN, -UNKNOWN)
+        nearest = -octaves - round(float(np.log2(rates[0])))
+        row_of = 1 + np.clip(nearest, 0, rates.size - 1)
+        row_of[octaves == UNKNOWN] = 0
+        return np.asarray(row_of[self.octave[items].astype(np.int64) - UNKNOWN])
 
     def expected_from(self, prior: Float64s, rates: Float64s) -> Float64s:
         """Return the table that a constant rate of each item lets expect, if ``prior`` is that of all items.

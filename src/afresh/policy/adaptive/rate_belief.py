@@ -89,7 +89,10 @@ class RateBelief:
     def prior_of(self, items: Ints) -> Float64s:
         """Return the prior of each of these items (row), or a single row if it is the same for all items."""
         table = self.ages.table
-        return self.prior if table is None else table[self.ages.table_rows(items, self.rates)]
+        if table is None:
+            return self.prior
+        # Rate by rate in memory, like ``_rows``: mixing both layouts takes twice as long.
+        return np.asarray(table.T.take(self.ages.table_rows(items, self.rates), axis=1).T)
 
     def mean(self, items: Ints) -> Float64s:
         if items.size <= BLOCK:

@@ -15,7 +15,7 @@ from afresh.stores.sql.feed_part import SqlFeed
 
 _COLUMNS = (
     *("ids", "keys", "sources", "kinds", "versions"),
-    *("times", "changed", "sizes", "previous", "hooks"),
+    *("times", "changed", "sizes", "previous", "shares", "hooks"),
 )
 
 

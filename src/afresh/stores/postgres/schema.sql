@@ -244,6 +244,7 @@ CREATE TABLE change (
     changed_s double precision,
     size bigint,
     previous_size bigint,
+    change_size double precision,
     for_hooks smallint NOT NULL
 );
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Unpack
 
-from afresh.stores.postgres.commit import commit
+from afresh.stores.postgres.commit import SizeChange, commit, save_contents, save_size_change
 from afresh.stores.postgres.connection import Connection, parse_address
 from afresh.stores.postgres.database import CommitUnknownError, PostgresDatabase
 from afresh.stores.postgres.feed import PostgresFeed
 from afresh.stores.postgres.stored_items import PostgresItems, PostgresLeases
 from afresh.stores.postgres.upkeep import PostgresTables, PostgresUpkeep
 from afresh.stores.rows import policy_columns
+from afresh.stores.sql.commit_changes import CompressedCopy
+from afresh.stores.sql.moves import SqlMoves
 from afresh.stores.sql.store_parts import SqlFleet, SqlPlan, SqlStore
 from afresh.stores.store import OpenOptions, Retention
 from afresh.values.clock import Clock
@@ -48,6 +50,16 @@ class PostgresFleet(SqlFleet[Connection]):
         passed_s = clock.elapsed_s() - before_s
         # This assumes that the server read its clock in the middle of the round trip.
         return passed_s, server_s - asked_s - passed_s / 2
+
+
+class PostgresMoves(SqlMoves[Connection]):
+    def _save_contents(
+        self, connection: Connection, contents: Sequence[CompressedCopy]
+    ) -> Mapping[bytes, int]:
+        sizes = SizeChange(versions=len(contents))
+        found = save_contents(connection, contents, sizes)
+        save_size_change(connection, sizes)
+        return found
 
 
 class PostgresPlan(SqlPlan[Connection]):
@@ -120,6 +132,7 @@ class PostgresStore(SqlStore[Connection]):
         self.feed = PostgresFeed(database)
         self.tables = PostgresTables(database)
         self.upkeep = PostgresUpkeep(database)
+        self.moves = PostgresMoves(database, self.items, self.copies)
 
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None

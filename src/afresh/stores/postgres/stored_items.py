@@ -47,7 +47,7 @@ class PostgresPaging(Paging[Connection]):
         "status": "state.status = %(status)s",
         # The literal 0 lets PostgreSQL use the partial index.
         "idle": "state.status = %(idle)s AND state.status <> 0",
-        "text": "strpos(item.key, %(text)s) > 0",
+        "text": 'strpos(lower(item.key COLLATE "C"), lower(%(text)s COLLATE "C")) > 0',
     }
     parameter = "%({})s"
     looked_at = 10_000

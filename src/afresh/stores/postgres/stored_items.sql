@@ -96,7 +96,8 @@ GROUP BY source_id, group_id, status;
 
 -- name: removed
 SELECT item.id, item.key, state.source_id, 'removed', state.version, %(now_s)s::double precision,
-       NULL::double precision, NULL::bigint, content.size, %(for_hooks)s::smallint
+       NULL::double precision, NULL::bigint, content.size,
+       NULL::double precision, %(for_hooks)s::smallint
 FROM item
 JOIN state ON state.item_id = item.id
 LEFT JOIN version ON version.item_id = item.id AND version.number = state.version

@@ -143,6 +143,7 @@ def _feed_row(poll: AcceptedPoll) -> Row:
         seen.modified_s if seen is not None else None,
         size if outcome.event in ("new", "changed") else None,
         None if outcome.event == "new" else previous,
+        None if poll.compressed is None else poll.compressed.copy.change_size,
         int(outcome.for_hooks),
     )
 

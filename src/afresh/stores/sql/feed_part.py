@@ -35,7 +35,7 @@ class SqlFeed(SqlPart[ConnectionT], contract.Feed):
     def append(self, connection: ConnectionT, table: Sequence[Row]) -> None:
         """Write changes to the feed, as the last statement of the transaction: then the counter of changes
         is locked for a short time. A row is (item id, key, source id, kind, version, time_s, changed_s, size,
-        previous_size, 1 if hooks are told of it or 0)."""
+        previous_size, change_size, 1 if hooks are told of it or 0)."""
 
     def read(self, after: str | None = None, limit: int = 1000, source: str | None = None) -> FeedPage:
         check_limit(limit)
@@ -152,7 +152,7 @@ class SqlFeed(SqlPart[ConnectionT], contract.Feed):
 
 
 def _entry(epoch: int, row: Row) -> FeedEntry:
-    number, item_id, key, source, kind, version, time_s, changed_s, size, previous = row
+    number, item_id, key, source, kind, version, time_s, *rest = row
     check = check_of_change(item_id, kind, version, time_s)
     cursor = f"{epoch:x}-{number}-{check:08x}"
-    return FeedEntry(cursor, item_id, key, source, kind, version, time_s, changed_s, size, previous)
+    return FeedEntry(cursor, item_id, key, source, kind, version, time_s, *rest)

@@ -81,6 +81,16 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
 
         self._database.write(work)
 
+    def drop_moved(self, ids: Sequence[int]) -> None:
+        """Remove items that another store has now, without telling the feed."""
+
+        def work(connection: ConnectionT) -> None:
+            known = self._lock(connection, ids)
+            self._remove(connection, {"ids": self._database.as_list(known)})
+            self._note_edits(connection, known)
+
+        self._database.write(work)
+
     def find(self, keys: Sequence[str], source: str | None = None) -> list[ItemRef]:
         if source is not None and not is_storable(source):
             return []

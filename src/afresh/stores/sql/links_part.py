@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterator, Sequence
 
 import afresh.stores.store as contract
 from afresh.stores.rows import Row
 from afresh.stores.sql.commit_changes import AcceptedPoll
 from afresh.stores.sql.dialect import ConnectionT, SqlPart
-from afresh.values.page_links import PageLinks, pack_keys, unpack_keys
+from afresh.values.stored import PageLinks
 
 _BATCH = 2_000
 
@@ -60,3 +62,16 @@ def _page(row: Row) -> PageLinks:
     item_id, depth, chain, readings, gained, unlinked_s, links = row
     keys = None if links is None else unpack_keys(links)
     return PageLinks(item_id, depth, chain, readings, gained, unlinked_s, keys)
+
+
+def pack_keys(keys: tuple[str, ...]) -> bytes:
+    """Return keys in the form in which a store keeps them.
+
+    >>> unpack_keys(pack_keys(("https://a.test/", "https://a.test/b")))
+    ('https://a.test/', 'https://a.test/b')
+    """
+    return zlib.compress(json.dumps(keys, ensure_ascii=True, separators=(",", ":")).encode(), 1)
+
+
+def unpack_keys(data: bytes) -> tuple[str, ...]:
+    return tuple(json.loads(zlib.decompress(data)))

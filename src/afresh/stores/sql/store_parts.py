@@ -209,6 +209,11 @@ class SqlState(SqlPart[ConnectionT], contract.State):
     def set(self, values: Mapping[str, bytes | None]) -> None:
         self._database.write(lambda connection: self.set_in_transaction(connection, values))
 
+    def replace(self, name: str, before: bytes | None, after: bytes) -> bool:
+        if before is None:
+            return bool(self._execute("begin", name=name, after=after))
+        return bool(self._execute("replace", name=name, before=before, after=after))
+
     def names(self) -> list[str]:
         return [name for (name,) in self._fetch("names")]
 

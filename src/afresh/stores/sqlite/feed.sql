@@ -1,6 +1,6 @@
 -- name: append
-INSERT INTO change (number, item_id, key, source_id, kind, version, time_s, changed_s, size, previous_size, for_hooks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO change (number, item_id, key, source_id, kind, version, time_s, changed_s, size, previous_size, change_size, for_hooks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: ends
 SELECT (SELECT value FROM counter WHERE name = 'epoch'), (SELECT value FROM counter WHERE name = 'change'),
@@ -16,13 +16,13 @@ SELECT item_id, kind, version, time_s FROM change WHERE number = :number;
 SELECT id FROM name WHERE text = :text;
 
 -- name: after
-SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size
+SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
 WHERE number > :after
 ORDER BY number LIMIT :limit;
 
 -- name: after_of_source
-SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size
+SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
 WHERE number > :after AND source_id = :source_id
 ORDER BY number LIMIT :limit;

@@ -213,6 +213,7 @@ CREATE TABLE change (
     changed_s REAL,
     size INTEGER,
     previous_size INTEGER,
+    change_size REAL,
     for_hooks INTEGER NOT NULL
 );
 

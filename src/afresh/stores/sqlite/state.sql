@@ -9,3 +9,9 @@ DELETE FROM value WHERE name = ?;
 
 -- name: names
 SELECT name FROM value ORDER BY name;
+
+-- name: replace
+UPDATE value SET data = :after WHERE name = :name AND data = :before RETURNING name;
+
+-- name: begin
+INSERT INTO value (name, data) VALUES (:name, :after) ON CONFLICT (name) DO NOTHING RETURNING name;

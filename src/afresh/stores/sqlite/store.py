@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Unpack
 
+from afresh.stores.sql.commit_changes import CompressedCopy
+from afresh.stores.sql.moves import SqlMoves
 from afresh.stores.sql.store_parts import SqlFleet, SqlStore
-from afresh.stores.sqlite.commit import commit
+from afresh.stores.sqlite.commit import commit, save_content
 from afresh.stores.sqlite.database import SqliteDatabase
 from afresh.stores.sqlite.feed import SqliteFeed
 from afresh.stores.sqlite.policy_columns import SqlitePlan
@@ -16,6 +18,13 @@ from afresh.stores.sqlite.stored_items import SqliteItems, SqliteLeases
 from afresh.stores.sqlite.upkeep import SqliteTables, SqliteUpkeep
 from afresh.stores.store import OpenOptions, Retention
 from afresh.values.outcome import Outcome, Refusal
+
+
+class SqliteMoves(SqlMoves[sqlite3.Connection]):
+    def _save_contents(
+        self, connection: sqlite3.Connection, contents: Sequence[CompressedCopy]
+    ) -> Mapping[bytes, int]:
+        return {copy.hash: save_content(connection, copy) for copy in contents}
 
 
 class SqliteStore(SqlStore[sqlite3.Connection]):
@@ -44,6 +53,7 @@ class SqliteStore(SqlStore[sqlite3.Connection]):
         self.feed = SqliteFeed(database)
         self.tables = SqliteTables(database)
         self.upkeep = SqliteUpkeep(database)
+        self.moves = SqliteMoves(database, self.items, self.copies)
 
     def commit(
         self, outcomes: Sequence[Outcome], state: Mapping[str, bytes | None] | None = None

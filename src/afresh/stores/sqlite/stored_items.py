@@ -47,7 +47,7 @@ class SqlitePaging(Paging[sqlite3.Connection]):
         "status": "state.status = :status",
         # The literal 0 lets SQLite use the partial index.
         "idle": "state.status = :idle AND state.status <> 0",
-        "text": "instr(item.key, :text) > 0",
+        "text": "instr(lower(item.key), lower(:text)) > 0",
     }
     parameter = ":{}"
     looked_at, nearby = 20_000, 15  # items in the order of ids or keys are side by side in the file

@@ -75,7 +75,7 @@ WHERE item_id IN (SELECT value FROM json_each(:ids))
 GROUP BY source_id, group_id, status;
 
 -- name: removed
-SELECT item.id, item.key, state.source_id, 'removed', state.version, :now_s, NULL, NULL, content.size, :for_hooks
+SELECT item.id, item.key, state.source_id, 'removed', state.version, :now_s, NULL, NULL, content.size, NULL, :for_hooks
 FROM json_each(:ids) AS wanted
 CROSS JOIN item ON item.id = wanted.value
 JOIN state ON state.item_id = item.id

@@ -14,7 +14,8 @@ from afresh.web.reports.dashboard_figures import LONGEST_GAP_S
 from afresh.web.schemas import SeriesOut
 from afresh.web.snapshot_cache import StatusSnapshot
 
-_MOST_BINS, _FEWEST_AUDITS = 24, 5
+_MOST_BINS, _FEWEST_AUDITS = 24, 40  # of 40 audits, the interval is at most ± 15 points wide
+_FEWEST_SHOWN = 10
 
 
 def compute_series(snapshot: StatusSnapshot) -> SeriesOut:
@@ -56,10 +57,10 @@ def rates_per_minute(course: Course) -> dict[str, list[float]]:
 
 def bin_audits(audits: ObservationColumns) -> dict[str, list[float]]:
     """Return the share of fresh items in at most 24 bins of equally many audits, with the ends of Wilson's
-    confidence interval."""
+    confidence interval. Few audits are pooled: a bin has at least 40, and a single bin at least 10."""
     rows = np.flatnonzero(audits.elapsed_s > 0)  # A first poll says nothing about freshness.
     series: dict[str, list[float]] = {"time_s": [], "value": [], "low": [], "high": [], "n": []}
-    bins = min(_MOST_BINS, rows.size // _FEWEST_AUDITS)
+    bins = min(_MOST_BINS, max(rows.size // _FEWEST_AUDITS, rows.size >= _FEWEST_SHOWN))
     for part in np.array_split(rows, bins) if bins else []:
         share = wilson_interval(int(np.count_nonzero(~audits.changed[part])), int(part.size))
         values = (float(np.mean(audits.time_s[part])), share.value, share.low, share.high, float(share.n))

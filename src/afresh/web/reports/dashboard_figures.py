@@ -75,9 +75,13 @@ class Card:
 
 
 CARDS = (
-    Card("Fresh, by the model", "freshness", "{freshness-range}{uniform-needs}"),
-    Card("Fresh, audited", "audited", "{audited-range}"),
-    Card("Age of the copies", "age", "expected, since the first missed change; content lag {content-lag}"),
+    Card("Fresh now, by the model", "freshness", "{freshness-range}{uniform-needs}"),
+    Card("Fresh when audited", "audited", "{audited-range}"),
+    Card(
+        "Age of the copies",
+        "age",
+        "time out of date, on average; content lag {content-lag}",
+    ),
     Card("Polls per minute", "polls", "{changes} found a change"),
     Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
     Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
@@ -137,7 +141,7 @@ FIGURES = (
     Figure(
         "status.uniform_needs.value",
         "uniform-needs",
-        lambda value: "" if math.isnan(value) else f"; uniform polling would need {value:.2f} × the requests",
+        lambda value: "" if math.isnan(value) else f"; uniform polling needs {value:.2f} times the requests",
         "uniform_needs_ratio",
         "How many times the requests uniform polling would need for the freshness of this plan.",
     ),
@@ -255,14 +259,15 @@ def _describe_audits(snapshot: StatusSnapshot) -> str:
         return "staleness is observed, so that no random polls are made"
     if not audited.n:
         return "random polls will measure it"
-    return f"{_describe_range(audited)}, by {format_count(audited.n, 'random poll')}"
+    polls = format_count(audited.n, "random poll")
+    return f"{_describe_range(audited)}; mean over the last {polls}, not of this moment"
 
 
 def _describe_dropped(snapshot: StatusSnapshot) -> str:
     """Describe how many items are dropped and, if copies earn money, how many are futile."""
     money = snapshot.status.money
     futile = f", {format_whole(money.futile)} futile" if money is not None and money.futile else ""
-    return f"{format_whole(snapshot.status.dropped)} dropped{futile}"
+    return f"{format_whole(snapshot.status.dropped)} given up{futile}"
 
 
 def _describe_budget(snapshot: StatusSnapshot) -> str:

@@ -43,7 +43,8 @@ const Charts = (() => {
 })();
 
 const Words = (() => {
-  const units = [["s", 1], ["m", 60], ["h", 3600], ["d", 86400], ["w", 604800], ["y", 31557600]];
+  const units = [["s", 1], ["min", 60], ["h", 3600], ["day", 86400], ["week", 604800], ["year", 31557600]];
+
   const number = (value, figures = 3) => {
     if (value === null || value === undefined) return "∞";
     return Number(value.toPrecision(figures)).toLocaleString("en", { maximumSignificantDigits: figures });
@@ -56,7 +57,7 @@ const Words = (() => {
   const duration = (seconds) => {
     if (seconds === null) return "never ends";
     const [unit, size] = [...units].reverse().find(([, size]) => seconds >= size) || units[0];
-    return `${number(seconds / size)} ${unit}`;
+    return `${number(seconds / size)} ${size >= 86400 && number(seconds / size) !== "1" ? `${unit}s` : unit}`;
   };
   const share = (value) => (value === null ? "–" : `${(100 * value).toFixed(1)} %`);
   const count = (value) => value.toLocaleString("en");

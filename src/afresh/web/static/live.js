@@ -54,10 +54,11 @@
   addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
 
   // Update times that were rendered as "10 s ago".
-  const units = [["y", 31557600], ["w", 604800], ["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  const units = [["year", 31557600], ["week", 604800], ["day", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const span = (seconds) => {
     const [unit, size] = units.find(([, size]) => seconds >= size) || units[units.length - 1];
-    return `${Number((seconds / size).toPrecision(3))} ${unit}`;
+    const value = Number((seconds / size).toPrecision(3));
+    return `${value} ${size >= 86400 && value !== 1 ? `${unit}s` : unit}`;
   };
   setInterval(() => {
     for (const element of document.querySelectorAll("time[datetime]")) {

@@ -14,7 +14,7 @@
   const [unit, size] = (() => {
     const now = data.today.requests_per_s;
     for (const [name, seconds] of [["s", 1], ["m", 60], ["h", 3600], ["d", 86400]]) if (now * seconds >= 1) return [name, seconds];
-    return ["d", 86400];
+    return ["day", 86400];
   })();
 
   const budgets = (colours) => {
@@ -39,7 +39,7 @@
     const found = await answer.json();
     const parts = [];
     if (found.back) parts.push(paragraph(`${items(found.back)} would be polled again${found.back_named.length < found.back ? ", such as" : ":"}`), list(found.back_named));
-    if (found.gone) parts.push(paragraph(`${items(found.gone)} would be dropped${found.gone_named.length < found.gone ? ", such as" : ":"}`), list(found.gone_named));
+    if (found.gone) parts.push(paragraph(`${items(found.gone)} would be given up${found.gone_named.length < found.gone ? ", such as" : ":"}`), list(found.gone_named));
     if (!parts.length) parts.push(paragraph("The same items would be polled, only more or less often."));
     place.replaceChildren(...parts);
   };
@@ -85,8 +85,8 @@
     const [name, seconds] = (() => {
       const rates = [...data.dot_rate].sort((one, other) => one - other);
       const typical = rates[Math.floor(rates.length / 2)] || 1e-5;
-      for (const pair of [["s", 1], ["m", 60], ["h", 3600], ["d", 86400]]) if (typical * pair[1] >= 0.3) return pair;
-      return ["d", 86400];
+      for (const pair of [["s", 1], ["min", 60], ["h", 3600], ["day", 86400]]) if (typical * pair[1] >= 0.3) return pair;
+      return ["day", 86400];
     })();
     const scaled = (values) => values.map((value) => (value === null ? null : value * seconds));
     // The axis holds the curve and nearly all points; a note at the edge counts those far above.

@@ -7,8 +7,8 @@ every page and afresh's keeps the budget. Only its second half counts, because a
 
 An engine does not make up for requests that it could not start in time, and at hundreds of requests a second
 a busy machine is sometimes late. Therefore, if afresh's copy has made too few requests, it gets a slightly
-larger budget, so that all copies make the same number. A deficit of more than a few seconds' requests is
-dropped, because making them up in the half that counts would distort the result.
+larger budget. The clients make exactly as many requests as afresh's copy. A deficit of more than a few
+seconds' requests is dropped, because making them up in the half that counts would distort the result.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ def compare(for_s: float | None, seed: int, screen: Screen) -> DemoResult:
             _wait_until(copies, copies.have_all)
             copies.afresh.ask_budget(per_s)
             site.begin(days_per_s, span_d + _STARTING_S * days_per_s, rng)
+            before = site.requests(0)
             for rival in copies.rivals:
-                rival.begin(per_s)
+                rival.begin(lambda: site.requests(0) - before)
             _wait_until(copies, copies.afresh.follows)
             begin_d = site.now_d
             screen.on_measurement(days_per_s, span_d / days_per_s, copies.afresh.dashboard())

@@ -1,8 +1,9 @@
 """The two copies that afresh is compared with: small clients, each with a rule for what to request next.
 
-Both make their requests exactly at the budget, one after another on one connection, and read no feed. So each
-is as good as its rule can be. ``InTurn`` is uniform polling. ``HalvedOrGrown`` is the rule of many crawlers:
-the interval of a page is halved after a change and grows by half otherwise. Times are in site-days.
+Both make as many requests as the copy of afresh, one after another on one connection, and read no feed. So
+the comparison is fair on a busy machine too. ``InTurn`` is uniform polling. ``HalvedOrGrown`` is the rule of
+many crawlers: the interval of a page is halved after a change and grows by half otherwise. Times are in
+site-days.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self
 
-from afresh.values.clock import Clock, SystemClock
 from afresh.values.errors import AfreshError
 
 GROWTH = 1.5
@@ -89,13 +89,12 @@ class RivalClient:
         order: Sequence[int],
         rule: Rule,
         now_d: Callable[[], float],
-        clock: Clock | None = None,
     ) -> None:
         """``name`` is sent as the User-Agent. ``order`` has every page of the site once."""
         self._name, self._port, self._order, self._rule, self._now_d = name, port, order, rule, now_d
-        self._clock = clock or SystemClock()
         self._etags: dict[int, str] = {}
-        self._per_s, self._begun, self._stopped = 0.0, threading.Event(), threading.Event()
+        self._allowed: Callable[[], int] = int
+        self._begun, self._stopped = threading.Event(), threading.Event()
         self._failure = ""
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
@@ -108,9 +107,9 @@ class RivalClient:
         self._begun.set()
         self._thread.join()
 
-    def begin(self, per_s: float) -> None:
-        """Start to poll, with ``per_s`` requests per second."""
-        self._per_s = per_s
+    def begin(self, allowed: Callable[[], int]) -> None:
+        """Start to poll. ``allowed`` returns how many requests may have been made since this call."""
+        self._allowed = allowed
         self._begun.set()
 
     def check(self) -> None:
@@ -133,10 +132,9 @@ class RivalClient:
             connection.close()
 
     def _poll(self, connection: http.client.HTTPConnection) -> None:
-        begun_s, made = self._clock.elapsed_s(), 0
+        made = 0
         while not self._stopped.is_set():
-            allowed = int((self._clock.elapsed_s() - begun_s) * self._per_s)
-            if made >= allowed:
+            if made >= self._allowed():
                 self._stopped.wait(_PAUSE_S)
                 continue
             page = self._rule.next()

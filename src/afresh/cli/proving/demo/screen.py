@@ -153,7 +153,7 @@ def _verdict(found: DemoResult, days_per_s: float) -> str:
         )
     made = found.afresh.requests / found.budget
     if made < _MADE_ENOUGH:
-        words += f"\nThis machine was too busy for {1 - made:.0%} of the requests of afresh's copy."
+        words += f"\nThis machine was too busy for {1 - made:.0%} of the allowed requests of each copy."
     if found.afresh.age_d > found.uniform.age_d:
         words += (
             "\nPages that change too often for this budget are given up, and get old. "

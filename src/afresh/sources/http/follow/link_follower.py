@@ -19,9 +19,9 @@ from afresh.sources.http.follow.scope import Scope
 from afresh.sources.http.follow.settings import FollowSettings
 from afresh.sources.http.urls import display_url
 from afresh.sources.parsing.parser_pool import ParserPool
+from afresh.values.fetched import FoundLinks
 from afresh.values.items import Item
 from afresh.values.lease import Lease
-from afresh.values.page_links import FoundLinks
 
 FOLLOWED = "links"
 """The name of the validator that says by which settings the links of a page were read."""

@@ -12,6 +12,7 @@ CREATE TABLE change (
     changed_s double precision,
     size bigint,
     previous_size bigint,
+    change_size double precision,
     for_hooks smallint NOT NULL
 );
 CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;

@@ -12,6 +12,7 @@ CREATE TABLE change (
     changed_s REAL,
     size INTEGER,
     previous_size INTEGER,
+    change_size REAL,
     for_hooks INTEGER NOT NULL
 );
 CREATE INDEX change_for_hooks ON change (number) WHERE for_hooks <> 0;

@@ -96,4 +96,5 @@ def read_change(store: Store, event: Event, *, previous: bool) -> Change:
         previous_size=None if older is None else len(older.content),
         previous=None if older is None else older.content,
         has_content=copy is not None,
+        change_size=None if copy is None else copy.version.change_size,
     )

@@ -20,9 +20,10 @@ from afresh.sources.http.follow.settings import FollowSettings
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
 from afresh.values.errors import AfreshError
+from afresh.values.fetched import FoundLinks
 from afresh.values.items import ItemChange, NewItem
 from afresh.values.outcome import Outcome
-from afresh.values.page_links import FoundLinks, PageLinks
+from afresh.values.stored import PageLinks
 
 _PATHS_KEPT = 10_000
 

@@ -22,7 +22,7 @@ from afresh.sources.http.follow.settings import FollowSettings
 from afresh.sources.http.settings import HttpSettings
 from afresh.stores.store import Store
 from afresh.values.items import Item, ItemQuery
-from afresh.values.page_links import PageLinks
+from afresh.values.stored import PageLinks
 
 _CHECK_EVERY_S = 60.0
 _LONGEST_S = 3600.0

@@ -1,0 +1,1 @@
+"""Reads the lists of other programs for ``afresh add --import``."""

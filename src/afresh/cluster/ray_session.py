@@ -1,0 +1,167 @@
+"""The connection to Ray, and what can go wrong with it in words. Ray is imported only here, when it is used.
+
+Of Ray only actors and tasks are used. Its dashboard stays off, and it sends no reports about its use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from afresh.values.errors import AfreshError, UsageError
+
+NAMESPACE = "afresh"
+_ANSWER_S, _CONNECT_S = 30.0, 5.0
+
+
+class ClusterError(AfreshError):
+    """The Ray cluster cannot be reached, or one of its nodes or processes was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayNode:
+    """A node of the cluster that is alive, and the name of the machine on which it runs."""
+
+    id: str
+    host: str
+
+
+def import_ray() -> ModuleType:
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"a cluster needs Ray: 'pip install afresh[ray]' ({error})") from error
+    return ray
+
+
+@contextmanager
+def ray_session(address: str | None) -> Iterator[ModuleType]:
+    """Connect to the Ray cluster at ``address`` (HOST:PORT, ``auto`` or ``ray://HOST:PORT``), or start one on
+    this machine if it is None. Disconnect at the end, which also ends the processes that were started."""
+    ray = import_ray()
+    if address is not None and not ray.is_initialized():
+        _check_reachable(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read by Ray when it starts
+    options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        options["include_dashboard"] = False
+    else:
+        options["address"] = address
+    is_ours = not ray.is_initialized()
+    try:
+        if is_ours:
+            ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
+        where = f"at {address}" if address else "on this machine"
+        words = str(error).strip().splitlines()
+        raise ClusterError(
+            f"the Ray cluster {where} cannot be reached: {words[0] if words else type(error).__name__}"
+        ) from None
+    try:
+        yield ray
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ``ClusterError`` if nothing answers at ``address``. Ray itself would try for half a minute."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal():
+        return  # "auto", for which Ray looks by itself
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise ClusterError(f"the Ray cluster at {address} cannot be reached: {words}") from None
+
+
+def living_nodes(ray: ModuleType) -> list[RayNode]:
+    """Return the nodes that are alive, in the order of their ids."""
+    nodes = [RayNode(node["NodeID"], node["NodeManagerHostname"]) for node in ray.nodes() if node["Alive"]]
+    return sorted(nodes, key=lambda node: node.id)
+
+
+def ask_actor(ray: ModuleType, call: Any, who: str, timeout_s: float = _ANSWER_S) -> Any:
+    """Wait for the answer to a call of an actor; ``who`` names the actor in error messages."""
+    try:
+        return ray.get(call, timeout=timeout_s)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, AfreshError):
+            raise cause from None
+        raise ClusterError(f"{who} failed: {cause!r}") from None
+    except ray.exceptions.GetTimeoutError:
+        raise ClusterError(f"{who} has not answered for {timeout_s:g} seconds") from None
+    except ray.exceptions.RayError as error:
+        words = str(error).strip().splitlines()  # the last line is the cause
+        raise ClusterError(f"{who} is lost: {words[-1] if words else type(error).__name__}") from None
+
+
+async def answer_of(call: Any, timeout_s: float) -> Any:
+    """Return the answer to a call of an actor on the event loop of the caller; None if there is none."""
+    from ray.exceptions import RayError
+
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(call.future()), timeout_s)
+    except (RayError, TimeoutError):
+        return None
+
+
+def on_node(ray: ModuleType, node_id: str) -> Any:
+    """Return the scheduling strategy for a process that must run on one node."""
+    del ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node_id, soft=False)
+
+
+def find_actor(ray: ModuleType, name: str) -> Any | None:
+    """Return the actor with this name, or None if there is none."""
+    try:
+        return ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
+
+
+def read_versions(ray: ModuleType, nodes: Sequence[RayNode]) -> dict[str, str]:
+    """Return the version of afresh on each machine, by name; empty if it is not installed there."""
+    read = _version_reader()
+    asked = {
+        node.host: ray.remote(num_cpus=0)(read).options(scheduling_strategy=on_node(ray, node.id)).remote()
+        for node in nodes
+    }
+    return {host: ask_actor(ray, call, f"node {host}", 2 * _ANSWER_S) for host, call in asked.items()}
+
+
+def _version_reader() -> Callable[[], str]:
+    def read() -> str:  # sent to the node as code, because the node may have no afresh or an old one
+        try:
+            from afresh.version import __version__ as found
+        except ImportError:
+            return ""
+        return str(found)
+
+    return read
+
+
+def check_versions(found: Mapping[str, str], own: str) -> None:
+    """Raise ``ClusterError`` unless all nodes have the version ``own``.
+
+    >>> check_versions({"one": "1.2.0"}, "1.2.0")
+    >>> check_versions({"one": "1.2.0", "two": "1.1.0"}, "1.2.0")
+    Traceback (most recent call last):
+    afresh.cluster.ray_session.ClusterError: node two has afresh 1.1.0, and this machine 1.2.0: install \
+the same version on all nodes
+    """
+    for host, version in sorted(found.items()):
+        if version != own:
+            has = f"afresh {version}, and this machine {own}" if version else f"no afresh, this machine {own}"
+            raise ClusterError(f"node {host} has {has}: install the same version on all nodes")

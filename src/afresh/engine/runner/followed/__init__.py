@@ -1,0 +1,1 @@
+"""What a run does with the links of pages: it adds found pages, and looks for unlinked ones."""
