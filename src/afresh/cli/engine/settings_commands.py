@@ -226,7 +226,7 @@ def _check_notify(table: SourceTable) -> str:
     from afresh.engine.runner.notify.notify_address import open_addresses
 
     found = open_addresses(table, os.environ.get)
-    return f", notifies {len(found)}" if found else ""
+    return f", tells {len(found)} of 'notify' of changes" if found else ""
 
 
 def check_item_view(settings: Settings, view: ItemView) -> str:

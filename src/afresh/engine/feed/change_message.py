@@ -35,7 +35,7 @@ def write_message(
     store: Store, source: str, entries: Sequence[FeedEntry], rules: NotifyRules
 ) -> ChangeMessage | None:
     """Return a message about changes of ``source``, or None if none of them is to be told."""
-    told = [entry for entry in entries if _is_told(store, entry, rules)]
+    told = [entry for entry in entries if _is_told(entry, rules)]
     if not told:
         return None
     parts, length = [], 0
@@ -53,17 +53,11 @@ def write_message(
     return ChangeMessage(" ".join(printable(title).split()), "\n\n".join(parts), len(told))
 
 
-def _is_told(store: Store, entry: FeedEntry, rules: NotifyRules) -> bool:
-    if entry.kind not in rules.kinds:
-        return False
-    size = _change_size(store, entry) if rules.min_change and entry.kind == "changed" else None
-    return size is None or size >= rules.min_change
-
-
-def _change_size(store: Store, entry: FeedEntry) -> float | None:
-    """Return how much of the content is new, from 0 to 1; None if it is not known."""
-    copy = store.copies.get(entry.item_id, entry.version)
-    return None if copy is None else copy.version.change_size
+def _is_told(entry: FeedEntry, rules: NotifyRules) -> bool:
+    is_small = entry.kind == "changed" and (
+        entry.change_size is not None and entry.change_size < rules.min_change
+    )
+    return entry.kind in rules.kinds and not is_small
 
 
 def _write_change(
@@ -71,7 +65,7 @@ def _write_change(
 ) -> str:
     template = Template(rules.template)
     used = template.get_identifiers()
-    change = _change_size(store, entry) if "change" in used else None
+    change = entry.change_size
     fields = {
         "kind": entry.kind,
         "item": printable(entry.key),
