@@ -226,7 +226,8 @@ def _check_notify(table: SourceTable) -> str:
     from afresh.engine.runner.notify.notify_address import open_addresses
 
     found = open_addresses(table, os.environ.get)
-    return f", tells {len(found)} of 'notify' of changes" if found else ""
+    words = "1 address" if len(found) == 1 else f"{len(found)} addresses"
+    return f", notifies {words}" if found else ""
 
 
 def check_item_view(settings: Settings, view: ItemView) -> str:
