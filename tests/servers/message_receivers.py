@@ -16,7 +16,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 
 class Webhook:
-    """Takes messages in JSON, and answers with ``status``; while ``held`` is set, it does not answer."""
+    """Takes messages in JSON, and answers with ``status``, as soon as it is ``free``."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
