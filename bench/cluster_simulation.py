@@ -12,12 +12,12 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from tests.cluster.cluster_world import ClusterWorld, Periods
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.spend_curve import SpendCurve, price_grid
 from afresh.cluster.coordination import ClusterBudget, ShardReport
 from afresh.values.arrays import Float64s
-from bench.cluster_world import ClusterWorld, Periods
 from bench.rows import Row
 
 SHARDS, ITEMS = 1000, 40  # items simulated of each shard: they stand for millions

@@ -24,6 +24,7 @@ from afresh.engine.reporting.pulse import Pulse
 from afresh.engine.scheduler.observed_staleness import pack_reports
 from afresh.engine.scheduler.poll_costs import PollTallies, Tally
 from afresh.engine.settings.hook_rules import HookRules
+from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import PULSE, STALENESS_REPORTS, TALLIES
 from afresh.policy.registry import POLICIES
@@ -182,6 +183,7 @@ def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> 
     common, own = documented_settings("[[source]]"), documented_settings(f"Kind {kind}")
     known = BUILT_IN[kind].settings.model_fields
     of_engine = {"on_change", "hook", "benefit", "stale_cost", "objective", "update_cost"}
+    of_engine |= {"notify", "notification"}
     assert set(common) == {*SourceSettings.model_fields, *of_engine}
     assert set(own) <= set(known)
     assert set(known) <= {*own, *common}
@@ -200,6 +202,15 @@ def test_how_hooks_are_called_is_documented_with_its_defaults() -> None:
     values = "\n".join(f"{key} = {words.replace('`', chr(34))}" for key, words in said.items())
     (table,) = parse_settings(f"[[source]]\nname = 'web'\n[source.hook]\n{values}").sources
     assert table.hook == HookRules()
+
+
+def test_what_notifications_tell_is_documented_with_its_defaults() -> None:
+    said = documented_settings("Notifications of a source")
+    assert set(said) == set(NotifyRules.model_fields)
+    written = {key: words.removeprefix("`").removesuffix("`") for key, words in said.items()}
+    values = "\n".join(f"{key} = {words}" for key, words in written.items())
+    (table,) = parse_settings(f"[[source]]\nname = 'web'\n[source.notification]\n{values}").sources
+    assert table.notification == NotifyRules()
 
 
 def test_every_metric_is_documented_and_no_other(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from bench.cluster_world import ClusterWorld, CoordinatorProcess, Periods
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cluster.cluster_world import ClusterWorld, CoordinatorProcess, Periods
 
 from afresh.allocation.spend_curve import SpendCurve, price_grid
 from afresh.cluster import budget_ledger, coordination

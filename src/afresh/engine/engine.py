@@ -193,7 +193,8 @@ class Engine(ItemOperations, ClosedOnExit):
         rng, stop, settings = self._given.rng, stop or StopSignal(), settings or self._with_listings()
         parsers = ParserPool()
         sources_for = partial(self._sources_for, parsers)
-        given = RunInput(self.store, settings, self.clock, rng, sources_for, stop, only, once, parsers)
+        place = (self.store, settings, self.clock, rng, sources_for, stop)
+        given = RunInput(*place, only, once, parsers, self._given.secrets)
         return await build_run(given)
 
     async def _run(

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Protocol, Self, TypedDict
 
 from afresh.values.arrays import Float64s
-from afresh.values.changes import Consumer, FeedPage
+from afresh.values.changes import Consumer, FeedEntry, FeedPage
 from afresh.values.clock import Clock
 from afresh.values.errors import InputError
 from afresh.values.items import Item, ItemChange, ItemCount, ItemPage, ItemQuery, ItemRef, NewItem
@@ -281,6 +281,9 @@ class Feed(Protocol):
     def read(self, after: str | None = None, limit: int = 1000, source: str | None = None) -> FeedPage:
         """Return at most ``limit`` changes after the cursor ``after`` (None: from the oldest that is kept),
         of ``source`` or of all sources."""
+
+    def newest(self, limit: int = 50, source: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first."""
 
     def cursor(self) -> str:
         """Return the cursor of the newest change: from there, only later changes are read."""

@@ -15,6 +15,7 @@ from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
+from afresh.web.atom_feed import add_atom_feed
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import add_error_handlers, error_response
@@ -62,7 +63,9 @@ def make_app(
     app.add_middleware(RequestGuard, names=tuple(names), read_token=token if read_token else None)
     pages = Pages(data)
     add_error_handlers(app, pages.render_error)
-    app.include_router(make_api(data, ContentAccess(content, token), watch))
+    access = ContentAccess(content, token)
+    app.include_router(make_api(data, access, watch))
+    add_atom_feed(app, engine.feed, access)
     app.include_router(make_pages(data, pages))
     _add_monitoring(app, data, live)
     app.state.live = live

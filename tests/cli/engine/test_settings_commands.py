@@ -34,6 +34,17 @@ def test_secrets_are_not_shown(afresh: Afresh, tmp_path: Path) -> None:
     assert "hunter2" not in ran.out + ran.err
 
 
+def test_addresses_of_people_are_checked_and_not_shown(afresh: Afresh, tmp_path: Path) -> None:
+    settings = "[[source]]\nname = 'web'\nnotify = ['json://hunter2', '{}://hunter2']\n"
+    (tmp_path / "afresh.toml").write_text(settings.format("jsons"))
+    right, as_json = afresh("config", "check"), afresh("config", "check", "--json")
+    assert (right.code, ", notifies 2 addresses" in right.out) == (0, True)
+    (tmp_path / "afresh.toml").write_text(settings.format("nosuch"))
+    wrong = afresh("config", "check")
+    assert (wrong.code, "source web: notify: address 2 is not understood" in wrong.err) == (2, True)
+    assert "hunter2" not in "".join(ran.out + ran.err for ran in (right, as_json, wrong))
+
+
 def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:
     (tmp_path / "afresh.toml").write_text("")
     ran = afresh("config", "check")

@@ -76,6 +76,17 @@ def test_an_item_that_comes_back_unchanged_is_told_with_its_size(store: Store) -
     assert (back.version, back.size, back.previous_size) == (1, 4, None)
 
 
+def test_the_newest_changes_are_found_from_the_end(store: Store) -> None:
+    assert list(store.feed.newest()) == []
+    store.items.add([NewItem("a", "web", "h"), NewItem("b", "files", "h")], 0.0)
+    for time_s, key in enumerate("aabab", 1):
+        change(store, key, float(time_s))
+    entries = list(store.feed.read().entries)
+    assert list(store.feed.newest(3)) == entries[:1:-1]
+    assert [entry.time_s for entry in store.feed.newest(2, "web")] == [4.0, 2.0]
+    assert list(store.feed.newest(5, "nobody")) == []
+
+
 def test_pages_follow_each_other_by_any_cursor(store: Store) -> None:
     store.items.add(new_items(5), 0.0)
     assert store.feed.read().entries == []

@@ -71,6 +71,12 @@ class ReferenceFeed(ReferenceGroup, Feed):
                 return FeedPage(found[:limit], found[limit - 1].cursor, False)
             return FeedPage(found, self.cursor(), True)
 
+    def newest(self, limit: int = 50, source: str | None = None) -> list[FeedEntry]:
+        check_limit(limit)
+        with self._data:
+            kept = [entry for entry in self._data.feed if entry is not None]
+            return [entry for entry in reversed(kept) if source in (None, entry.source)][:limit]
+
     def cursor(self) -> str:
         with self._data:
             newest = self._data.feed[-1] if self._data.feed else None

@@ -179,12 +179,13 @@ def set_items(
     )
     if change == ItemChange():
         raise UsageError("nothing to set: say what is to change, such as --weight 3 or --pause")
-    with project.open_project() as engine, _naming_options():
+    with project.open_project() as engine:
         found, unknown = wanted.find(engine), list[str]()
         if poll_now and not resume:
             _refuse_if_not_polled(engine, found)
-        for name, chosen in found:
-            unknown += engine.set(chosen, change, source=name)
+        with _naming_options():
+            for name, chosen in found:
+                unknown += engine.set(chosen, change, source=name)
     _report_done("changed", sum(len(chosen) for _, chosen in found), unknown)
 
 

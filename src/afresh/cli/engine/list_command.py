@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Option
 
 from afresh.cli.engine.project import open_project
@@ -89,13 +88,13 @@ def _print_json(found: Iterable[list[dict[str, Cell]]]) -> None:
     import json
 
     number = 0
-    typer.echo('{"items": [', nl=False)
+    print_data('{"items": [')
     for rows in found:
         for row in rows:
             text = json.dumps(to_json_value(row), ensure_ascii=False, allow_nan=False)
-            typer.echo((", " if number else "") + printable_json(text), nl=False)
+            print_data((", " if number else "") + printable_json(text))
             number += 1
-    typer.echo(f'], "count": {number}}}')
+    print_data(f'], "count": {number}}}')
 
 
 def _print_lines(found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], now_s: float) -> None:

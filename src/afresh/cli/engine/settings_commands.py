@@ -218,7 +218,17 @@ def check_source(table: SourceTable) -> str:
         await source.close()
 
     asyncio.run(build())
-    return table.settings.kind + _check_hook(table.on_change, "on_change")
+    return table.settings.kind + _check_hook(table.on_change, "on_change") + _check_notify(table)
+
+
+def _check_notify(table: SourceTable) -> str:
+    """Return words that count the addresses of ``notify``; raise ``UsageError`` if one is wrong, or if the
+    extra that sends messages is missing."""
+    from afresh.engine.runner.notify.notify_address import open_addresses
+
+    found = open_addresses(table, os.environ.get)
+    words = "1 address" if len(found) == 1 else f"{len(found)} addresses"
+    return f", notifies {words}" if found else ""
 
 
 def check_item_view(settings: Settings, view: ItemView) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from afresh.engine.feed.change_message import change_diff
 from afresh.engine.feed.content_forms import opened_form
 from afresh.stores.store import Store
 from afresh.values.changes import Change, Consumer, FeedEntry, read_feed_cursor
@@ -71,6 +72,14 @@ class FeedReader:
     def cursor(self) -> str:
         """Return the cursor of the newest change."""
         return self._store.feed.cursor()
+
+    def newest(self, limit: int, source: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first."""
+        return self._store.feed.newest(limit, source)
+
+    def diff(self, entry: FeedEntry, most_lines: int) -> str:
+        """Return at most ``most_lines`` lines of the difference that a change made; empty if not known."""
+        return change_diff(self._store, entry, most_lines)
 
     def start(self) -> str:
         """Return the oldest cursor from which the feed can be followed."""

@@ -16,6 +16,7 @@ from afresh.engine.runner.engine_run import Run
 from afresh.engine.runner.followed.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.hooks import Hooks, source_hooks
 from afresh.engine.runner.listing_task import ListingTask
+from afresh.engine.runner.notify.notifier import Notifier
 from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
@@ -27,7 +28,9 @@ from afresh.engine.scheduler.restore import read_poll_costs, start_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.engine.settings.tables import LiveSettings, Settings
 from afresh.engine.threaded_store import ThreadedStore
+from afresh.sources.context import no_secrets
 from afresh.sources.parsing.parser_pool import ParserPool
+from afresh.sources.secrets import Resolver
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 
@@ -39,7 +42,8 @@ SourcesFor = Callable[[Gate], BuildSource]
 class RunInput:
     """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
     the run makes a single round: it polls each item that is due at its start once. The sources that
-    ``sources_for`` builds use the parser processes ``parsers``."""
+    ``sources_for`` builds use the parser processes ``parsers``. ``secrets`` resolves the addresses of people
+    who are told of changes."""
 
     store: Store
     settings: Settings
@@ -50,6 +54,7 @@ class RunInput:
     only: Sequence[int] | None = None
     once: bool = False
     parsers: ParserPool = field(default_factory=ParserPool)
+    secrets: Resolver = no_secrets
 
 
 async def build_run(given: RunInput) -> Run:
@@ -78,8 +83,12 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     staleness = StalenessTask(context, listing)
     told, timeout_s = source_hooks(given.settings), given.settings.run.hook_timeout
     hooks = Hooks(store, given.clock, told, given.settings.views, timeout_s=timeout_s)
+    notifier = Notifier(store, given.clock, given.secrets)
+    notifier.replace_outlets(notifier.open_outlets(given.settings), timeout_s=timeout_s)
+    await notifier.begin()
     writer = Writer(context, staleness, given.parsers)
-    tasks = RunTasks(watcher, listing, staleness, hooks, writer, UnlinkedPagesTask(context, writer))
+    unlinked = UnlinkedPagesTask(context, writer)
+    tasks = RunTasks(watcher, listing, staleness, hooks, notifier, writer, unlinked)
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from afresh.engine.runner.followed.unlinked_pages import UnlinkedPagesTask
 from afresh.engine.runner.hooks import Hooks
 from afresh.engine.runner.listing_task import ListingTask
+from afresh.engine.runner.notify.notifier import Notifier
 from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.runner.staleness_task import StalenessTask
@@ -45,6 +46,7 @@ class RunTasks:
     listing: ListingTask
     staleness: StalenessTask
     hooks: Hooks
+    notifier: Notifier
     writer: Writer
     unlinked: UnlinkedPagesTask
 

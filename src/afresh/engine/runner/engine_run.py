@@ -17,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,8 @@ class Run:
         self.dispatcher = Dispatcher(context, tasks, self.polls, rng, stop)
         self._counted_items = _count_active(self.scheduler)
         self.lent_requests = 0  # requests of the budget that this run lent to other programs
-        self._delivery: asyncio.Task[int] | None = None  # the latest call of ``Hooks.deliver``
+        # The latest calls of ``Hooks.deliver`` and ``Notifier.deliver``.
+        self._deliveries: dict[str, asyncio.Task[int]] = {}
 
     @property
     def settings(self) -> Settings:
@@ -141,11 +143,12 @@ class Run:
         until_s = clock.elapsed_s() + for_s
         if self._once:
             await self._begin_single_round()
-        serving = self._serve()
+        serving, hooks, notifier = self._serve(), self.tasks.hooks, self.tasks.notifier
         helpers = {
             asyncio.create_task(self._follow_others()),
             asyncio.create_task(self.tasks.listing.run(once=self._once)),
-            asyncio.create_task(self._deliver_events()),
+            asyncio.create_task(self._deliver("hooks", hooks.deliver, hooks.forget_told)),
+            asyncio.create_task(self._deliver("people", notifier.deliver, notifier.forget)),
             asyncio.create_task(self._save_and_adapt()),
         }
         try:
@@ -251,14 +254,17 @@ class Run:
         self.scheduler.follow_settings(self.context.recorder.money_input())
         self._is_complete.set()
 
-    async def _deliver_events(self) -> None:
+    async def _deliver(
+        self, name: str, deliver: Callable[[], Coroutine[Any, Any, int]], forget: Callable[[], None]
+    ) -> None:
+        """Deliver changes while this worker is the planner; ``forget`` is called while another one is."""
         while True:
             delivered = 0
             if self.context.member.is_planner:
-                self._delivery = asyncio.create_task(self.tasks.hooks.deliver())
-                delivered = await asyncio.shield(self._delivery)
+                self._deliveries[name] = asyncio.create_task(deliver())
+                delivered = await asyncio.shield(self._deliveries[name])
             else:
-                self.tasks.hooks.forget_told()
+                forget()
             await asyncio.sleep(0 if delivered else TICK_S)
 
     async def _save_and_adapt(self) -> None:
@@ -279,7 +285,9 @@ class Run:
         forgotten = changed_sources(self.settings, settings)
         words = self.context.sources.replace_sources(settings.sources)
         hooks, timeout_s = source_hooks(settings), settings.run.hook_timeout
+        outlets = self.tasks.notifier.open_outlets(settings)
         self.tasks.hooks.replace_hooks(hooks, settings.views, timeout_s=timeout_s)
+        self.tasks.notifier.replace_outlets(outlets, timeout_s=timeout_s)
         self.context.settings.now = settings
         self.context.gate.set_limits(budget_limits(settings.budget), settings.plan.caps)
         self.scheduler.follow_settings(self.context.recorder.money_input())
@@ -290,8 +298,8 @@ class Run:
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
         """Wait until all polls are committed and saved, or a second stop is requested; then close the run."""
-        delivery = [self._delivery] if self._delivery is not None else []
-        for other in (*others, *(delivery if self._stop.is_requested else ())):
+        deliveries = tuple(self._deliveries.values())
+        for other in (*others, *(deliveries if self._stop.is_requested else ())):
             other.cancel()
         draining = asyncio.create_task(self._drain())
         giving_up = asyncio.create_task(self._stop.abandoned.wait())
@@ -299,26 +307,30 @@ class Run:
         store = self.context.store
         if not draining.done():
             log_event(logging.WARNING, "stopped before everything was saved", problem=store.trouble)
-        ended = (*others, *delivery, *self.polls.in_flight, draining, giving_up, *serving)
+        ended = (*others, *deliveries, *self.polls.in_flight, draining, giving_up, *serving)
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
         await self.close()
 
     async def close(self) -> None:
-        """Leave the fleet, and close the sources, the hooks and the thread of the store."""
+        """Leave the fleet, and close the sources, the hooks, the notifier and the thread of the store."""
         await self.context.member.leave()
         await self.context.sources.close()
         await self.tasks.hooks.close()
+        await self.tasks.notifier.close()
         self.context.store.close()
 
     async def _drain(self) -> None:
         if self.polls.in_flight:
             await asyncio.wait(set(self.polls.in_flight))
         await self.tasks.writer.wait_until_committed()
-        if self._delivery is not None:  # hooks that are under way; if a stop was requested, they were ended
-            await asyncio.wait({self._delivery})
-        while self.context.member.is_planner and await self.tasks.hooks.deliver(finish=True):
+        if self._deliveries:  # those that are under way; if a stop was requested, they were ended
+            await asyncio.wait(set(self._deliveries.values()))
+        hooks, notifier = self.tasks.hooks, self.tasks.notifier
+        while self.context.member.is_planner and await hooks.deliver(finish=True):
+            pass
+        while self.context.member.is_planner and await notifier.deliver():
             pass
         await self.context.gate.close()
         await self.tasks.watcher.save_learned()

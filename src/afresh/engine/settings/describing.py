@@ -37,7 +37,9 @@ def settings_as_dict(settings: Settings) -> dict[str, Any]:
     tables: dict[str, Any] = {name: _table_as_dict(getattr(settings, name)) for name in TABLES}
     own = ("on_change", "benefit", "stale_cost", "objective", "update_cost")
     tables["source"] = [
-        _table_as_dict(table.settings) | {name: _without_passwords(getattr(table, name)) for name in own}
+        _table_as_dict(table.settings)
+        | {name: _without_passwords(getattr(table, name)) for name in own}
+        | {"notify": ["hidden"] * len(table.notify)}
         for table in settings.sources
     ]
     shown = ("name", "items", "weight", "on_stale")

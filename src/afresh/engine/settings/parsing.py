@@ -10,6 +10,7 @@ from typing import Any
 
 from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import ItemViews, is_hook, parse_item_views
+from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
 from afresh.engine.settings.problems import ProblemList, find_place
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
@@ -120,6 +121,7 @@ def _source(
         wrong.add_problem(problem)
     if not isinstance(rules, dict):
         wrong.add("hook", "hook must be a table: [source.hook] with batch, within, at_once, …")
+    addresses, notification = _notification(own, wrong)
     objective = _source_objective(own, wrong)
     benefit, stale_cost = (_money_rate(own, key, wrong) for key in ("benefit", "stale_cost"))
     update_cost = _update_cost(own, wrong)
@@ -135,7 +137,26 @@ def _source(
     told = tuple(hook) if isinstance(hook, list) else hook
     called = HookRules.model_validate(rules)
     table = read_settings(kind.settings, own)
-    return SourceTable(table, told, kind, benefit, stale_cost, objective, update_cost, called)
+    money = (benefit, stale_cost, objective, update_cost)
+    return SourceTable(table, told, kind, *money, called, addresses, notification)
+
+
+def _notification(own: dict[str, Any], wrong: _SourceProblems) -> tuple[tuple[str, ...], NotifyRules]:
+    """Remove ``notify`` and ``notification`` from ``own``, the table of a source, and return them. The
+    addresses may hold passwords: no problem shows them."""
+    given, rules = own.pop("notify", []), own.pop("notification", {})
+    if isinstance(given, str):
+        given = [given]
+    if not (isinstance(given, list) and all(isinstance(each, str) and each for each in given)):
+        wrong.add("notify", "notify must be a list of addresses, such as mailto://… or env:NAME")
+        given = []
+    if not isinstance(rules, dict):
+        wrong.add("notification", "notification must be a table: [source.notification] with every, …")
+        return tuple(given), NotifyRules()
+    problems = find_problems(NotifyRules, rules)
+    for problem in problems:
+        wrong.add_problem(problem)
+    return tuple(given), NotifyRules() if problems else NotifyRules.model_validate(rules)
 
 
 def _money_rate(own: dict[str, Any], key: str, wrong: _SourceProblems) -> float:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
+from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
@@ -175,7 +176,8 @@ class SourceTable:
     ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
     of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
     is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
-    that a poll finds costs beyond the poll."""
+    that a poll finds costs beyond the poll. ``notify`` are the addresses, which may be secret, of people who
+    are told of changes; ``notification`` is what they are told."""
 
     settings: SourceSettings
     on_change: HookSetting | None = None
@@ -185,6 +187,8 @@ class SourceTable:
     objective: str | None = None
     update_cost: float = 0.0
     hook: HookRules = field(default_factory=HookRules)
+    notify: tuple[str, ...] = field(default=(), repr=False)
+    notification: NotifyRules = field(default_factory=NotifyRules)
 
 
 @dataclass(frozen=True, slots=True)

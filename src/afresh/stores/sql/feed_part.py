@@ -42,6 +42,22 @@ class SqlFeed(SqlPart[ConnectionT], contract.Feed):
         place = None if after is None else read_feed_cursor(after)
         return self._database.snapshot(lambda connection: self._read(connection, place, limit, source))
 
+    def newest(self, limit: int = 50, source: str | None = None) -> list[FeedEntry]:
+        check_limit(limit)
+
+        def work(connection: ConnectionT) -> list[FeedEntry]:
+            given = {"limit": limit}
+            rows: list[Row] = []
+            if source is None:
+                rows = self._rows(connection, "newest", given)
+            elif is_storable(source):
+                for (source_id,) in self._rows(connection, "source_id", {"text": source}):
+                    rows = self._rows(connection, "newest_of_source", given | {"source_id": source_id})
+            epoch = self._ends(connection)[0]
+            return [_entry(epoch, row) for row in rows]
+
+        return self._database.snapshot(work)
+
     def cursor(self) -> str:
         return self._database.snapshot(lambda connection: str(self._end(connection)))
 

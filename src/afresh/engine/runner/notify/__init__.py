@@ -1,0 +1,1 @@
+"""Tells people of changes, by mail, chat or webhook."""
