@@ -18,6 +18,7 @@ from afresh.engine.scheduler.restore import (
     read_names,
     unpack_learned,
 )
+from afresh.engine.scheduler.row_policy import CURSOR
 from afresh.engine.scheduler.view_weights import (
     apply_link_gains,
     apply_view_weights,
@@ -148,6 +149,8 @@ class StoreWatcher:
         for origin in dict.fromkeys(notice.origin for notice in notices):
             ids = [notice.item_id for notice in notices if notice.origin == origin]
             self._scheduler.notice(ids, self._clock.now_s(), origin)
+            if origin == CURSOR:
+                self._recorder.admit_announced(ids)
 
     async def follow_lent_requests(self) -> None:
         """Let the sources keep clear of requests that are lent to other programs."""

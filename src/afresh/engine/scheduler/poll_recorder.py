@@ -63,6 +63,18 @@ class PollRecorder:
             not_due = (item_rows.due_s > self.only_due_s) & ~np.isnan(item_rows.polled_s)
             item_rows.not_before_s[not_due] = np.inf
 
+    def admit_announced(self, item_ids: Sequence[int]) -> None:
+        """In a single round, allow polls of items that the cursor of their source announced after its start,
+        if this cursor proved right. All of them are polled, however many the budget allowed at the start."""
+        if self.only_due_s is None:
+            return
+        item_rows, settled = self._scheduler.item_rows, self._scheduler.policy.settled_sources
+        rows = item_rows.rows(item_ids)
+        is_left_out = (item_rows.due_s[rows] > self.only_due_s) & (item_rows.polled_s[rows] < self.only_due_s)
+        rows = rows[np.isin(item_rows.source[rows], list(settled)) & is_left_out]
+        item_rows.due_s[rows] = self.only_due_s
+        item_rows.not_before_s[rows] = -np.inf
+
     def decide(self, lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Outcome:
         """Decide what the poll of ``lease`` means, count it, and return its outcome with its cost. ``due_s``
         of the outcome is the time before which the item is not polled again; ``complete`` replaces it by the
