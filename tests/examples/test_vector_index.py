@@ -65,9 +65,16 @@ def command(*words: object) -> list[str]:
     return [sys.executable, str(EXAMPLE), *map(str, words)]
 
 
+def opened(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """The index beside the program that writes it, which may hold it for a moment."""
+    database = apsw.Connection(str(path), flags=flags)
+    database.set_busy_timeout(30_000)
+    return database
+
+
 def contents(path: Path) -> dict[str, set[str]]:
     """The texts of the chunks of each page, each of which has its vector."""
-    database = apsw.Connection(str(path))
+    database = opened(path)
     rows: Any = database.execute("SELECT item, text FROM chunk JOIN page ON page.id = page").fetchall()
     database.close()
     found: dict[str, set[str]] = {}
@@ -78,7 +85,7 @@ def contents(path: Path) -> dict[str, set[str]]:
 
 
 def applied(path: Path) -> int:
-    database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    database = opened(path, apsw.SQLITE_OPEN_READONLY)
     try:
         return int(database.execute("SELECT coalesce(sum(applied), 0) FROM page").get)
     except apsw.SQLError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import sqlite3
 from collections.abc import Callable
@@ -220,11 +221,13 @@ def test_two_records_of_one_key_count_once_and_are_said(afresh: Afresh, world: W
 
 def test_who_asks_to_be_asked_later_is_waited_for(afresh: Afresh, world: World) -> None:
     with SearchSite(world.papers, lambda: 0.0) as site:
-        busy = [True]
+        # Refused after ten quick answers, so that the pace which is learned from it is not slow.
+        tenth = itertools.count(1)
         site.trouble = lambda path, _: (
-            JSONResponse({}, 429, {"Retry-After": "1"}) if path == "/search" and busy and busy.pop() else None
+            JSONResponse({}, 429, {"Retry-After": "1"}) if path == "/search" and next(tenth) == 10 else None
         )
         summary = asked(afresh, world, site)
+        assert next(tenth) > 11
     assert summary["covered"] == len(world.own)
 
 
