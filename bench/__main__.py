@@ -53,7 +53,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("replay", "replay_limit", "replay_robust", "constants")
+WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

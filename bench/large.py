@@ -1,7 +1,9 @@
 """``plan`` and ``estimate`` of datasets of many files: time per item beside one file, memory, two Ray nodes.
 
 ``LARGE_ITEMS`` and ``LARGE_POLLS`` in the environment set the sizes (1e8 by default; 1e9 items need 40 GB of
-disk). Items have int64 keys and float32 columns; the output has the columns item and frequency.
+disk). Items have int64 keys and float32 columns; the output has the columns item and frequency. ``--case``
+runs one part of the benchmark: plan-local, plan-duckdb, plan-ray, nodes or estimate. What is read is written
+to ``LARGE_FOLDER`` if that is set, and then stays there for the next case; remove it yourself.
 """
 
 from __future__ import annotations
@@ -31,35 +33,65 @@ _GROWTH = 1.5
 _TWO_NODES = 0.65
 
 
-def rows(*, quick: bool) -> list[Row]:
+CASES = ("plan-local", "plan-duckdb", "plan-ray", "nodes", "estimate")
+_MOST_GB = {"local": 4.0, "duckdb": 4.0, "ray": 6.0}
+
+
+def rows(*, quick: bool, cases: Sequence[str] = CASES) -> list[Row]:
     """Measure plans of a dataset on every executor, and an estimate; each in a process of its own."""
     items = int(float(os.environ.get("LARGE_ITEMS", "1e8"))) if not quick else 40_000
     polls = int(float(os.environ.get("LARGE_POLLS", "1e8"))) if not quick else 20_000
-    with tempfile.TemporaryDirectory(dir=os.environ.get("LARGE_FOLDER")) as folder:
-        found = _plan_rows(Path(folder), items, quick=quick)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("LARGE_FOLDER")) as folder:
-        found += _estimate_rows(Path(folder), polls)
+    chosen = [case for case in CASES if case.startswith(tuple(cases))]
+    found: list[Row] = []
+    with _inputs() as folder:
+        executors = [on for on in _MOST_GB if f"plan-{on}" in chosen]
+        if executors:
+            found += _plan_rows(folder, items, executors, quick=quick)
+        if "nodes" in chosen:
+            found += _node_rows(_items(folder, items, quick=quick), quick=quick)
+        if "estimate" in chosen:
+            found += _estimate_rows(folder, polls)
     return found
 
 
-def _plan_rows(folder: Path, items: int, *, quick: bool) -> list[Row]:
+@contextmanager
+def _inputs() -> Iterator[Path]:
+    """Yield the folder of the inputs: a kept one if ``LARGE_FOLDER`` is set, else one that is removed."""
+    kept = os.environ.get("LARGE_FOLDER")
+    if kept:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        yield Path(kept)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def _items(folder: Path, items: int, *, quick: bool) -> Path:
+    return _write_items(folder / f"items-{items}", items, _PART if not quick else items // 4)
+
+
+def _plan_rows(folder: Path, items: int, executors: Sequence[str], *, quick: bool) -> list[Row]:
     few = min(items, 10_000_000)
-    _write_items(folder / "one", few, few)
-    alone = _afresh("plan", str(folder / "one" / "part-0000.parquet"), "-o", str(folder / "alone.parquet"))
-    yardstick = alone.seconds / few
-    found = [Row(f"plan of one file of {few:.0e} items, per item", 1e9 * yardstick, "ns", ratio=1.0)]
-    _write_items(folder / "items", items, max(_PART if not quick else items // 4, 1))
-    for on, most_gb in (("local", 4.0), ("duckdb", 4.0), ("ray", 6.0)):
-        with _memory_of_all() as peak:
-            done = _afresh("plan", str(folder / "items"), "--on", on, "-o", str(folder / on), *_COLUMNS)
-        cost = done.seconds / items
-        limit = None if quick else _GROWTH
-        name = f"{items:.0e} items from files, on {on}"
-        found.append(Row(f"{name}, per item", 1e9 * cost, "ns", ratio=cost / yardstick, at_most=limit))
-        found.append(Row(f"{name}, peak memory", max(peak[0], done.peak_bytes) / 1e9, "GB", at_most=most_gb))
-        missing = items - sum(pq.read_metadata(part).num_rows for part in (folder / on).glob("*.parquet"))
-        found.append(Row(f"{name}, rows missing", float(missing), "", at_most=0.0))
-    return found + _node_rows(folder, quick=quick)
+    one = _write_items(folder / f"one-{few}", few, few) / "part-0000.parquet"
+    dataset = _items(folder, items, quick=quick)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        alone = _afresh("plan", str(one), "-o", f"{out}/alone.parquet")
+        yardstick = alone.seconds / few
+        found = [Row(f"plan of one file of {few:.0e} items, per item", 1e9 * yardstick, "ns", ratio=1.0)]
+        for on in executors:
+            target = Path(out, on)
+            with _memory_of_all() as peak:
+                done = _afresh("plan", str(dataset), "--on", on, "-o", str(target), *_COLUMNS)
+            memory = max(peak[0], done.peak_bytes) / 1e9
+            missing = items - sum(pq.read_metadata(part).num_rows for part in target.glob("*.parquet"))
+            cost, limit = done.seconds / items, None if quick else _GROWTH
+            name = f"{items:.0e} items from files, on {on}"
+            found += [
+                Row(f"{name}, per item", 1e9 * cost, "ns", ratio=cost / yardstick, at_most=limit),
+                Row(f"{name}, peak memory", memory, "GB", at_most=_MOST_GB[on]),
+                Row(f"{name}, rows missing", float(missing), "", at_most=0.0),
+            ]
+    return found
 
 
 _COLUMNS = ("--columns", "item,frequency")
@@ -70,10 +102,10 @@ def _afresh(command: str, *arguments: str) -> Run:
     return run([sys.executable, "-m", "afresh", command, *arguments, *budget])
 
 
-def _node_rows(folder: Path, *, quick: bool) -> list[Row]:
+def _node_rows(items: Path, *, quick: bool) -> list[Row]:
     """Compare a pass over the items on two Ray nodes of one core each with the same on one, without the time
     that Ray takes to start; the median of three."""
-    times = {nodes: _median_pass(folder / "items", nodes) for nodes in (1, 2)}
+    times = {nodes: _median_pass(items, nodes) for nodes in (1, 2)}
     ratio = times[2] / times[1]
     return [
         Row("passes of a plan on one Ray node with one core", times[1], "s", ratio=1.0),
@@ -118,11 +150,11 @@ def _median_pass(items: Path, nodes: int) -> float:
 
 
 def _estimate_rows(folder: Path, polls: int) -> list[Row]:
-    log = folder / "polls"
-    items = _write_polls(log, polls)
-    with _memory_of_all() as peak:
-        done = _afresh("estimate", str(log), "--on", "local", "-o", str(folder / "rates"))
-    found = sum(pq.read_metadata(part).num_rows for part in (folder / "rates").glob("*.parquet"))
+    log, items = _write_polls(folder / f"polls-{polls}", polls)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        with _memory_of_all() as peak:
+            done = _afresh("estimate", str(log), "--on", "local", "-o", f"{out}/rates")
+        found = sum(pq.read_metadata(part).num_rows for part in Path(out, "rates").glob("*.parquet"))
     return [
         Row(f"estimate of {polls:.0e} polls from files", polls / done.seconds, "polls/s"),
         Row("its peak memory", max(peak[0], done.peak_bytes) / 1e9, "GB", at_most=4.0),
@@ -130,20 +162,29 @@ def _estimate_rows(folder: Path, polls: int) -> list[Row]:
     ]
 
 
-def _write_items(folder: Path, items: int, part: int) -> None:
-    folder.mkdir()
+def _write_items(folder: Path, items: int, part: int) -> Path:
+    """Write items in parts of this size, unless they are there; return ``folder``."""
+    if folder.exists():
+        return folder
+    unfinished = folder.with_suffix(".new")
+    unfinished.mkdir()
     schema = pa.schema([("item", pa.int64()), ("rate", pa.float32()), ("weight", pa.float32())])
     for number, start in enumerate(range(0, items, part)):
         size = min(part, items - start)
         rates, weights = make_items(size, seed=number)
         table = pa.table([pa.array(np.arange(start, start + size)), rates, weights], schema=schema)
-        pq.write_table(table, folder / f"part-{number:04}.parquet", row_group_size=1 << 20)
+        pq.write_table(table, unfinished / f"part-{number:04}.parquet", row_group_size=1 << 20)
+    return unfinished.rename(folder)
 
 
-def _write_polls(folder: Path, polls: int) -> int:
-    """Write a log in the order of time, round by round over all items; return how many items there are."""
-    folder.mkdir()
+def _write_polls(folder: Path, polls: int) -> tuple[Path, int]:
+    """Write a log in the order of time, round by round over all items, unless it is there; return a tuple
+    (folder, number of items)."""
     items = polls // _POLLS_PER_ITEM
+    if folder.exists():
+        return folder, items
+    unfinished = folder.with_suffix(".new")
+    unfinished.mkdir()
     rng = np.random.default_rng(0)
     rate = rng.gamma(0.4, 0.5, items)
     now = np.full(items, 1.6e9)
@@ -155,8 +196,8 @@ def _write_polls(folder: Path, polls: int) -> int:
             "time": now,
             "changed": rng.random(items) < -np.expm1(-rate * days),
         }
-        pq.write_table(pa.table(table), folder / f"part-{number:04}.parquet", row_group_size=1 << 20)
-    return items
+        pq.write_table(pa.table(table), unfinished / f"part-{number:04}.parquet", row_group_size=1 << 20)
+    return unfinished.rename(folder), items
 
 
 @contextmanager

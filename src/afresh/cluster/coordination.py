@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from afresh.allocation.spend_curve import SpendCurve, share_budget
 from afresh.cluster.budget_ledger import SentShare, ShardLedger, ShardTarget, largest_sum, move_shares
 from afresh.cluster.share import Share, ShareNumber
+from afresh.policy.adaptive.common_lessons import CommonLessons, Lessons
 from afresh.values.errors import UsageError
 
 FLOOR = 1e-3
@@ -52,25 +53,28 @@ class ClusterBudget:
 @dataclass(frozen=True, slots=True)
 class ShardReport:
     """What a shard sends every few seconds. ``run`` is the number that its first answer gave it, 0 before.
-    ``holds`` is the share that it holds, if any. ``curve`` is None if it is as before."""
+    ``holds`` is the share that it holds, if any. ``curve`` is None if it is as before, ``lessons`` too."""
 
     shard: int
     run: int = 0
     holds: ShareNumber | None = None
     curve: SpendCurve | None = None
     items: int = 0
+    lessons: Lessons | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShareAnswer:
     """``share`` is None if there is none yet. It lasts ``duration_s`` from when the report was sent. With
-    ``is_replaced``, another run of this shard has begun, and this one must end."""
+    ``is_replaced``, another run of this shard has begun, and this one must end. ``common`` is what all shards
+    learned, in answers to reports with lessons."""
 
     run: int
     share: Share | None
     duration_s: float
     price: float = 0.0
     is_replaced: bool = False
+    common: CommonLessons | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """The coordinator of a cluster: drives the state machine of ``coordination``, and saves it in a store.
 
 It does something only when a shard reports, so that it needs no thread of its own. Every few reports it
-rebalances; the state is saved with a compare-and-set, so that of two coordinators one stops.
+rebalances; the state is saved with a compare-and-set, so that of two coordinators one stops. What shards
+learned of all items together passes through it too.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from afresh.cluster.coordination import (
     ClusterBudget,
@@ -16,6 +18,7 @@ from afresh.cluster.coordination import (
     is_overdue,
 )
 from afresh.cluster.layout import ClusterView, ShardView
+from afresh.policy.adaptive.common_lessons import LessonPool
 from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.errors import AfreshError, StoreError
@@ -43,6 +46,7 @@ class Coordinator:
         saved = None if self._last is None else self._last.partition(b"\n")[2]
         self.state = CoordinatorState.resumed(saved, budget, clock.elapsed_s())
         self.is_replaced = False
+        self._lessons = LessonPool()  # not saved, because every shard tells again what it learned
         self._save(self.state)
 
     def report(self, report: ShardReport) -> ShareAnswer | None:
@@ -61,7 +65,13 @@ class Coordinator:
         if is_overdue(self._saved_s, state.budget, now_s):
             return None
         self.state = state
-        return answer
+        return self._with_common(report, answer)
+
+    def _with_common(self, report: ShardReport, answer: ShareAnswer) -> ShareAnswer:
+        if report.lessons is None or answer.is_replaced:
+            return answer
+        self._lessons.add(report.shard, report.lessons)
+        return replace(answer, common=self._lessons.for_member(report.shard))
 
     def _rebalance(self) -> None:
         now_s = self._clock.elapsed_s()

@@ -25,6 +25,7 @@ from afresh.values.errors import StoreError
 from afresh.values.items import ItemCount
 
 CURVE_EVERY_S = 20.0
+LESSONS_EVERY_S = 60.0
 _FIRST_CURVES = 3  # with every report at first, because much is learned then
 _MUCH = 0.02  # a share that differs by this much changes the budget of the run
 
@@ -45,7 +46,7 @@ class ShardReporter:
         self._shard, self._store, self._link, self._every_s = shard, store, link, every_s
         self.limiter, self.run_number, self.price = ShareLimiter(), 0, 0.0
         self.is_replaced, self._is_cut_off = False, False
-        self._curves, self._curve_at_s = 0, -1e300
+        self._curves, self._curve_at_s, self._lessons_at_s = 0, -1e300, -1e300
 
     def __call__(self, run: Run) -> Coroutine[object, object, None]:
         run.context.gate.outside = self.limiter  # before the first request
@@ -64,7 +65,10 @@ class ShardReporter:
         items = sum(count.items for count in counts if count.status == "active")
         curve = self._curve(run, counts, sent_s) if self._is_curve_due(sent_s) else None
         number = None if held is None else held.number
-        answer = await self._link.report(ShardReport(self._shard, self.run_number, number, curve, items))
+        is_due = sent_s >= self._lessons_at_s + LESSONS_EVERY_S
+        lessons = run.scheduler.lessons() if is_due else None
+        report = ShardReport(self._shard, self.run_number, number, curve, items, lessons)
+        answer = await self._link.report(report)
         self._log_reach(answer is not None)
         if answer is None:
             return
@@ -77,6 +81,9 @@ class ShardReporter:
             run.stop()
             return
         self.run_number, self.price = answer.run, answer.price
+        if answer.common is not None:
+            self._lessons_at_s = sent_s
+            run.scheduler.adopt_common(answer.common, clock.now_s())
         if answer.share is not None:
             until_s = sent_s + answer.duration_s
             if self.limiter.hold(answer.share, clock.elapsed_s(), until_s):

@@ -95,7 +95,7 @@ def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always:
     the profile is returned even if it does not predict better."""
     if polls.end is None:
         raise InputError(_NO_CLOCK)
-    intervals = _Intervals.of(polls, polls.end, rates, hour)
+    intervals = PollIntervals.of(polls, polls.end, rates, hour)
     if always:
         return Season(_fit(intervals), hour)
     even = np.floor(intervals.end / HOURS) % 2 == 0
@@ -113,9 +113,9 @@ def fit_season(polls: PollTable, rates: Floats, *, hour: float = 3600.0, always:
 
 
 @dataclass(frozen=True, slots=True)
-class _Intervals:
-    """The intervals between polls: begin and end in hours, the item's changes per hour, and whether the poll
-    at the end found a change."""
+class PollIntervals:
+    """The intervals between polls: begin and end in hours since the beginning of a week, the item's changes
+    per hour, and whether the poll at the end found a change."""
 
     begin: Float64s
     end: Float64s
@@ -123,7 +123,7 @@ class _Intervals:
     changed: Bools
 
     @classmethod
-    def of(cls, polls: PollTable, end: Float64s, rates: Floats, hour: float) -> _Intervals:
+    def of(cls, polls: PollTable, end: Float64s, rates: Floats, hour: float) -> PollIntervals:
         first = float((end - polls.elapsed).min()) if end.size else 0.0
         origin = np.floor(first / (hour * HOURS)) * HOURS
         last = end / hour - origin
@@ -131,8 +131,8 @@ class _Intervals:
         own = np.maximum(rates[polls.item] * hour, 1e-300)
         return cls(last - polls.elapsed / hour, last, own, polls.changed)
 
-    def take(self, which: Bools) -> _Intervals:
-        return _Intervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
+    def take(self, which: Bools) -> PollIntervals:
+        return PollIntervals(self.begin[which], self.end[which], self.rate[which], self.changed[which])
 
     def expected(self, profile: Float64s) -> Float64s:
         """Return the expected changes in each interval under this profile: rate · operational length."""
@@ -149,6 +149,12 @@ class _Intervals:
         found = np.log(np.expm1(-with_profile) / np.expm1(-flat))
         return np.where(self.changed, found, flat - with_profile)
 
+    def changes_by_hour(self, profile: Float64s) -> Float64s:
+        """Return the changes that are expected in each hour of the week under this profile, given which polls
+        found one. The intervals must be those in which one was found."""
+        per_operational_hour = self.rate / -np.expm1(-self.expected(profile))
+        return np.asarray(profile * self.exposure(per_operational_hour))
+
     def exposure(self, weight: Float64s) -> Float64s:
         """Return Σ weight·time over the intervals, for the time that they have in each hour of the week."""
         return _spent(self.end, weight) - _spent(self.begin, weight)
@@ -164,15 +170,18 @@ def _spent(until: Float64s, weight: Float64s) -> Float64s:
     return np.asarray(float(weight @ weeks) + later + part)
 
 
-def _fit(intervals: _Intervals) -> Float64s:
+def _fit(intervals: PollIntervals) -> Float64s:
     profile = np.ones(HOURS)
     if intervals.begin.size == 0:
         return profile
     exposure = intervals.exposure(intervals.rate)
     found = intervals.take(intervals.changed)
     for _ in range(ROUNDS):
-        per_operational_hour = found.rate / -np.expm1(-found.expected(profile))
-        changes = profile * found.exposure(per_operational_hour)
-        profile = (changes + PSEUDO) / (exposure + PSEUDO)
-        profile /= profile.mean()
+        profile = profile_of(found.changes_by_hour(profile), exposure)
     return profile
+
+
+def profile_of(changes: Float64s, exposure: Float64s) -> Float64s:
+    """Return the profile by the changes and the exposure in each hour of the week (the last axis)."""
+    profile = (changes + PSEUDO) / (exposure + PSEUDO)
+    return np.asarray(profile / profile.mean(axis=-1, keepdims=True))

@@ -16,6 +16,7 @@ from afresh.engine.scheduler import stored_beliefs
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.common_lessons import CommonLessons, adopt_common, keep_common
 from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
 from afresh.policy.adaptive.poll_value import PollValue
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
@@ -343,6 +344,7 @@ class Ranking:
         if before is not built.before:
             return False
         self.adaptive, self.families = built.adaptive, built.families
+        keep_common(before, self.adaptive)
         changed = built.changed_rows()
         if changed.size:
             self.adaptive.restore(None, changed, before.rows(changed))
@@ -353,10 +355,16 @@ class Ranking:
         self.grow()
         before, rows = self.adaptive, np.arange(self.item_rows.size)
         self.adaptive = _build_policy(self, self.budget_per_s)
+        keep_common(before, self.adaptive)
         # Pending notices by the names of their origins: the other engine may have them in another order.
         kept = before.rows(rows) | {"notices": np.zeros((rows.size, 0))}
         self.adaptive.restore(self._fit_to_objective(shared), rows, kept)
         self.adaptive.notices.take_pending(rows, before.notices.pending, before.notices.origins)
+
+    def adopt_common(self, common: CommonLessons, now_s: float) -> None:
+        """Follow what several rankings with other items learned together with this one."""
+        self.grow()
+        adopt_common(self.adaptive, common, self._advance_time(now_s))
 
     def needs_new_grid(self) -> bool:
         """Return whether items or budget changed so much that the grid of rates must be built again."""

@@ -114,7 +114,7 @@ def _restore_ranking(
         now_s,
         names=read_names(store) if needs_names else None,
         shared=unpack_learned(store.state.get(LEARNED)),
-        total_items=max(items, 1),
+        total_items=items,
     )
     return Ranking(item_rows, start)
 

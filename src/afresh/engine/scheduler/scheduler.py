@@ -26,6 +26,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.picker import GroupKey, Picker, first_rows
 from afresh.engine.scheduler.row_policy import RowPolicy, Tier
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
+from afresh.policy.adaptive.common_lessons import CommonLessons, Lessons, lessons_of
 from afresh.policy.adaptive.policy_rebuild import BuiltPolicy, Rebuild
 from afresh.policy.adaptive.saved_state import Arrays
 from afresh.values.arrays import Float64s, Ints
@@ -224,6 +225,16 @@ class Scheduler:
     def learned_state(self) -> Arrays | None:
         """Return what was learned of all items together, or None if this scheduler has only some of them."""
         return self.policy.ranking.shared() if self.policy.ranking.is_complete else None
+
+    def lessons(self) -> Lessons | None:
+        """Return what was learned, for other schedulers with other items; None while items are loaded."""
+        return lessons_of(self.policy.ranking.adaptive) if self.policy.ranking.is_complete else None
+
+    def adopt_common(self, common: CommonLessons, now_s: float) -> None:
+        """Follow what several schedulers with other items learned together with this one."""
+        if self.policy.ranking.is_complete:
+            self.policy.ranking.adopt_common(common, now_s)
+            self.picker.invalidate()
 
     def adopt(self, learned: Arrays) -> None:
         """Adopt what another engine learned of all items together, if this scheduler has all items."""

@@ -14,7 +14,7 @@ are assumed to be independent: a change is unannounced if all leave it out, Π(1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,7 @@ class NoticeModel:
     A poll may count for less than 1 in them; ``followed`` is how many notices were followed by a poll.
     ``host_counts`` has these five for each host and origin, ``is_heard`` says which hosts an origin was heard
     of, and ``is_everywhere`` which origins were counted before hosts were told apart, thus for all hosts.
+    ``elsewhere`` has by origin the five that other policies counted, of hosts that this one does not have.
 
     >>> notices, both = NoticeModel(2, frequency=1.0), np.array([0, 1])
     >>> notices.set_hosts(both, np.array([7, 8]))
@@ -83,6 +84,7 @@ class NoticeModel:
         self.pending: npt.NDArray[np.float32] = np.zeros((items, 0), dtype=np.float32)
         self.hosts: Ints = np.array([NO_HOST])
         self.place: Ints = np.zeros(items, dtype=np.int64)  # of each item's host in ``hosts``
+        self.elsewhere: Mapping[str, Float64s] = {}
         self.reset([])
 
     def reset(self, origins: Sequence[str]) -> None:
@@ -128,8 +130,18 @@ class NoticeModel:
         recall, false_rate = self._rates(np.moveaxis(self.host_counts.take(place, axis=0), 1, 0), *above)
         return np.where(self._applies(items), recall, 0.0), false_rate
 
+    def own_totals(self) -> dict[str, Float64s]:
+        """Return the five sums of each origin over the hosts of this policy."""
+        sums = np.stack([getattr(self, name) for name in COUNTS], axis=1)
+        return {origin: sums[column].copy() for column, origin in enumerate(self.origins)}
+
     def _totals(self) -> Float64s:
-        return np.stack([getattr(self, name) for name in COUNTS])
+        """Return the five sums of each origin (column) over all hosts, those of other policies too."""
+        own = np.stack([getattr(self, name) for name in COUNTS])
+        if not self.elsewhere:
+            return own
+        nothing = np.zeros(len(COUNTS))
+        return own + np.stack([self.elsewhere.get(one, nothing) for one in self.origins], axis=1)
 
     def _rates(
         self, counts: Float64s, recall: Float64s | float, false_rate: Float64s | float

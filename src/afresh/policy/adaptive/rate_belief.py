@@ -40,6 +40,7 @@ class RateBelief:
     ``rates`` is the grid, ``prior`` the probability of each of its rates over all items, ``ages`` the priors
     of items of known ages, ``posterior`` the belief with a row per item. ``horizon`` is the mean time for
     which an item keeps its rate, ``frequency`` the mean number of polls of an item per unit of time.
+    ``common`` is the prior that several policies learned together, and how many items it counts as.
 
     >>> belief = RateBelief(2, frequency=1.0)
     >>> for _ in range(50):
@@ -57,6 +58,7 @@ class RateBelief:
         self.horizon = REDRAWN / frequency
         self.prior: Float64s = initial_prior(self.rates)
         self.ages = AgePriors(items)
+        self.common: tuple[Float64s, float] | None = None
         self.posterior: Posteriors = np.tile(self.prior.astype(np.float32), (items, 1))
         self.polled: Bools = np.zeros(items, dtype=bool)
         self.polls: Ints = np.zeros(items, dtype=np.int64)  # of each item
@@ -169,14 +171,39 @@ class RateBelief:
         known, the priors of their classes are fitted too."""
         use = np.flatnonzero(self.polled & alive)
         if use.size == 0:
+            if self.common is not None:
+                prior = self.common[0]
+                has_ages = self.ages.table is not None
+                self._use_priors(prior, self.ages.expected_from(prior, self.rates) if has_ages else None)
             return
-        use = use[:: -(-use.size // ROWS_ENOUGH)]
+        polled, use = use.size, use[:: -(-use.size // ROWS_ENOUGH)]
         sample = self.posterior[use].astype(np.float64)
         if self.ages.any_known:
             rows = self.ages.table_rows(use, self.rates)
-            self._use_priors(*self.ages.fit(rows, sample, self.prior, self.rates))
+            prior, table = self.ages.fit(rows, sample, self.prior, self.rates)
+            table[0] = self._with_common(table[0], polled)
+            self._use_priors(self._with_common(prior, polled), table)
         else:
-            self._use_priors(fit_prior(sample, self.prior), None)
+            self._use_priors(self._with_common(fit_prior(sample, self.prior), polled), None)
+
+    def _with_common(self, prior: Float64s, polled: int) -> Float64s:
+        """Return a prior that was learned from ``polled`` items, drawn towards the common one."""
+        if self.common is None:
+            return prior
+        common, items = self.common
+        return np.asarray((polled * prior + items * common) / (polled + items))
+
+    def own_prior(self, alive: Bools, most: int) -> tuple[Float64s, int]:
+        """Return a tuple (prior, n) that the n polled items suggest; at most ``most`` of them are used."""
+        use = np.flatnonzero(self.polled & alive)
+        if use.size == 0:
+            return self.prior.copy(), 0
+        some = use[:: -(-use.size // most)]
+        before = self.prior_of(some)
+        # Beliefs as they would be with the prior of all items, whatever the ages of these items.
+        sample = self.posterior[some] / before * self.prior
+        sample /= np.maximum(sample.sum(axis=1, keepdims=True), LEAST)
+        return fit_prior(sample, self.prior), use.size
 
     def _use_priors(self, prior: Float64s, table: Float64s | None) -> None:
         """Use another prior of all items, and another ``table`` of ``ages``: multiply every posterior by new
@@ -193,7 +220,7 @@ class RateBelief:
     def reset(self, rates: Float64s, prior: Float64s) -> None:
         """Use another grid of rates; all items start again from this prior."""
         self.rates, self.prior = rates.copy(), prior.copy()
-        self.ages.table = None
+        self.ages.table = self.common = None
         self.posterior = np.tile(prior.astype(np.float32), (len(self.posterior), 1))
 
     def grow(self, items: int) -> None:

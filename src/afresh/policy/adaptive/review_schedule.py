@@ -66,8 +66,11 @@ class ReviewSchedule(ChangeModel):
 
     def refit(self, now: float) -> None:
         """Fit the parameters that all items share again, and compute the next reviews of all items."""
-        self.relearn()
         self.polls_since_refit, self.refit_gap = 0, self.refit_gap * REFIT_GROWTH
+        self.relearn_and_rekey(now)
+
+    def relearn_and_rekey(self, now: float) -> None:
+        self.relearn()
         self._rekey_at(self._price_of_budget(now), now)
 
     def rekey(self, now: float) -> None:
