@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -207,7 +207,24 @@ def test_a_browser_that_takes_too_much_memory_is_ended() -> None:
         assert found.kind == "failed"
         assert found.problem == "the browser needs more than 1 MB of memory"
 
-    with_browser(visit, browser_memory="1MB")
+    with_browser(visit, browser_memory="1MB", timeout="1h")  # which is not waited for
+
+
+def test_a_page_that_crashes_fails_at_once_and_the_next_is_rendered() -> None:
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        poll = asyncio.create_task(source.poll(lease_of(f"{site.url}/endless")))
+        while "/price.json" not in site.paths():
+            await asyncio.sleep(0.02)
+        for process in descendants(given.fetcher.host.process):
+            with suppress(OSError):  # some other process of the browser that has ended meanwhile
+                if b"--type=renderer" in Path(f"/proc/{process}/cmdline").read_bytes():
+                    os.kill(process, signal.SIGKILL)
+        found = await poll
+        assert (found.kind, found.problem) == ("failed", "not rendered: the page crashed")
+        assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+
+    with_browser(visit, timeout="1h")
 
 
 def test_a_page_that_is_never_quiet_fails_in_time() -> None:

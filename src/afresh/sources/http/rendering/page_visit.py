@@ -46,7 +46,8 @@ class PageVisit:
     def __init__(self, request: Request, rules: VisitRules) -> None:
         self._request, self._rules = request, rules
         self.answered = Answered()
-        self._over = asyncio.Event()  # there is nothing to render, or the page was left
+        self._over = asyncio.Event()  # there is nothing more to render
+        self._broken = ""  # why it is over, if the page or its browser has crashed
         self._under_way = 0
         self._reloads = 0
         self._sent = {name.lower(): value for name, value in request.headers.items()}
@@ -72,11 +73,17 @@ class PageVisit:
         page.on("request", lambda _: self._count(1))
         page.on("requestfinished", lambda _: self._count(-1))
         page.on("requestfailed", lambda _: self._count(-1))
+        # Nothing tells of the requests of a page that has crashed, so the wait for them would not end.
+        page.on("crash", lambda _: self._break("the page crashed"))
+        if context.browser is not None:
+            context.browser.once("disconnected", lambda _: self._break("the browser ended"))
         await context.route("**/*", lambda route: self._handle(page, route))
         visit = asyncio.create_task(self._show(page))
         over = asyncio.create_task(self._over.wait())
         try:
             await asyncio.wait((visit, over), return_when=asyncio.FIRST_COMPLETED)
+            if self._broken:
+                raise Error(self._broken)
             if not self._over.is_set():
                 visit.result()
         finally:
@@ -108,6 +115,10 @@ class PageVisit:
 
     def _count(self, step: int) -> None:
         self._under_way += step
+
+    def _break(self, problem: str) -> None:
+        self._broken = self._broken or problem
+        self._over.set()
 
     async def _handle(self, page: Page, route: Route) -> None:
         from playwright.async_api import Error

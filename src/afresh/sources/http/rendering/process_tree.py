@@ -30,14 +30,17 @@ def descendants(process: int) -> list[int]:
 
 
 def find_marked(mark: str) -> int | None:
-    """Return the innermost of this process's descendants whose command line contains ``mark``: a browser may
-    have been started by a script with the same arguments."""
-    found = None
+    """Return the browser among this process's descendants: the outermost one that runs the program of the
+    innermost whose command line contains ``mark``. Outside of it may be scripts that started it with the same
+    arguments, and inside of it processes that it has just forked, which have its command line until they
+    start their own program."""
+    marked = []
     for process in descendants(os.getpid())[1:]:
         with suppress(OSError):
             if mark.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
-                found = process
-    return found
+                marked.append((process, program_of(process)))
+    programs = [program for _, program in marked if program]
+    return next((process for process, program in marked if program == programs[-1]), None)
 
 
 def memory_bytes(process: int) -> int:
