@@ -45,6 +45,7 @@ def test_a_cluster_is_a_project(cluster: ClusterProject) -> None:
         assert project.get(url) is None
         assert project.versions(url) == []
     assert project.changes().is_last
+    assert list(project.newest()) == []
 
 
 def test_unknown_items_and_items_of_two_sources_are_named(

@@ -30,6 +30,7 @@ from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
 from afresh.stores.item_record import ItemRecord
 from afresh.stores.moving import drop_moved, read_records, write_records
+from afresh.values.changes import FeedEntry
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError
 from afresh.values.stored import Copy, Version
@@ -148,6 +149,9 @@ class ShardActor:
 
     def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
         return self._opened.feed.page(since, limit, ChangeQuery(source))
+
+    def newest(self, limit: int, source: str | None, before: str | None) -> Sequence[FeedEntry]:
+        return self._opened.newest(limit, source=source, before=before)
 
     def sources_of(self, key: str) -> list[str]:
         """Return the sources that have an item with this key."""

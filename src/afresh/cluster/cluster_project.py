@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from afresh.cluster.actors import shard_name
-from afresh.cluster.cluster_cursor import merge_pages, parse_cursor
+from afresh.cluster.cluster_cursor import merge_newest, merge_pages, parse_cursor
 from afresh.cluster.layout import ClusterView, read_last_seen, read_layout
 from afresh.cluster.merged_status import merge_statuses
 from afresh.cluster.ray_session import ClusterError, ask_actor, find_actor, ray_session
@@ -29,6 +29,7 @@ from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
 from afresh.engine.settings.tables import Settings
 from afresh.stores.opening import CopiesPlace, open_store
+from afresh.values.changes import FeedEntry
 from afresh.values.errors import AmbiguousKeyError, StoreError, UsageError
 from afresh.values.items import display_key
 from afresh.values.stored import Copy, Version
@@ -43,6 +44,7 @@ class ShardReader(Protocol):
     def versions(self, key: str, source: str | None) -> list[Version]: ...
     def sources_of(self, key: str) -> list[str]: ...
     def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage: ...
+    def newest(self, limit: int, source: str | None, before: str | None) -> Sequence[FeedEntry]: ...
 
 
 class OpenedShard:
@@ -68,6 +70,9 @@ class OpenedShard:
 
     def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
         return self.engine.feed.page(since, limit, ChangeQuery(source))
+
+    def newest(self, limit: int, source: str | None, before: str | None) -> Sequence[FeedEntry]:
+        return self.engine.newest(limit, source=source, before=before)
 
 
 class RemoteShard:
@@ -105,6 +110,9 @@ class RemoteShard:
         found = self._ask("changes", since, limit, source)
         assert isinstance(found, ChangePage)
         return found
+
+    def newest(self, limit: int, source: str | None, before: str | None) -> Sequence[FeedEntry]:
+        return list(self._ask("newest", limit, source, before))
 
 
 class ClusterProject:
@@ -153,6 +161,16 @@ class ClusterProject:
             shard: reader.changes(places.get(shard), limit, source) for shard, reader in self.readers.items()
         }
         return merge_pages(places, pages, limit)
+
+    def newest(
+        self, limit: int = 50, *, source: str | None = None, before: str | None = None
+    ) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, the newest first; with the cursor ``before``, earlier ones."""
+        places = {} if before is None else parse_cursor(before)
+        newest = {
+            shard: reader.newest(limit, source, places.get(shard)) for shard, reader in self.readers.items()
+        }
+        return merge_newest(places, newest, limit)
 
     def shard_of_item(self, key: str, source: str | None = None) -> int:
         """Return the shard that has the item. Raise ``UsageError`` if none has it."""

@@ -47,6 +47,7 @@ from afresh.engine.settings.tables import Settings
 from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import ClosedOnExit, Store
+from afresh.values.changes import FeedEntry
 from afresh.values.clock import Clock
 from afresh.values.errors import ListingError, UsageError, did_you_mean
 from afresh.values.items import Item
@@ -363,6 +364,12 @@ class Engine(ItemOperations, ClosedOnExit):
     ) -> ChangePage:
         """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
         return self.feed.page(since, limit, ChangeQuery(source))
+
+    def newest(
+        self, limit: int = 50, *, source: str | None = None, before: str | None = None
+    ) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, the newest first; with the cursor ``before``, earlier ones."""
+        return self.feed.newest(limit, source, before)
 
     def why_view(self, name: str) -> ViewWhy:
         """Explain how fresh an item view of the settings is, and by which of its items it is stale."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 from afresh.engine.feed.feed_reader import ChangePage
 from afresh.engine.reporting.status import Status
 from afresh.engine.reporting.why import Why
+from afresh.values.changes import FeedEntry
 from afresh.values.stored import Copy, Version
 
 
@@ -36,6 +38,12 @@ class Project(Protocol):
         self, since: str | None = None, limit: int = 1000, *, source: str | None = None
     ) -> ChangePage:
         """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+
+    def newest(
+        self, limit: int = 50, *, source: str | None = None, before: str | None = None
+    ) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, the newest first; with the cursor ``before``, only those before
+        its change."""
 
     def versions(self, key: str, *, source: str | None = None) -> list[Version]:
         """Return the versions of an item's copy that are kept, the newest first."""

@@ -16,6 +16,7 @@ from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
 from afresh.web.atom_feed import add_atom_feed
+from afresh.web.change_pages import make_change_pages
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import add_error_handlers, error_response
@@ -66,7 +67,8 @@ def make_app(
     access = ContentAccess(content, token)
     app.include_router(make_api(data, access, watch))
     add_atom_feed(app, engine.feed, access)
-    app.include_router(make_pages(data, pages))
+    app.include_router(make_pages(data, pages, access))
+    app.include_router(make_change_pages(data, pages, access))
     _add_monitoring(app, data, live)
     app.state.live = live
     return app

@@ -14,6 +14,7 @@ from afresh.engine.settings.tables import BudgetTable
 from afresh.values.errors import UsageError
 from afresh.values.items import Item, ItemPage, ItemQuery
 from afresh.web.error_responses import RequestError
+from afresh.web.reports.copy_diff import CopyComparer
 from afresh.web.reports.item_report import ItemReport, report_item
 from afresh.web.reports.plan_report import (
     PlanModel,
@@ -46,6 +47,7 @@ class DashboardData:
         self.engine, self.token = engine, token
         self.clock = engine.clock  # so that pages and engine agree about the time
         self.snapshots = SnapshotCache(engine)
+        self.comparer = CopyComparer(engine)
         self._plans: _Plans | None = None
         self._lock = threading.Lock()
 
@@ -57,7 +59,7 @@ class DashboardData:
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
-        self._check_source(query.source)
+        self.check_source(query.source)
         page = self.engine.store.items.page(query, limit, cursor and cursor.removeprefix(mark))
         page = replace(page, cursor=page.cursor and mark + page.cursor)
         if not page.items:
@@ -79,7 +81,7 @@ class DashboardData:
             raise RequestError(404, f"there is no item {key[:200]!r}{of_source}", "add it first")
         return item
 
-    def _check_source(self, name: str | None) -> None:
+    def check_source(self, name: str | None) -> None:
         """Raise ``RequestError`` (404) if neither the settings nor any item have a source with this name."""
         if name is None or self.engine.settings.source(name) is not None:
             return

@@ -34,7 +34,8 @@ class StatusSnapshot:
     """The status at one moment, and further data of the pages. ``number`` grows with every snapshot;
     ``took_s`` is how many seconds reading took. ``backoffs`` are tuples (source, host in back-off), the
     longest back-off first. ``longest_due_s`` is the earliest due time of an item. ``problem`` is the reason
-    why the store could not be read; then the other fields are those of the last snapshot that was read."""
+    why the store could not be read; then the other fields are those of the last snapshot that was read.
+    ``last_change`` is a number that grows with every change of the feed."""
 
     number: int
     time_s: float
@@ -49,6 +50,7 @@ class StatusSnapshot:
     longest_due_s: float
     problem: str = ""
     tallies: PollTallies = field(default_factory=PollTallies)
+    last_change: int = 0
 
     @property
     def state(self) -> str:
@@ -134,4 +136,5 @@ def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
         backoffs=read_backoffs(store, engine.settings, now_s),
         longest_due_s=due[0].due_s if due else now_s,
         tallies=read_tallies(store),
+        last_change=store.feed.last(),
     )
