@@ -16,6 +16,5 @@ def test_an_engine_is_a_project() -> None:
         assert project.why("https://example.org/").item.key == "https://example.org/"
         assert project.get("https://example.org/") is None
         assert project.versions("https://example.org/") == []
-        assert list(project.newest()) == []
         page = project.changes()
         assert (list(page.changes), page.is_last) == ([], True)

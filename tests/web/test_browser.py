@@ -161,7 +161,7 @@ def test_changes_come_by_themselves_and_show_what_differs(browser: Browser, mirr
 
 def test_older_changes_say_that_there_are_newer_ones(browser: Browser, mirror: Mirror) -> None:
     with page_of(browser) as (page, ear):
-        cursor = mirror.engine.newest(1)[0].cursor
+        cursor = mirror.engine.feed.newest(1)[0].cursor
         open_page(page, mirror, f"/changes?before={cursor}")
         expect(page.locator("#newer")).to_contain_text("older changes")
         mirror.change(3, b"fourth\nline")

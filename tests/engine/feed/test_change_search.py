@@ -25,9 +25,7 @@ class Feed:
     def __init__(self, entries: Sequence[FeedEntry]) -> None:
         self.entries, self.read = list(entries), 0
 
-    def newest(
-        self, limit: int = 50, *, source: str | None = None, before: str | None = None
-    ) -> Sequence[FeedEntry]:
+    def newest(self, limit: int, source: str | None = None, before: str | None = None) -> Sequence[FeedEntry]:
         end = len(self.entries) if before is None else int(before.split("-")[1]) - 1
         found = [one for one in reversed(self.entries[:end]) if source in (None, one.source)][:limit]
         self.read += len(found)

@@ -48,7 +48,7 @@ def diff_of(client: Client, **given: Any) -> Answer:
 
 
 def test_the_newest_changes_are_listed_and_filtered(client: Client, engine: Engine) -> None:
-    cursors = [entry.cursor for entry in engine.newest()]
+    cursors = [entry.cursor for entry in engine.feed.newest(50)]
     assert listed(client.get("/changes")) == cursors
     assert len(cursors) == 4
     assert listed(client.get("/changes?kind=changed")) == cursors[:2]
@@ -79,7 +79,7 @@ def test_older_changes_are_on_the_next_pages(client: Client, engine: Engine) -> 
     assert len(listed(second)) == 14
     assert "These are older changes" in second.text
     assert 'rel="next"' not in second.text
-    assert listed(first) + listed(second) == [entry.cursor for entry in engine.newest(200)]
+    assert listed(first) + listed(second) == [entry.cursor for entry in engine.feed.newest(200)]
 
 
 def test_any_two_versions_are_compared(client: Client, engine: Engine) -> None:
@@ -112,7 +112,7 @@ def test_the_api_has_what_the_pages_show(client: Client, engine: Engine) -> None
     found = client.get("/api/v1/changes/newest?limit=3").json()
     rest = client.get(f"/api/v1/changes/newest?before={found['cursor']}").json()
     assert [row["cursor"] for row in found["changes"] + rest["changes"]] == [
-        entry.cursor for entry in engine.newest()
+        entry.cursor for entry in engine.feed.newest(50)
     ]
     assert rest["cursor"] is None
     diff = client.get(f"/api/v1/diff?{urlencode({'key': HOSTILE})}").json()

@@ -23,11 +23,9 @@ _WILD = re.compile(r"[*?]")
 
 
 class NewestChanges(Protocol):
-    """What can be searched: a project."""
+    """What can be searched: the feed of a project."""
 
-    def newest(
-        self, limit: int = 50, *, source: str | None = None, before: str | None = None
-    ) -> Sequence[FeedEntry]:
+    def newest(self, limit: int, source: str | None = None, before: str | None = None) -> Sequence[FeedEntry]:
         """Return at most ``limit`` changes before that of the cursor ``before``, the newest first."""
 
 
@@ -88,7 +86,7 @@ def search_changes(
     found: list[FeedEntry] = []
     read = 0
     while read < _MOST_READ:
-        entries = changes.newest(_READ_AT_ONCE, source=wanted.source or None, before=before)
+        entries = changes.newest(_READ_AT_ONCE, wanted.source or None, before)
         for entry in entries:
             if wanted.is_met_by(entry):
                 if len(found) == limit:

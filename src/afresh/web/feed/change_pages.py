@@ -13,7 +13,7 @@ from afresh.engine.feed.content_forms import RAW
 from afresh.values.changes import FeedEntry
 from afresh.values.outcome import EVENT_KINDS
 from afresh.web.content_access import ContentAccess
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import ProjectData
 from afresh.web.pages import Pages, Word, diff_link
 from afresh.web.reports.copy_diff import DiffRequest
 
@@ -26,7 +26,7 @@ Share = Annotated[float, Query(ge=0, le=1)]
 Cursor = Annotated[str, Query(max_length=2000)]
 
 
-def make_change_pages(data: DashboardData, pages: Pages, access: ContentAccess) -> APIRouter:
+def make_change_pages(data: ProjectData, pages: Pages, access: ContentAccess) -> APIRouter:
     """Return the routes. ``access`` decides who may see differences, which are contents."""
     router = APIRouter(include_in_schema=False)
     _add_changes(router, data, pages)
@@ -34,7 +34,7 @@ def make_change_pages(data: DashboardData, pages: Pages, access: ContentAccess) 
     return router
 
 
-def _add_changes(router: APIRouter, data: DashboardData, pages: Pages) -> None:
+def _add_changes(router: APIRouter, data: ProjectData, pages: Pages) -> None:
     @router.get("/changes")
     def changes(
         text: Word = "", source: Word = "", kind: Word = "", min_change: Share = 0.0, before: Cursor = ""
@@ -42,8 +42,8 @@ def _add_changes(router: APIRouter, data: DashboardData, pages: Pages) -> None:
         data.check_source(source or None)
         wanted = ChangeFilter(source, kind, text, min_change)
         # Taken before the search: a change between the two is announced, so that the page asks again.
-        now_s, mark = data.clock.now_s(), data.engine.feed.last()
-        found = search_changes(data.engine, wanted, CHANGES_PER_PAGE, before or None)
+        now_s, mark = data.clock.now_s(), data.project.feed.last()
+        found = search_changes(data.project.feed, wanted, CHANGES_PER_PAGE, before or None)
         asked = {"text": text, "source": source, "kind": kind, "min_change": f"{min_change:g}"}
         return pages.render(
             "changes.html",
@@ -59,12 +59,12 @@ def _add_changes(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             least_changes=_LEAST_CHANGES | {asked["min_change"]: f"{100 * min_change:g} %"}
             if asked["min_change"] not in _LEAST_CHANGES
             else _LEAST_CHANGES,
-            sources=[table.settings.name for table in data.engine.settings.sources],
+            sources=data.project.source_names(),
             change_link=_link_of_change,
         )
 
 
-def _add_diff(router: APIRouter, data: DashboardData, pages: Pages, access: ContentAccess) -> None:
+def _add_diff(router: APIRouter, data: ProjectData, pages: Pages, access: ContentAccess) -> None:
     @router.get("/diff")
     def diff(
         request: Request,
@@ -86,7 +86,7 @@ def _add_diff(router: APIRouter, data: DashboardData, pages: Pages, access: Cont
             layout=layout,
             form=form,
             layouts=_LAYOUT_TITLES,
-            forms=_FORM_TITLES,
+            forms={name: _FORM_TITLES[name] for name in data.comparer.forms},
         )
 
 

@@ -23,7 +23,7 @@ from afresh.values.outcome import EventKind
 from afresh.values.units import parse_duration
 from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import ProjectData
 from afresh.web.error_responses import Problem, RequestError
 from afresh.web.reports.copy_diff import DiffRequest
 
@@ -95,7 +95,7 @@ class FeedWatch:
         return page
 
 
-def add_search(router: APIRouter, data: DashboardData, access: ContentAccess, responses: Responses) -> None:
+def add_search(router: APIRouter, data: ProjectData, access: ContentAccess, responses: Responses) -> None:
     """Add the routes by which people look at changes. ``access`` decides who may read differences."""
 
     @router.get(
@@ -115,7 +115,7 @@ def add_search(router: APIRouter, data: DashboardData, access: ContentAccess, re
     ) -> schemas.NewestChangesOut:
         data.check_source(source)
         wanted = ChangeFilter(source or "", kind or "", text, min_change)
-        found = search_changes(data.engine, wanted, limit, before)
+        found = search_changes(data.project.feed, wanted, limit, before)
         changes = [
             schemas.ChangeOut.model_validate(change_object(plain_change(one))) for one in found.entries
         ]

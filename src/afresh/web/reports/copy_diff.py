@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from afresh.engine.engine import Engine
 from afresh.engine.feed.content_forms import RAW, opened_form
-from afresh.values.errors import UsageError
+from afresh.engine.project_interface import Project
+from afresh.stores.store import Store
+from afresh.values.errors import UnknownItemError, one_of
 from afresh.values.stored import Copy, Version
 from afresh.web import text_formats
 from afresh.web.error_responses import RequestError
@@ -44,14 +46,16 @@ class CopyDiff:
 
 class CopyComparer:
     """Compares versions of the copies of a project, one pair at a time, so that many who ask at once do not
-    take all processors."""
+    take all processors. Main texts are compared if the project has one ``store``, in which they are kept."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, project: Project, store: Store | None = None) -> None:
+        self._project, self._store = project, store
+        self.forms = (RAW,) if store is None else (RAW, "text")
         self._lock = threading.Lock()
 
     def compare(self, wanted: DiffRequest) -> CopyDiff:
         """Return the difference between two versions. Raise ``RequestError`` (404) if one is not kept."""
+        one_of("form of content", wanted.form, self.forms)
         versions = self._versions(wanted)
         pair = _choose(versions, wanted)
         if pair is None:
@@ -71,15 +75,16 @@ class CopyComparer:
 
     def _versions(self, wanted: DiffRequest) -> list[Version]:
         try:
-            return self._engine.versions(wanted.key, source=wanted.source)
-        except UsageError as error:
-            raise RequestError(404, str(error)) from None
+            return self._project.versions(wanted.key, source=wanted.source)
+        except UnknownItemError as error:
+            raise RequestError(404, str(error), "add it first") from None
 
     def _texts(self, wanted: DiffRequest, old: Version, new: Version) -> list[str | None]:
         found: list[str | None] = []
-        with opened_form(self._engine.store, wanted.form) as text_of:
+        store = None if wanted.form == RAW else self._store
+        with nullcontext() if store is None else opened_form(store, wanted.form) as text_of:
             for version in (old, new):
-                copy = self._engine.get(wanted.key, source=wanted.source, version=version.number)
+                copy = self._project.get(wanted.key, source=wanted.source, version=version.number)
                 if copy is None:  # dropped since its versions were read
                     raise _not_kept(version.number)
                 text = decode_text(copy) if text_of is None else text_of(copy)
