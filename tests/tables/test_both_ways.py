@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.tables import backend
-from afresh.tables.arrow import cells as arrow_cells
+from afresh.tables.arrow import arrow_cells
+from afresh.tables.arrow.arrow_texts import arrow_texts
 from afresh.tables.arrow.sinks import ArrowTextSink, stored_schema
-from afresh.tables.arrow.texts import arrow_texts
 from afresh.tables.cells import BadCell
 from afresh.tables.columns import Column, Kind
 from afresh.tables.formats import Layout
-from afresh.tables.plain import cells as plain_cells
+from afresh.tables.plain import plain_cells
 from afresh.tables.plain.sink import PlainSink
 from afresh.tables.reading import read_table
-from afresh.tables.texts import Texts, join_encoded, join_texts, listed_texts, positions_in
+from afresh.tables.text_columns import Texts, join_encoded, join_texts, listed_texts, positions_in
 from afresh.tables.writing import write_table
 
 KINDS: dict[str, Kind] = {"item": "text", "x": "number", "n": "count", "ok": "flag", "at": "time"}

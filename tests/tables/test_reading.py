@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from afresh.tables.columns import is_misspelling
 from afresh.tables.reading import find_repeated, first_repeat, hash_keys
-from afresh.tables.texts import as_texts
+from afresh.tables.text_columns import as_texts
 
 texts = st.lists(st.text("abc", max_size=3), max_size=30)
 

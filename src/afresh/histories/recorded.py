@@ -15,7 +15,7 @@ import numpy as np
 
 from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, read_table
-from afresh.tables.texts import Texts, positions_in
+from afresh.tables.text_columns import Texts, positions_in
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.formatting import format_iso_time

@@ -1,7 +1,7 @@
 """What the readers of all formats share: batches of cells that are not checked yet, and wrong cells.
 
-Two implementations check cells and give the same values and messages: ``plain/cells.py``, which needs NumPy
-only, and ``arrow/cells.py`` for files read by pyarrow."""
+Two implementations check cells and give the same values and messages: ``plain/plain_cells.py``, which needs
+NumPy only, and ``arrow/arrow_cells.py`` for files read by pyarrow."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the names in the header are
 accepted. Semicolons or tabs are taken as separators if the header then contains more known columns. The rows
-are read by ``arrow/csv_reader.py`` or ``plain/csv_reader.py``."""
+are read by ``arrow/arrow_csv.py`` or ``plain/plain_csv.py``."""
 
 from __future__ import annotations
 

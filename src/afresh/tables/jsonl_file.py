@@ -1,6 +1,6 @@
 """Read the rows of a JSONL file, which has one JSON object per line.
 
-Python's json module reads the lines one by one. With pyarrow, ``arrow/jsonl_reader.py`` is faster."""
+Python's json module reads the lines one by one. With pyarrow, ``arrow/arrow_jsonl.py`` is faster."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ import numpy.typing as npt
 from afresh.tables.cells import BadCell, CellBatch, format_value
 from afresh.tables.columns import Column, match_header
 from afresh.tables.input_file import InputFile
-from afresh.tables.plain.cells import PlainBatch, check_cells
+from afresh.tables.plain.plain_cells import PlainBatch, check_cells
 from afresh.tables.row_reader import RowReader, open_rows
-from afresh.tables.texts import Texts, join_texts, repeat_text
+from afresh.tables.text_columns import Texts, join_texts, repeat_text
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
@@ -227,7 +227,7 @@ def hash_keys(keys: Texts) -> Ints:
 def find_repeated(parts: list[Ints]) -> Ints:
     """Return the hashes that occur more than once, sorted. ``parts`` is emptied to free memory.
 
-    >>> from afresh.tables.texts import as_texts
+    >>> from afresh.tables.text_columns import as_texts
     >>> batches = [as_texts(["a", "b"]), as_texts(["c", "a"])]
     >>> first_repeat(batches, find_repeated([hash_keys(keys) for keys in batches]))
     ('a', 0, 3)

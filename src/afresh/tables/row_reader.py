@@ -9,8 +9,8 @@ from afresh.tables.backend import has_pyarrow, require_pyarrow
 from afresh.tables.cells import CellBatch
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
-from afresh.tables.plain.csv_reader import PlainCsvReader
-from afresh.tables.plain.jsonl_reader import PlainJsonlReader
+from afresh.tables.plain.plain_csv import PlainCsvReader
+from afresh.tables.plain.plain_jsonl import PlainJsonlReader
 
 
 class RowReader(Protocol):
@@ -37,7 +37,7 @@ def open_rows(source: InputFile, columns: Sequence[Column], batch_rows: int) -> 
         return ParquetReader(source, batch_rows)
     if not has_pyarrow():
         return PlainJsonlReader(source) if source.layout == "jsonl" else PlainCsvReader(source, columns)
-    from afresh.tables.arrow.csv_reader import ArrowCsvReader
-    from afresh.tables.arrow.jsonl_reader import ArrowJsonlReader
+    from afresh.tables.arrow.arrow_csv import ArrowCsvReader
+    from afresh.tables.arrow.arrow_jsonl import ArrowJsonlReader
 
     return ArrowJsonlReader(source) if source.layout == "jsonl" else ArrowCsvReader(source, columns)

@@ -106,7 +106,7 @@ def _write(
     import numpy as np
 
     from afresh.allocation.explain import STATUSES, explain_parts
-    from afresh.tables.texts import as_texts
+    from afresh.tables.text_columns import as_texts
     from afresh.tables.writing import TableWriter
 
     statuses = as_texts(STATUSES)

@@ -21,7 +21,7 @@ from afresh.values.units import UNIT_NAMES
 if TYPE_CHECKING:
     from afresh.cli.planning.open_hours import WindowsEffect
     from afresh.plots.plan_plot import PlanPicture
-    from afresh.tables.texts import Texts
+    from afresh.tables.text_columns import Texts
 
 _UNCERTAIN = "from polls, planned with as uncertain as the column low says"
 _SHOWN = 3  # dropped items described one by one

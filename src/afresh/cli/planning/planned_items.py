@@ -19,7 +19,7 @@ from afresh.tables.cells import first_failing
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, read_table, scan_table
-from afresh.tables.texts import Texts, as_texts, join_encoded
+from afresh.tables.text_columns import Texts, as_texts, join_encoded
 from afresh.values.arrays import Floats
 from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
 

@@ -12,7 +12,7 @@ from afresh.rates.poll_table import MOST_CHANGES
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, scan_table
-from afresh.tables.texts import Texts, as_texts, encode_together, join_texts
+from afresh.tables.text_columns import Texts, as_texts, encode_together, join_texts
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 

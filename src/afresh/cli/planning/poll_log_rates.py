@@ -28,7 +28,7 @@ from afresh.rates.sharp_changes import SharpChanges, no_sharp_changes
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
-from afresh.tables.texts import Texts, as_texts, join_texts, repeat_text
+from afresh.tables.text_columns import Texts, as_texts, join_texts, repeat_text
 from afresh.tables.writing import write_table
 from afresh.values.arrays import Float64s, Floats
 from afresh.values.clock import SystemClock

@@ -85,7 +85,7 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
 
     ``names`` are all items. Change i is a change of item number ``item[i]`` at ``time[i]``. ``columns`` are
     further columns of the items' file."""
-    from afresh.tables.texts import as_texts
+    from afresh.tables.text_columns import as_texts
     from afresh.tables.writing import TableWriter
 
     texts = as_texts(names)

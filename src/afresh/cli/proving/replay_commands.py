@@ -216,7 +216,7 @@ def _replay_world(items: WorldItems, world: SimulatedWorld, options: ReplayOptio
 
     from afresh.cli.proving.replay_run import replay_and_report
     from afresh.histories.recorded import RecordedHistory
-    from afresh.tables.texts import as_texts
+    from afresh.tables.text_columns import as_texts
 
     group = items.columns.get("group")
     recorded = RecordedHistory(

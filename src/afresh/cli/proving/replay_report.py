@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from afresh.plots.replay_plot import FreshnessByBudget
     from afresh.replay.change_history import ChangeHistory
     from afresh.replay.compare import PeriodScores, ReplayResult
-    from afresh.tables.texts import Texts
+    from afresh.tables.text_columns import Texts
 
 _WIDTH = 160
 _PLOT_POINTS = 90  # points of a line over time: enough to show seasons, and few enough for a clear line
@@ -125,7 +125,7 @@ def _or_dash(value: float, form: str) -> str:
 
 def write_visits(path: str, results: Sequence[ReplayResult], names: Texts) -> None:
     """Write every poll of every policy. If there are several budgets, the column budget_per_s is added."""
-    from afresh.tables.texts import repeat_text
+    from afresh.tables.text_columns import repeat_text
     from afresh.tables.writing import TableWriter
 
     several = len({result.budget for result in results}) > 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from afresh.tables.arrow.cells import ArrowBatch
+from afresh.tables.arrow.arrow_cells import ArrowBatch
 from afresh.tables.arrow.errors import translate_arrow_errors
 from afresh.tables.columns import Column, Kind
 from afresh.tables.input_file import InputFile

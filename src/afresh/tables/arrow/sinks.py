@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from afresh.tables.arrow.cells import is_text
-from afresh.tables.arrow.texts import ArrowTexts, arrow_array
+from afresh.tables.arrow.arrow_cells import is_text
+from afresh.tables.arrow.arrow_texts import ArrowTexts, arrow_array
 from afresh.tables.columns import Kind
 from afresh.tables.formats import Layout
-from afresh.tables.texts import ListedTexts
+from afresh.tables.text_columns import ListedTexts
 
 _TYPES: dict[Kind, pa.DataType] = {
     "text": pa.large_string(),

@@ -11,7 +11,7 @@ import numpy as np
 
 from afresh.tables.columns import Kind
 from afresh.tables.formats import Layout
-from afresh.tables.texts import Texts
+from afresh.tables.text_columns import Texts
 
 _CSV_SPECIAL = re.compile(r'[",\r\n]')
 _DIGITS_BEFORE_POINT = 10  # a larger number is written with an exponent

@@ -20,7 +20,7 @@ from afresh.tables.columns import Column, Kind
 from afresh.tables.dataset import DatasetPart
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, scan_table
-from afresh.tables.texts import as_texts
+from afresh.tables.text_columns import as_texts
 from afresh.tables.writing import TableWriter
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError, UsageError

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 from afresh.cli.planning.datasets.output_folder import part_file
 from afresh.cli.planning.poll_log import COLUMNS, SOURCE, PollLog, refuse_wrong_times, tell_apart
 from afresh.rates.item_sample import hash_keys_evenly
-from afresh.tables.arrow.texts import ArrowTexts, arrow_array
+from afresh.tables.arrow.arrow_texts import ArrowTexts, arrow_array
 from afresh.tables.dataset import DatasetPart
 from afresh.tables.input_file import InputFile
 from afresh.tables.object_paths import is_address, open_random_access
 from afresh.tables.reading import CheckedTable, scan_table
-from afresh.tables.texts import Texts
+from afresh.tables.text_columns import Texts
 from afresh.values.arrays import Ints
 
 _ROWS = 1 << 22  # polls of one file

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.tables.texts import EncodedTexts, Texts
+from afresh.tables.text_columns import EncodedTexts, Texts
 from afresh.values.arrays import Ints
 
 

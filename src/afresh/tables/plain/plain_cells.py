@@ -12,7 +12,7 @@ import numpy as np
 
 from afresh.tables.cells import FLAGS, NOT_UTF8, BadCell, Values, is_allowed
 from afresh.tables.columns import Column
-from afresh.tables.texts import listed_texts
+from afresh.tables.text_columns import listed_texts
 from afresh.values.arrays import Bools, Float64s
 from afresh.values.units import time_or_nan
 

@@ -101,7 +101,7 @@ def listed_texts(values: Sequence[str]) -> ListedTexts:
 def as_texts(values: Sequence[str]) -> Texts:
     """Return a column of these strings."""
     if has_pyarrow():
-        from afresh.tables.arrow.texts import arrow_texts
+        from afresh.tables.arrow.arrow_texts import arrow_texts
 
         return arrow_texts(values)
     return listed_texts(values)
@@ -110,7 +110,7 @@ def as_texts(values: Sequence[str]) -> Texts:
 def repeat_text(text: str, rows: int) -> Texts:
     """Return a column in which every row has the same text."""
     if has_pyarrow():
-        from afresh.tables.arrow.texts import repeat_arrow_text
+        from afresh.tables.arrow.arrow_texts import repeat_arrow_text
 
         return repeat_arrow_text(text, rows)
     return ListedTexts(np.full(rows, text, dtype=object))
@@ -126,7 +126,7 @@ def encode_together(parts: Sequence[Texts]) -> EncodedTexts:
     """
     if all(isinstance(part, ListedTexts) for part in parts):
         return join_texts(parts).encode()
-    from afresh.tables.arrow.texts import encode_arrow_texts
+    from afresh.tables.arrow.arrow_texts import encode_arrow_texts
 
     return encode_arrow_texts(parts)
 
@@ -135,7 +135,7 @@ def join_texts(parts: Sequence[Texts]) -> Texts:
     """Return the rows of all ``parts``, one after the other."""
     if all(isinstance(part, ListedTexts) for part in parts):
         return listed_texts([text for part in parts for text in part.tolist()])
-    from afresh.tables.arrow.texts import join_arrow_texts
+    from afresh.tables.arrow.arrow_texts import join_arrow_texts
 
     return join_arrow_texts(parts)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from afresh.tables.columns import Column
 from afresh.tables.jsonl_file import JsonlFile
-from afresh.tables.plain.cells import PlainBatch
+from afresh.tables.plain.plain_cells import PlainBatch
 
 
 class PlainJsonlReader(JsonlFile):

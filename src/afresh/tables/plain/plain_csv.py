@@ -11,7 +11,7 @@ from operator import itemgetter
 from afresh.tables.columns import Column
 from afresh.tables.csv_file import CsvFile
 from afresh.tables.input_file import translate_errors
-from afresh.tables.plain.cells import PlainBatch
+from afresh.tables.plain.plain_cells import PlainBatch
 from afresh.values.errors import InputError
 
 _BATCH_ROWS = 1 << 16

@@ -11,7 +11,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from afresh.tables.arrow.cells import ArrowBatch
+from afresh.tables.arrow.arrow_cells import ArrowBatch
 from afresh.tables.columns import Column
 from afresh.tables.input_file import translate_errors
 from afresh.tables.jsonl_file import JsonlFile

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afresh.tables.arrow.texts import ArrowTexts
+from afresh.tables.arrow.arrow_texts import ArrowTexts
 from afresh.tables.cells import FLAGS, NOT_UTF8, BadCell, Values, first_failing, is_allowed
 from afresh.tables.columns import Column
 from afresh.values.arrays import Bools

@@ -10,7 +10,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from afresh.tables.arrow.cells import ArrowBatch
+from afresh.tables.arrow.arrow_cells import ArrowBatch
 from afresh.tables.arrow.errors import translate_arrow_errors
 from afresh.tables.columns import Column
 from afresh.tables.csv_file import CsvFile
