@@ -17,7 +17,7 @@ from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import Problem, RequestError
-from afresh.web.feed_api import FeedWatch, add_changes
+from afresh.web.feed.feed_api import FeedWatch, add_changes, add_search
 from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
@@ -48,6 +48,7 @@ def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> AP
     _add_overview(router, data)
     _add_items(router, data, access)
     add_changes(router, watch, data.engine.feed, access, _READ)
+    add_search(router, data, access, _READ)
     _add_plan(router, data)
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
     _add_item_changes(router, data, options)
@@ -90,9 +91,9 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         cursor: Cursor = None,
     ) -> schemas.ItemsOut:
         query = ItemQuery(text, status, source, group, sort, descending)
-        page, estimates, _ = data.page_items(query, limit, cursor)
-        found = [item_schema(*pair) for pair in zip(page.items, estimates, strict=True)]
-        return schemas.ItemsOut(items=found, cursor=page.cursor)
+        found = data.page_items(query, limit, cursor)
+        items = [item_schema(*pair) for pair in zip(found.page.items, found.estimates, strict=True)]
+        return schemas.ItemsOut(items=items, cursor=found.page.cursor)
 
     @router.get("/item", responses=_READ, summary="One item explained")
     def item(key: KeyQuery, source: SourceQuery = None) -> schemas.ItemDetailOut:
@@ -111,7 +112,7 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         source: SourceQuery = None,
     ) -> Response:
         access.check(request)
-        found = data.engine.store.copies.get(data.find_item(key, source).id, version)
+        found = data.read_copy(key, source, version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")
         # The copy's own media type is not sent, because a copied page must not run as a page of this server.

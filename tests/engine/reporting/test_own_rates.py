@@ -78,7 +78,7 @@ def estimated(engine: Engine, path: Path) -> dict[str, tuple[float, float, float
     polls = polls_from_times(log.item, times_s, log.changed, modified=modified, count=log.count)
     found = estimate_polls(find_sharp_changes(polls).weigh(polls))
     rates = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-    return dict(zip(log.names.to_pylist(), rates, strict=True))
+    return dict(zip(log.names.tolist(), rates, strict=True))
 
 
 def test_after_few_polls_why_and_estimate_show_the_same(engine: Engine, tmp_path: Path) -> None:
