@@ -90,9 +90,9 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         cursor: Cursor = None,
     ) -> schemas.ItemsOut:
         query = ItemQuery(text, status, source, group, sort, descending)
-        page, estimates, _ = data.page_items(query, limit, cursor)
-        found = [item_schema(*pair) for pair in zip(page.items, estimates, strict=True)]
-        return schemas.ItemsOut(items=found, cursor=page.cursor)
+        found = data.page_items(query, limit, cursor)
+        items = [item_schema(*pair) for pair in zip(found.page.items, found.estimates, strict=True)]
+        return schemas.ItemsOut(items=items, cursor=found.page.cursor)
 
     @router.get("/item", responses=_READ, summary="One item explained")
     def item(key: KeyQuery, source: SourceQuery = None) -> schemas.ItemDetailOut:
@@ -111,7 +111,7 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         source: SourceQuery = None,
     ) -> Response:
         access.check(request)
-        found = data.engine.store.copies.get(data.find_item(key, source).id, version)
+        found = data.read_copy(key, source, version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")
         # The copy's own media type is not sent, because a copied page must not run as a page of this server.

@@ -177,19 +177,20 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             sort,  # type: ignore[arg-type]
             order == "down",
         )
-        page, estimates, now_s = data.page_items(query, ITEMS_PER_PAGE, cursor or None)
+        found = data.page_items(query, ITEMS_PER_PAGE, cursor or None)
+        page = found.page
         asked = {"text": text, "status": status, "source": source, "sort": sort, "order": order}
         return pages.render(
             "items.html",
             "/items",
-            now_s=now_s,
-            rows=list(zip(page.items, estimates, strict=True)),
+            now_s=found.time_s,
+            rows=list(zip(page.items, found.estimates, strict=True)),
             asked=asked,
             first=f"/items?{urlencode(asked)}" if cursor else None,
             following=f"/items?{urlencode(asked | {'cursor': page.cursor})}" if page.cursor else None,
             sorts={name: _SORT_TITLES.get(name, name) for name in SORTS},
             statuses=STATUSES,
-            sources=[table.settings.name for table in data.engine.settings.sources],
+            sources=data.project.source_names(),
             sort_link=lambda name: _sort_link(asked, name),
         )
 
@@ -197,10 +198,10 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
 def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/item")
     def item(key: Annotated[str, Query(max_length=8192)] = "", source: Word = "") -> HTMLResponse:
-        report, store = data.report_item(key, source or None), data.engine.store
+        report = data.report_item(key, source or None)
         item = report.why.item
-        diff, diff_words = compare_newest(store, item.id)
-        copy = store.copies.get(item.id)
+        diff, diff_words = compare_newest(data.project, item, report.versions)
+        copy = data.project.get(item.key, source=item.source)
         text = None if copy is None else decode_text(copy)
         polls = {
             name: [getattr(poll, name) for poll in report.polls] for name in ("time_s", "changed", "audit")
@@ -211,7 +212,7 @@ def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             now_s=report.why.time_s,
             view=report,
             item=item,
-            data={"curves": report.curves and report.curves.model_dump(), "polls": polls},
+            data={"curves": report.drawn and report.drawn.model_dump(), "polls": polls},
             diff=diff,
             diff_words=diff_words,
             copy_text=None if text is None else text[:_COPY_SHOWN],

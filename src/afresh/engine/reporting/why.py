@@ -30,7 +30,7 @@ from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
 from afresh.sources.http.validators import FINAL_ADDRESS
 from afresh.stores.store import Store
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import UnknownItemError, did_you_mean
 from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
@@ -78,10 +78,10 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
-    """Explain the item ``key``, of ``source`` if it is given; raise ``UsageError`` if there is none."""
+    """Explain the item ``key``, of ``source`` if it is given; raise ``UnknownItemError`` if there is none."""
     item = store.items.get(key, source)
     if item is None:
-        raise UsageError(_unknown(store, settings, key))
+        raise UnknownItemError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
 
 
@@ -96,7 +96,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     until_s = store.leases.until_s(item.id, now_s)
     row = policy.item_rows.row(item.id)
     if row is None:
-        raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
+        raise UnknownItemError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
     seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from afresh.stores.store import Store
-from afresh.values.stored import Copy
+from afresh.engine.project_interface import Project
+from afresh.values.items import Item
+from afresh.values.stored import Copy, Version
 from afresh.web import text_formats
 
 _MOST_BYTES, _MOST_LINES, _MOST_SHOWN, _MOST_WIDTH = 200_000, 2000, 400, 500
@@ -56,14 +58,15 @@ def compare_lines(before: str, after: str) -> list[DiffLine]:
     return lines
 
 
-def compare_newest(store: Store, item_id: int) -> tuple[list[DiffLine], str]:
+def compare_newest(project: Project, item: Item, versions: Sequence[Version]) -> tuple[list[DiffLine], str]:
     """Return a tuple: the difference between an item's two newest copies, and a sentence that describes it.
+    ``versions`` are those of its copy, the newest first.
 
     If there are not two copies that are text, the difference is empty and the sentence gives the reason."""
-    versions = store.copies.versions(item_id)[:2]
+    versions = versions[:2]
     if not versions:
         return [], "There is no copy yet."
-    copies = [store.copies.get(item_id, version.number) for version in versions]
+    copies = [project.get(item.key, source=item.source, version=version.number) for version in versions]
     if len(copies) < 2 or copies[0] is None or copies[1] is None:
         return [], "There is one copy so far: nothing to compare it with."
     after, before = decode_text(copies[0]), decode_text(copies[1])

@@ -1,0 +1,75 @@
+"""The change feed of a cluster: the feeds of its shards as one. It implements ``ChangeFeed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from afresh.cluster.cluster_cursor import format_cursor, merge_pages, parse_cursor
+from afresh.cluster.shard_reader import ShardReader
+from afresh.engine.engine import Engine
+from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery
+from afresh.values.changes import FeedEntry
+from afresh.values.errors import CursorError
+
+
+class ClusterFeed:
+    """The changes of all shards that ``readers`` returns. Any thread may use it."""
+
+    def __init__(self, readers: Callable[[], Mapping[int, ShardReader]]) -> None:
+        self._readers = readers
+
+    def page(self, since: str | None, limit: int = 1000, query: ChangeQuery | None = None) -> ChangePage:
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+        places = {} if since is None else parse_cursor(since)
+        pages = {
+            shard: reader.ask(_page, places.get(shard), limit, query)
+            for shard, reader in self._readers().items()
+        }
+        return merge_pages(places, pages, limit)
+
+    def cursor(self) -> str:
+        """Return the cursor of the newest change."""
+        return format_cursor({shard: reader.ask(_cursor) for shard, reader in self._readers().items()})
+
+    def newest(self, limit: int, source: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, the newest first. The cursor of each has the place in its own
+        shard only."""
+        found = [
+            replace(entry, cursor=format_cursor({shard: entry.cursor}))
+            for shard, reader in self._readers().items()
+            for entry in reader.ask(_newest, limit, source)
+        ]
+        return sorted(found, key=lambda entry: -entry.time_s)[:limit]
+
+    def diff(self, entry: FeedEntry, most_lines: int) -> str:
+        """Return at most ``most_lines`` lines of the difference that a change made; empty if not known."""
+        ((shard, cursor),) = parse_cursor(entry.cursor).items()
+        reader = self._readers().get(shard)
+        if reader is None:
+            raise CursorError(f"there is no shard {shard} any more: its items have moved to others")
+        return reader.ask(_diff, replace(entry, cursor=cursor), most_lines)
+
+    def last(self) -> int:
+        """Return a number that grows with every change."""
+        return sum(reader.ask(_last) for reader in self._readers().values())
+
+
+def _page(engine: Engine, since: str | None, limit: int, query: ChangeQuery | None) -> ChangePage:
+    return engine.feed.page(since, limit, query)
+
+
+def _cursor(engine: Engine) -> str:
+    return engine.feed.cursor()
+
+
+def _newest(engine: Engine, limit: int, source: str | None) -> Sequence[FeedEntry]:
+    return engine.feed.newest(limit, source)
+
+
+def _diff(engine: Engine, entry: FeedEntry, most_lines: int) -> str:
+    return engine.feed.diff(entry, most_lines)
+
+
+def _last(engine: Engine) -> int:
+    return engine.feed.last()
