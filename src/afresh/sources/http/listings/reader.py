@@ -91,8 +91,12 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
             listing, more = _listing(task, document, (), str(error)), []
         tasks.extend(more)
         if task.guessed is not None and document.status == 404:
-            cost = {"requests": document.requests, "bytes": document.bytes}
-            listing = replace(task.guessed, seconds=document.seconds, **cost)
+            listing = replace(
+                task.guessed,
+                requests=document.requests,
+                bytes=document.bytes,
+                seconds=document.seconds,
+            )
         yield listing
 
 
