@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from afresh.cluster.cluster_cursor import format_cursor, merge_pages, parse_cursor
+from afresh.cluster.cluster_cursor import format_cursor, merge_newest, merge_pages, parse_cursor
 from afresh.cluster.shard_reader import ShardReader
 from afresh.engine.engine import Engine
 from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery
@@ -32,19 +32,19 @@ class ClusterFeed:
         """Return the cursor of the newest change."""
         return format_cursor({shard: reader.ask(_cursor) for shard, reader in self._readers().items()})
 
-    def newest(self, limit: int, source: str | None = None) -> Sequence[FeedEntry]:
-        """Return at most ``limit`` changes, the newest first. The cursor of each has the place in its own
-        shard only."""
-        found = [
-            replace(entry, cursor=format_cursor({shard: entry.cursor}))
+    def newest(self, limit: int, source: str | None = None, before: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, the newest first; with the cursor ``before``, earlier ones. In
+        the cursor of each, its own shard comes first."""
+        places = {} if before is None else parse_cursor(before)
+        newest = {
+            shard: reader.ask(_newest, limit, source, places.get(shard))
             for shard, reader in self._readers().items()
-            for entry in reader.ask(_newest, limit, source)
-        ]
-        return sorted(found, key=lambda entry: -entry.time_s)[:limit]
+        }
+        return merge_newest(places, newest, limit)
 
     def diff(self, entry: FeedEntry, most_lines: int) -> str:
         """Return at most ``most_lines`` lines of the difference that a change made; empty if not known."""
-        ((shard, cursor),) = parse_cursor(entry.cursor).items()
+        shard, cursor = next(iter(parse_cursor(entry.cursor).items()))
         reader = self._readers().get(shard)
         if reader is None:
             raise CursorError(f"there is no shard {shard} any more: its items have moved to others")
@@ -63,8 +63,8 @@ def _cursor(engine: Engine) -> str:
     return engine.feed.cursor()
 
 
-def _newest(engine: Engine, limit: int, source: str | None) -> Sequence[FeedEntry]:
-    return engine.feed.newest(limit, source)
+def _newest(engine: Engine, limit: int, source: str | None, before: str | None) -> Sequence[FeedEntry]:
+    return engine.feed.newest(limit, source, before)
 
 
 def _diff(engine: Engine, entry: FeedEntry, most_lines: int) -> str:

@@ -17,7 +17,7 @@ from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import Problem, RequestError
-from afresh.web.feed_api import FeedWatch, add_changes
+from afresh.web.feed.feed_api import FeedWatch, add_changes, add_search
 from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
@@ -48,6 +48,7 @@ def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> AP
     _add_overview(router, data)
     _add_items(router, data, access)
     add_changes(router, watch, data.engine.feed, access, _READ)
+    add_search(router, data, access, _READ)
     _add_plan(router, data)
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
     _add_item_changes(router, data, options)

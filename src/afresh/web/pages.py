@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -18,10 +19,12 @@ from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
 from afresh.web.api_reference import list_operations, list_types
+from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData
 from afresh.web.error_responses import RequestError
+from afresh.web.guard import BASIC_CHALLENGE
 from afresh.web.reports.chart_series import compute_series
-from afresh.web.reports.copy_diff import compare_newest, decode_text
+from afresh.web.reports.copy_diff import DiffRequest, decode_text
 from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, VIEWS_SHOWN, page_texts
 from afresh.web.reports.source_report import MOST_FAILING, report_sources
 from afresh.web.snapshot_cache import StatusSnapshot
@@ -35,9 +38,9 @@ _SORT_TITLES = {
     "failures": "failures in a row",
     "weight": "weight",
 }
-_MENU = {"/": "Now", "/items": "Items", "/plan": "Plan", "/sources": "Sources"}
-_MENU_ENTRIES = {path: path for path in _MENU} | {"/item": "/items"}  # of each page
-_ERROR_TITLES = {404: "Not found", 503: "Out of reach"}
+_MENU = {"/": "Now", "/items": "Items", "/changes": "Changes", "/plan": "Plan", "/sources": "Sources"}
+_MENU_ENTRIES = {path: path for path in _MENU} | {"/item": "/items", "/diff": "/changes"}  # of each page
+_ERROR_TITLES = {401: "Token needed", 404: "Not found", 503: "Out of reach"}
 _COPY_SHOWN, _BACKOFFS_SHOWN = 20_000, 10
 Word = Annotated[str, Query(max_length=500)]
 
@@ -58,6 +61,7 @@ def _templates() -> Environment:
         menu=_MENU,
         version=__version__,
         item_link=item_link,
+        diff_link=diff_link,
         fill_detail=fill_detail,
     )
     return templates
@@ -100,7 +104,7 @@ class Pages:
         wants_page = path in _MENU_ENTRIES or "text/html" in request.headers.get("accept", "")
         if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
             return None
-        return self.render(
+        page = self.render(
             "problem.html",
             _MENU_ENTRIES.get(path, "/"),
             status=error.status,
@@ -109,13 +113,17 @@ class Pages:
             hint=error.hint,
             recovers=error.status == 503,
         )
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            page.headers["WWW-Authenticate"] = BASIC_CHALLENGE  # the browser asks its user for the token
+        return page
 
 
-def make_pages(data: DashboardData, pages: Pages) -> APIRouter:
+def make_pages(data: DashboardData, pages: Pages, access: ContentAccess) -> APIRouter:
+    """Return the routes. ``access`` decides who may see copies."""
     router = APIRouter(include_in_schema=False)
     _add_overview(router, data, pages)
     _add_items(router, data, pages)
-    _add_item(router, data, pages)
+    _add_item(router, data, pages, access)
     return router
 
 
@@ -195,13 +203,16 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
         )
 
 
-def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
+def _add_item(router: APIRouter, data: DashboardData, pages: Pages, access: ContentAccess) -> None:
     @router.get("/item")
-    def item(key: Annotated[str, Query(max_length=8192)] = "", source: Word = "") -> HTMLResponse:
+    def item(
+        request: Request, key: Annotated[str, Query(max_length=8192)] = "", source: Word = ""
+    ) -> HTMLResponse:
         report = data.report_item(key, source or None)
         item = report.why.item
-        diff, diff_words = compare_newest(data.project, item, report.versions)
-        copy = data.project.get(item.key, source=item.source)
+        may_read = access.allows(request)
+        found = data.comparer.compare(DiffRequest(item.key, item.source)) if may_read else None
+        copy = data.project.get(item.key, source=item.source) if may_read else None
         text = None if copy is None else decode_text(copy)
         polls = {
             name: [getattr(poll, name) for poll in report.polls] for name in ("time_s", "changed", "audit")
@@ -213,8 +224,7 @@ def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             view=report,
             item=item,
             data={"curves": report.drawn and report.drawn.model_dump(), "polls": polls},
-            diff=diff,
-            diff_words=diff_words,
+            found=found,
             copy_text=None if text is None else text[:_COPY_SHOWN],
             copy_cut=copy is not None and len(copy.content) > _COPY_SHOWN,
             copy_link=None if copy is None else f"/api/v1/copy?{_item_query(item.key, item.source)}",
@@ -228,6 +238,16 @@ def item_link(key: str, source: str) -> str:
     '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1&source=web'
     """
     return f"/item?{_item_query(key, source)}"
+
+
+def diff_link(key: str, source: str, old: int | None = None, new: int | None = None) -> str:
+    """Return the address of the page with the difference between two versions of an item.
+
+    >>> diff_link("https://a.test/?b=1", "web", 1, 2)
+    '/diff?key=https%3A%2F%2Fa.test%2F%3Fb%3D1&source=web&old=1&new=2'
+    """
+    numbers = {name: number for name, number in (("old", old), ("new", new)) if number is not None}
+    return f"/diff?{urlencode({'key': key, 'source': source} | numbers)}"
 
 
 def _item_query(key: str, source: str) -> str:
