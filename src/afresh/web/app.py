@@ -11,6 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.engine import Engine
 from afresh.engine.settings.tables import ContentReaders
+from afresh.sources.context import no_secrets
+from afresh.sources.secrets import Resolver
 from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
@@ -25,6 +27,7 @@ from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
 from afresh.web.pages import Pages, make_pages
+from afresh.web.receivers.receivers import Receivers
 
 _DESCRIPTION = (
     "Everything that the dashboard shows and does. Requests that change something need the bearer token."
@@ -38,11 +41,13 @@ def make_app(
     names: Iterable[str] = (),
     read_token: bool = False,
     content: ContentReaders = "everybody",
+    secrets: Resolver = no_secrets,
 ) -> FastAPI:
     """Return the web application. Without a ``token`` it refuses changes; with ``read_token``, reading needs
     the token too. ``names`` are the host names that it accepts in requests, besides IP addresses and
-    ``localhost``. ``content`` says who may read the content of copies over the API."""
-    data = DashboardData(engine, token)
+    ``localhost``. ``content`` says who may read the content of copies over the API. ``secrets`` resolves
+    those of webhooks."""
+    data, receivers = DashboardData(engine, token), Receivers(engine, secrets)
     live, watch = LiveUpdates(data), FeedWatch(engine.feed)
     watch.is_closing = lambda: live.is_closing()
 
@@ -50,7 +55,8 @@ def make_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with suppress(StoreError):  # The pages report the error, and try again.
             await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
-        yield
+        with receivers:
+            yield
 
     app = FastAPI(
         title="afresh",
@@ -61,7 +67,8 @@ def make_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(RequestGuard, names=tuple(names), read_token=token if read_token else None)
+    known = (*names, *receivers.names)
+    app.add_middleware(RequestGuard, names=known, read_token=token if read_token else None)
     pages = Pages(data)
     add_error_handlers(app, pages.render_error)
     access = ContentAccess(content, token)
@@ -69,6 +76,7 @@ def make_app(
     add_atom_feed(app, engine.feed, access)
     app.include_router(make_pages(data, pages, access))
     app.include_router(make_change_pages(data, pages, access))
+    app.include_router(receivers.router)
     _add_monitoring(app, data, live)
     app.state.live = live
     return app

@@ -131,7 +131,7 @@ def _make_server(engine: Engine) -> Server:
     is_needed = needs_token_to_read(web.host, web.read_token)
     readers = content_readers(web.host, web.content)
     names = (web.host, *web.names)
-    app = make_app(engine, token, names=names, read_token=is_needed, content=readers)
+    app = make_app(engine, token, names=names, read_token=is_needed, content=readers, secrets=os.environ.get)
     return Server(app, listen(web.host, web.port))
 
 
