@@ -145,7 +145,10 @@ def test_copies_are_as_fresh_by_links_as_by_a_sitemap(tmp_path: Path) -> None:
         site = _site_of(pages, seed=3)
         (tmp_path / way).mkdir()
         with site.engine(tmp_path / way, budget="3/s", more="[plan]\naudit_share = 0") as engine:
-            engine.add_listings(**{way: [f"{site.root}/{'p/' if way == 'follow' else 'sitemap.xml'}"]})
+            if way == "follow":
+                engine.add_listings(follow=[f"{site.root}/p/"])
+            else:
+                engine.add_listings(sitemaps=[f"{site.root}/sitemap.xml"])
             engine.run(for_s=150.0)
         end_s = site.time.now_s()
         found[way] = site.expected_freshness(end_s - 110.0, end_s)
