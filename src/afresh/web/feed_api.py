@@ -15,7 +15,8 @@ from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.feed.change_json import change_object
 from afresh.engine.feed.content_forms import CONTENT_FORMS
-from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, FeedReader
+from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery
+from afresh.engine.project_interface import ChangeFeed
 from afresh.values.clock import SystemClock
 from afresh.values.errors import one_of
 from afresh.values.units import parse_duration
@@ -25,10 +26,14 @@ from afresh.web.error_responses import Problem, RequestError
 
 MOST_CHANGES, MOST_WAIT_S, MOST_WAITING = 1000, 60.0, 64
 _NOW = "now"
+_LONGEST_CURSOR = 50_000  # a cursor of 1,000 shards
 _FORMS = ", ".join(CONTENT_FORMS)
 Since = Annotated[
     str | None,
-    Query(max_length=60, description="A cursor: only later changes; now: none so far. Default: all kept."),
+    Query(
+        max_length=_LONGEST_CURSOR,
+        description="A cursor: only later changes; now: none so far. Default: all kept.",
+    ),
 ]
 SourceName = Annotated[str | None, Query(max_length=500, description="Only changes of this source.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_CHANGES)]
@@ -43,7 +48,7 @@ class FeedWatch:
     """Tells whether there are new changes. Many may ask: the store is asked every ``LOOK_EVERY_S`` seconds
     at most. ``is_closing`` returns true when the server stops, so that nobody waits any longer."""
 
-    def __init__(self, reader: FeedReader) -> None:
+    def __init__(self, reader: ChangeFeed) -> None:
         self._reader, self._clock = reader, SystemClock()
         self._last, self._asked_s = 0, float("-inf")
         self._lock = asyncio.Lock()
@@ -80,7 +85,7 @@ class FeedWatch:
 
 
 def add_changes(
-    router: APIRouter, watch: FeedWatch, reader: FeedReader, access: ContentAccess, responses: Responses
+    router: APIRouter, watch: FeedWatch, reader: ChangeFeed, access: ContentAccess, responses: Responses
 ) -> None:
     """Add the routes. ``access`` decides who may read contents."""
 
