@@ -17,7 +17,7 @@ from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData, ProjectData
 from afresh.web.error_responses import Problem, RequestError
-from afresh.web.feed_api import FeedWatch, add_changes
+from afresh.web.feed.feed_api import FeedWatch, add_changes, add_search
 from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
@@ -60,6 +60,7 @@ def add_common(router: APIRouter, data: ProjectData, access: ContentAccess, watc
     _add_overview(router, data)
     _add_items(router, data, access)
     add_changes(router, watch, data.project.feed, access, READ)
+    add_search(router, data, access, READ)
 
 
 def _add_overview(router: APIRouter, data: ProjectData) -> None:

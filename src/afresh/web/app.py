@@ -18,11 +18,12 @@ from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
-from afresh.web.atom_feed import add_atom_feed
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import ClusterData, DashboardData, ProjectData
 from afresh.web.error_responses import add_error_handlers, error_response
-from afresh.web.feed_api import FeedWatch
+from afresh.web.feed.atom_feed import add_atom_feed
+from afresh.web.feed.change_pages import make_change_pages
+from afresh.web.feed.feed_api import FeedWatch
 from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
@@ -75,7 +76,7 @@ def _make_app(
     pages: Pages,
     access: WebAccess,
     make_api: Callable[[DataT, ContentAccess, FeedWatch], APIRouter],
-    make_pages: Callable[[DataT, Pages], APIRouter],
+    make_pages: Callable[[DataT, Pages, ContentAccess], APIRouter],
 ) -> FastAPI:
     live, watch = LiveUpdates(data), FeedWatch(data.project.feed)
     watch.is_closing = lambda: live.is_closing()
@@ -101,7 +102,8 @@ def _make_app(
     content = ContentAccess(access.content, access.token)
     app.include_router(make_api(data, content, watch))
     add_atom_feed(app, data.project.feed, content)
-    app.include_router(make_pages(data, pages))
+    app.include_router(make_pages(data, pages, content))
+    app.include_router(make_change_pages(data, pages, content))
     _add_monitoring(app, data, live)
     app.state.live = live
     return app

@@ -35,6 +35,7 @@ _REPORTS = "/api/v1/observations"  # reports of polls contain pages, so that the
 MOST_REQUESTS = 256
 _TOO_MANY = 503, f"{MOST_REQUESTS} requests are being answered already", "try again soon"
 _NO_TOKEN = 401, "reading needs the token too", "give it as the password, or as a bearer token"
+BASIC_CHALLENGE = 'Basic realm="afresh", charset="UTF-8"'
 _HEALTH = "/healthz"
 _OPEN = (_HEALTH, "/readyz")
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -84,7 +85,7 @@ class RequestGuard:
         if refusal is not None:
             response = error_response(*refusal)
             if refusal is _NO_TOKEN:
-                response.headers["WWW-Authenticate"] = 'Basic realm="afresh", charset="UTF-8"'
+                response.headers["WWW-Authenticate"] = BASIC_CHALLENGE
             await response(scope, receive, _with_headers(send))
             return
         self._running += 1

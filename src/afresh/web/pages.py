@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -19,10 +20,12 @@ from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
 from afresh.web.api_reference import list_operations, list_types
+from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData, ProjectData
 from afresh.web.error_responses import RequestError
+from afresh.web.guard import BASIC_CHALLENGE
 from afresh.web.reports.chart_series import compute_series
-from afresh.web.reports.copy_diff import compare_newest, decode_text
+from afresh.web.reports.copy_diff import DiffRequest, decode_text
 from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, VIEWS_SHOWN, page_texts
 from afresh.web.reports.source_report import MOST_FAILING, report_sources
 from afresh.web.snapshot_cache import StatusSnapshot
@@ -36,8 +39,8 @@ _SORT_TITLES = {
     "failures": "failures in a row",
     "weight": "weight",
 }
-_MENU = {"/": "Now", "/items": "Items", "/plan": "Plan", "/sources": "Sources"}
-_ERROR_TITLES = {404: "Not found", 503: "Out of reach"}
+_MENU = {"/": "Now", "/items": "Items", "/changes": "Changes", "/plan": "Plan", "/sources": "Sources"}
+_ERROR_TITLES = {401: "Token needed", 404: "Not found", 503: "Out of reach"}
 _COPY_SHOWN, _BACKOFFS_SHOWN = 20_000, 10
 Word = Annotated[str, Query(max_length=500)]
 
@@ -57,6 +60,7 @@ def _templates() -> Environment:
         counted=format_count,
         version=__version__,
         item_link=item_link,
+        diff_link=diff_link,
         fill_detail=fill_detail,
     )
     return templates
@@ -69,7 +73,10 @@ class Pages:
 
     def __init__(self, data: ProjectData, menu: Mapping[str, str], read_only: str) -> None:
         self._data, self._menu, self._read_only = data, menu, read_only
-        self._menu_entries = {path: path for path in menu} | {"/item": "/items"}  # of each page
+        self._menu_entries = {path: path for path in menu} | {
+            "/item": "/items",
+            "/diff": "/changes",
+        }  # of each page
 
     def render(
         self,
@@ -102,7 +109,7 @@ class Pages:
         wants_page = path in self._menu_entries or "text/html" in request.headers.get("accept", "")
         if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
             return None
-        return self.render(
+        page = self.render(
             "problem.html",
             self._menu_entries.get(path, "/"),
             status=error.status,
@@ -111,6 +118,9 @@ class Pages:
             hint=error.hint,
             recovers=error.status == 503,
         )
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            page.headers["WWW-Authenticate"] = BASIC_CHALLENGE  # the browser asks its user for the token
+        return page
 
 
 def engine_pages(data: DashboardData) -> Pages:
@@ -118,18 +128,19 @@ def engine_pages(data: DashboardData) -> Pages:
     return Pages(data, _MENU, "" if data.token is not None else "Read only: the project has no token.")
 
 
-def make_pages(data: DashboardData, pages: Pages) -> APIRouter:
+def make_pages(data: DashboardData, pages: Pages, access: ContentAccess) -> APIRouter:
+    """Return the routes. ``access`` decides who may see copies."""
     router = APIRouter(include_in_schema=False)
-    add_common_pages(router, data, pages)
+    add_common_pages(router, data, pages, access)
     _add_engine_pages(router, data, pages)
     return router
 
 
-def add_common_pages(router: APIRouter, data: ProjectData, pages: Pages) -> None:
+def add_common_pages(router: APIRouter, data: ProjectData, pages: Pages, access: ContentAccess) -> None:
     """Add the pages that every project has."""
     _add_overview(router, data, pages)
     _add_items(router, data, pages)
-    _add_item(router, data, pages)
+    _add_item(router, data, pages, access)
 
 
 def _add_overview(router: APIRouter, data: ProjectData, pages: Pages) -> None:
@@ -210,13 +221,16 @@ def _add_items(router: APIRouter, data: ProjectData, pages: Pages) -> None:
         )
 
 
-def _add_item(router: APIRouter, data: ProjectData, pages: Pages) -> None:
+def _add_item(router: APIRouter, data: ProjectData, pages: Pages, access: ContentAccess) -> None:
     @router.get("/item")
-    def item(key: Annotated[str, Query(max_length=8192)] = "", source: Word = "") -> HTMLResponse:
+    def item(
+        request: Request, key: Annotated[str, Query(max_length=8192)] = "", source: Word = ""
+    ) -> HTMLResponse:
         report = data.report_item(key, source or None)
         item = report.why.item
-        diff, diff_words = compare_newest(data.project, item, report.versions)
-        copy = data.project.get(item.key, source=item.source)
+        may_read = access.allows(request)
+        found = data.comparer.compare(DiffRequest(item.key, item.source)) if may_read else None
+        copy = data.project.get(item.key, source=item.source) if may_read else None
         text = None if copy is None else decode_text(copy)
         polls = {
             name: [getattr(poll, name) for poll in report.polls] for name in ("time_s", "changed", "audit")
@@ -228,8 +242,7 @@ def _add_item(router: APIRouter, data: ProjectData, pages: Pages) -> None:
             view=report,
             item=item,
             data={"curves": report.drawn and report.drawn.model_dump(), "polls": polls},
-            diff=diff,
-            diff_words=diff_words,
+            found=found,
             copy_text=None if text is None else text[:_COPY_SHOWN],
             copy_cut=copy is not None and len(copy.content) > _COPY_SHOWN,
             copy_link=None if copy is None else f"/api/v1/copy?{_item_query(item.key, item.source)}",
@@ -243,6 +256,16 @@ def item_link(key: str, source: str) -> str:
     '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1&source=web'
     """
     return f"/item?{_item_query(key, source)}"
+
+
+def diff_link(key: str, source: str, old: int | None = None, new: int | None = None) -> str:
+    """Return the address of the page with the difference between two versions of an item.
+
+    >>> diff_link("https://a.test/?b=1", "web", 1, 2)
+    '/diff?key=https%3A%2F%2Fa.test%2F%3Fb%3D1&source=web&old=1&new=2'
+    """
+    numbers = {name: number for name, number in (("old", old), ("new", new)) if number is not None}
+    return f"/diff?{urlencode({'key': key, 'source': source} | numbers)}"
 
 
 def _item_query(key: str, source: str) -> str:

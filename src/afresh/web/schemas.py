@@ -489,6 +489,34 @@ class ChangesOut(Model):
     is_last: bool
 
 
+class NewestChangesOut(Model):
+    """Changes, the newest first. With ``cursor`` as ``before``, the next request finds earlier ones; it is
+    null if nothing is left. A page may be short or empty and still have a cursor."""
+
+    changes: list[ChangeOut]
+    cursor: str | None
+
+
+class DiffLineOut(Model):
+    """A line of a difference. ``kind`` "place" are words about lines that are not shown. ``number`` is the
+    number of the line in its version, 0 if it has none."""
+
+    kind: Literal["added", "removed", "same", "place"]
+    number: int
+    text: str
+
+
+class DiffOut(Model):
+    """The difference between two versions of an item's copy. ``words`` say what was compared, and why there
+    are no ``lines``, if so. ``old`` and ``new`` are null if there are not two versions."""
+
+    old: int | None
+    new: int | None
+    words: str
+    lines: list[DiffLineOut]
+    versions: list[VersionOut]
+
+
 class SeriesOut(Model):
     """The numbers of the last day or hour that the charts draw. Each dictionary has columns of one length."""
 

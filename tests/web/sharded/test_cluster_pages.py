@@ -33,7 +33,7 @@ def test_all_pages_show_all_shards(web: Client) -> None:
     assert f">{ITEMS}<" in now  # the items of all shards
     assert "Read only: &#39;afresh add&#39; adds items to a cluster." in now
     menu = re.findall(r'<a href="(/[a-z]*)"(?: aria-current="page")?>', now)
-    assert menu[:3] == ["/", "/items", "/shards"]
+    assert menu[:4] == ["/", "/items", "/changes", "/shards"]
     assert "/plan" not in menu
     item = web.get(f"/item?key={quote(PAGE.format(3, 4), safe='')}").text
     assert "From version 1 to 2." in item
@@ -51,6 +51,19 @@ def test_the_list_of_items_goes_on_through_all_shards(web: Client) -> None:
         path = following.group(1).replace("&amp;", "&") if following else ""
     assert len(found) == ITEMS
     assert found == sorted(found)
+
+
+def test_the_page_of_changes_goes_on_through_all_shards(web: Client) -> None:
+    found: list[str] = []
+    path = "/changes?kind=changed"
+    while path:
+        text = web.get(path).text
+        found += re.findall(r'href="/item\?key=([^"&]*)', text)
+        following = re.search(r'rel="next" href="([^"]*)"', text)
+        path = following.group(1).replace("&amp;", "&") if following else ""
+    assert len(found) == len(set(found)) == 10 * HOSTS
+    diff = web.get(f"/diff?key={found[0]}").text
+    assert "second &lt;b&gt;line&lt;/b&gt;" in diff
 
 
 def test_shards_are_shown_with_their_share_and_trouble(web: Client) -> None:

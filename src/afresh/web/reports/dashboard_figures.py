@@ -224,6 +224,7 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         if is_sampled
         else "",
         "trouble": _hash_failures(snapshot),
+        "last-change": str(snapshot.last_change),
         "item-views": _hash_views(snapshot),
         **{f"view-{at}": format_share(view.fresh) for at, view in enumerate(status.item_views[:VIEWS_SHOWN])},
         "as-of": format_time(snapshot.time_s),

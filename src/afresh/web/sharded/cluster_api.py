@@ -8,7 +8,7 @@ from afresh.web import schemas
 from afresh.web.api import READ, add_common, refuse_unknown_parameters
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import ClusterData
-from afresh.web.feed_api import FeedWatch
+from afresh.web.feed.feed_api import FeedWatch
 
 
 def make_cluster_api(data: ClusterData, access: ContentAccess, watch: FeedWatch) -> APIRouter:

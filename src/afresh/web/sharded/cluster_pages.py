@@ -5,11 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
+from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import ClusterData
 from afresh.web.error_responses import RequestError
 from afresh.web.pages import Pages, add_common_pages
 
-_MENU = {"/": "Now", "/items": "Items", "/shards": "Shards"}
+_MENU = {"/": "Now", "/items": "Items", "/changes": "Changes", "/shards": "Shards"}
 _READ_ONLY = "Read only: 'afresh add' adds items to a cluster."
 _ENGINE_PAGES = {"/plan": "Plan", "/sources": "Sources"}
 _SHARDS_SHOWN = 500
@@ -20,9 +21,10 @@ def cluster_pages(data: ClusterData) -> Pages:
     return Pages(data, _MENU, _READ_ONLY)
 
 
-def make_cluster_pages(data: ClusterData, pages: Pages) -> APIRouter:
+def make_cluster_pages(data: ClusterData, pages: Pages, access: ContentAccess) -> APIRouter:
+    """Return the routes. ``access`` decides who may see copies."""
     router = APIRouter(include_in_schema=False)
-    add_common_pages(router, data, pages)
+    add_common_pages(router, data, pages, access)
 
     @router.get("/shards")
     def shards() -> HTMLResponse:

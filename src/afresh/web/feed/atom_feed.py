@@ -55,7 +55,8 @@ def write_atom(entries: Sequence[FeedEntry], diffs: Sequence[str], address: str,
 
 def _add_entry(feed: ElementTree.Element, entry: FeedEntry, diff: str, address: str) -> None:
     one = _add(feed, "entry")
-    _add(one, "id", f"urn:afresh:change:{entry.cursor}")
+    own = entry.cursor.partition(".")[0]  # of the places in several shards, only that of its own stays
+    _add(one, "id", f"urn:afresh:change:{own}")
     _add(one, "title", f"{entry.kind}: {entry.key}")
     _add(one, "updated", format_iso_time(entry.time_s))
     is_page = entry.key.startswith(("http://", "https://"))
