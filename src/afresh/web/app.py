@@ -14,6 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from afresh.engine.engine import Engine
 from afresh.engine.project_interface import ShardedProject
 from afresh.engine.settings.tables import ContentReaders
+from afresh.sources.context import no_secrets
+from afresh.sources.secrets import Resolver
 from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
@@ -28,6 +30,7 @@ from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
 from afresh.web.pages import Pages, engine_pages, make_pages
+from afresh.web.receivers.receivers import Receivers
 from afresh.web.sharded.cluster_api import make_cluster_api
 from afresh.web.sharded.cluster_pages import cluster_pages, make_cluster_pages
 
@@ -55,11 +58,15 @@ def make_app(
     names: Iterable[str] = (),
     read_token: bool = False,
     content: ContentReaders = "everybody",
+    secrets: Resolver = no_secrets,
 ) -> FastAPI:
-    """Return the web application of one engine. See ``WebAccess`` for the other parameters."""
-    data = DashboardData(engine, token)
-    access = WebAccess(token, tuple(names), read_token, content)
-    return _make_app(data, engine_pages(data), access, make_api, make_pages)
+    """Return the web application of one engine. ``secrets`` resolves the secrets of webhooks; see
+    ``WebAccess`` for the other parameters."""
+    data, receivers = DashboardData(engine, token), Receivers(engine, secrets)
+    access = WebAccess(token, (*names, *receivers.names), read_token, content)
+    app = _make_app(data, engine_pages(data), access, make_api, make_pages)
+    app.include_router(receivers.router)
+    return app
 
 
 def make_cluster_app(cluster: ShardedProject, access: WebAccess) -> FastAPI:
@@ -85,7 +92,8 @@ def _make_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with suppress(StoreError):  # The pages report the error, and try again.
             await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
-        yield
+        with receivers:
+            yield
 
     app = FastAPI(
         title="afresh",

@@ -47,7 +47,7 @@ def estimated(engine: Engine, path: Path) -> dict[str, tuple[float, float, float
     polls = polls_from_times(log.item, times_s, log.changed, modified=modified, count=log.count)
     found = estimate_polls(find_sharp_changes(polls).weigh(polls))
     rates = zip(found.rate.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-    return dict(zip(log.names.to_pylist(), rates, strict=True))
+    return dict(zip(log.names.tolist(), rates, strict=True))
 
 
 def test_with_stamps_or_counts_the_rate_is_known_though_every_poll_finds_a_change(

@@ -57,5 +57,10 @@ def _engine_app(engine: Engine, access: WebAccess) -> FastAPI:
     from afresh.web.app import make_app
 
     return make_app(
-        engine, access.token, names=access.names, read_token=access.read_token, content=access.content
+        engine,
+        access.token,
+        names=access.names,
+        read_token=access.read_token,
+        content=access.content,
+        secrets=os.environ.get,
     )
