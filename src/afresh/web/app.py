@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -64,7 +64,7 @@ def make_app(
     ``WebAccess`` for the other parameters."""
     data, receivers = DashboardData(engine, token), Receivers(engine, secrets)
     access = WebAccess(token, (*names, *receivers.names), read_token, content)
-    app = _make_app(data, engine_pages(data), access, make_api, make_pages)
+    app = _make_app(data, engine_pages(data), access, make_api, make_pages, receivers)
     app.include_router(receivers.router)
     return app
 
@@ -72,7 +72,7 @@ def make_app(
 def make_cluster_app(cluster: ShardedProject, access: WebAccess) -> FastAPI:
     """Return the web application of a cluster, which only reads."""
     data = ClusterData(cluster)
-    return _make_app(data, cluster_pages(data), access, make_cluster_api, make_cluster_pages)
+    return _make_app(data, cluster_pages(data), access, make_cluster_api, make_cluster_pages, nullcontext())
 
 
 DataT = TypeVar("DataT", bound=ProjectData)
@@ -84,7 +84,9 @@ def _make_app(
     access: WebAccess,
     make_api: Callable[[DataT, ContentAccess, FeedWatch], APIRouter],
     make_pages: Callable[[DataT, Pages, ContentAccess], APIRouter],
+    beside: AbstractContextManager[object],
 ) -> FastAPI:
+    """Return an application of these parts; ``beside`` is entered while it serves."""
     live, watch = LiveUpdates(data), FeedWatch(data.project.feed)
     watch.is_closing = lambda: live.is_closing()
 
@@ -92,7 +94,7 @@ def _make_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with suppress(StoreError):  # The pages report the error, and try again.
             await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
-        with receivers:
+        with beside:
             yield
 
     app = FastAPI(
