@@ -53,7 +53,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "constants")
+WITH_CASES = ("constants", "follow", "large", "replay", "replay_limit", "replay_robust")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
