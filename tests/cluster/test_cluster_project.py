@@ -115,6 +115,12 @@ def test_changes_of_all_shards_come_in_order(cluster: ClusterProject, shards: Fi
     older = cluster.feed.newest(100, before=newest[-1].cursor)
     assert sorted(entry.key for entry in [*newest, *older]) == sorted(URLS[:6] * 2)
     assert "+new https://" in cluster.feed.diff(newest[0], 10)
+    older = cluster.feed.newest(3, None, newest[-1].cursor)
+    seen = {
+        (entry.key, entry.kind)
+        for entry in [*newest, *older, *cluster.feed.newest(9, "web", older[-1].cursor)]
+    }
+    assert len(seen) == 12
     last = cluster.feed.last()
     assert list(cluster.changes(end).changes) == []
     poll(shards, URLS[7], b"later")

@@ -16,6 +16,7 @@ from tests.engine.living import LivingSite, engine_for
 from tests.engine.warehouse import OF_A
 from tests.slow_cases import with_slow_cases
 from tests.web.browser import LOOKS, PHONE, as_seen, cut, page_of, serious
+from tests.web.cluster_site import cluster_dashboard
 from tests.web.mirror import Mirror, open_mirror
 from tests.web.running import PATIENCE_S, Running
 from tests.web.serving import TOKEN, Client, dashboard, engine_of, filled
@@ -428,3 +429,19 @@ def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, t
         port = int(address.rstrip("/").rpartition(":")[2])
         with Server(make_app(engine, TOKEN), listen("127.0.0.1", port)):
             expect(state).to_have_attribute("data-state", "none")
+
+
+def test_the_pages_of_a_cluster_are_whole_and_usable_by_all(browser: Browser, tmp_path: Path) -> None:
+    with cluster_dashboard(tmp_path) as (web, _), page_of(browser, alone=True) as (page, ear):
+        page.goto(web.address)
+        page.get_by_role("link", name="Shards").click()
+        expect(page.get_by_text("nothing is heard of it")).to_be_visible()
+        check_looks(page, ("dark", "phone"), whole_tables=True)
+        page.get_by_role("link", name="Items", exact=True).click()
+        expect(page.get_by_role("button", name="Add items")).to_have_count(0)
+        page.get_by_role("link", name="Next page").click()
+        page.locator("td.key a").first.click()
+        expect(page.get_by_role("heading", name="Versions")).to_be_visible()
+        check_looks(page, ("light",), whole_tables=False)
+        assert ear.complaints == []
+        assert ear.asked <= {web.host, ""}

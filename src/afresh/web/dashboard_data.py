@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.engine import Engine
-from afresh.engine.project_interface import WatchedProject
+from afresh.engine.project_interface import ShardedProject, WatchedProject
 from afresh.engine.ratelimit.budget_override import current_override
 from afresh.engine.reporting.overview import EstimatedPage
 from afresh.engine.settings.tables import BudgetTable
@@ -96,6 +96,14 @@ def unknown_as_404(key: str, source: str | None) -> Iterator[None]:
     except UnknownItemError:
         of_source = "" if source is None else f" of the source {source[:200]!r}"
         raise RequestError(404, f"there is no item {key[:200]!r}{of_source}", "add it first") from None
+
+
+class ClusterData(ProjectData):
+    """Reads the data of the pages and the API from a cluster, which they do not change."""
+
+    def __init__(self, cluster: ShardedProject) -> None:
+        super().__init__(cluster, None)
+        self.cluster = cluster
 
 
 class DashboardData(ProjectData):

@@ -233,6 +233,33 @@ class ItemDetailOut(Model):
     versions: list[VersionOut]
 
 
+class ShardOut(Model):
+    """A shard: its part of the budget in requests per second, and why it does not poll (empty: it does)."""
+
+    shard: int
+    items: int
+    rate_per_s: float
+    node: str
+    problem: str
+
+
+class LargeHostOut(Model):
+    """A host with more items than a shard has on average; it stays whole."""
+
+    host: str
+    items: int
+    shard: int
+
+
+class ClusterOut(Model):
+    """The shards of a cluster. ``price`` is the value of one more request, the same in all shards."""
+
+    is_running: bool
+    price: Number
+    shards: list[ShardOut]
+    large_hosts: list[LargeHostOut]
+
+
 class AddIn(Model):
     """Items to register."""
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from fastapi import FastAPI, Query, Request, Response
 
-from afresh.engine.feed.feed_reader import FeedReader
+from afresh.engine.project_interface import ChangeFeed
 from afresh.values.changes import FeedEntry
 from afresh.values.formatting import format_iso_time
 from afresh.values.printable_text import printable
@@ -23,7 +23,7 @@ Source = Annotated[str | None, Query(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-def add_atom_feed(app: FastAPI, reader: FeedReader, access: ContentAccess) -> None:
+def add_atom_feed(app: FastAPI, reader: ChangeFeed, access: ContentAccess) -> None:
     """Add the route. ``access`` decides who may read differences."""
 
     @app.get("/changes.atom", include_in_schema=False)

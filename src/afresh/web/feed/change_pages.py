@@ -14,6 +14,7 @@ from afresh.values.changes import FeedEntry
 from afresh.values.outcome import EVENT_KINDS
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import ProjectData
+from afresh.web.feed.feed_api import LONGEST_CURSOR
 from afresh.web.pages import Pages, Word, diff_link
 from afresh.web.reports.copy_diff import DiffRequest
 
@@ -23,7 +24,7 @@ _FORM_TITLES = {RAW: "content", "text": "main text"}
 _LAYOUT_TITLES = {"lines": "below each other", "sides": "side by side"}
 Number = Annotated[int | None, Query(ge=1, le=2**31)]
 Share = Annotated[float, Query(ge=0, le=1)]
-Cursor = Annotated[str, Query(max_length=2000)]
+Cursor = Annotated[str, Query(max_length=LONGEST_CURSOR)]
 
 
 def make_change_pages(data: ProjectData, pages: Pages, access: ContentAccess) -> APIRouter:

@@ -16,7 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from afresh.engine.feed.change_json import change_object
 from afresh.engine.feed.change_search import ChangeFilter, search_changes
 from afresh.engine.feed.content_forms import CONTENT_FORMS
-from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, FeedReader, plain_change
+from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, plain_change
+from afresh.engine.project_interface import ChangeFeed
 from afresh.values.clock import SystemClock
 from afresh.values.errors import one_of
 from afresh.values.outcome import EventKind
@@ -29,10 +30,14 @@ from afresh.web.reports.copy_diff import DiffRequest
 
 MOST_CHANGES, MOST_FOUND, MOST_WAIT_S, MOST_WAITING = 1000, 200, 60.0, 64
 _NOW = "now"
+LONGEST_CURSOR = 50_000  # a cursor of 1,000 shards
 _FORMS = ", ".join(CONTENT_FORMS)
 Since = Annotated[
     str | None,
-    Query(max_length=60, description="A cursor: only later changes; now: none so far. Default: all kept."),
+    Query(
+        max_length=LONGEST_CURSOR,
+        description="A cursor: only later changes; now: none so far. Default: all kept.",
+    ),
 ]
 SourceName = Annotated[str | None, Query(max_length=500, description="Only changes of this source.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_CHANGES)]
@@ -48,7 +53,7 @@ Searched = Annotated[
 ]
 LeastChange = Annotated[float, Query(ge=0, le=1, description="Without changes known to be smaller.")]
 SearchLimit = Annotated[int, Query(ge=1, le=MOST_FOUND)]
-Before = Annotated[str | None, Query(max_length=2000, description="The cursor of the page before.")]
+Before = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="The cursor of the page before.")]
 VersionNumber = Annotated[
     int | None, Query(ge=1, le=2**31, description="Default: the newest version and the one before.")
 ]
@@ -59,7 +64,7 @@ class FeedWatch:
     """Tells whether there are new changes. Many may ask: the store is asked every ``LOOK_EVERY_S`` seconds
     at most. ``is_closing`` returns true when the server stops, so that nobody waits any longer."""
 
-    def __init__(self, reader: FeedReader) -> None:
+    def __init__(self, reader: ChangeFeed) -> None:
         self._reader, self._clock = reader, SystemClock()
         self._last, self._asked_s = 0, float("-inf")
         self._lock = asyncio.Lock()
@@ -146,7 +151,7 @@ def add_search(router: APIRouter, data: ProjectData, access: ContentAccess, resp
 
 
 def add_changes(
-    router: APIRouter, watch: FeedWatch, reader: FeedReader, access: ContentAccess, responses: Responses
+    router: APIRouter, watch: FeedWatch, reader: ChangeFeed, access: ContentAccess, responses: Responses
 ) -> None:
     """Add the routes. ``access`` decides who may read contents."""
 

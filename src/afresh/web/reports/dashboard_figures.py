@@ -236,7 +236,7 @@ def _describe_state(snapshot: StatusSnapshot) -> str:
     if snapshot.problem:
         return f"{snapshot.problem}. Trying again; the numbers are old."
     if pulse is None:
-        return "Start one with 'afresh run'."
+        return f"Start one with '{snapshot.run_command}'."
     if snapshot.state == "stopped":
         return f"It stopped at {format_time(pulse.time_s)}. Nothing is polled until it runs again."
     if snapshot.state == "lost":
