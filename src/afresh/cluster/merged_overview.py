@@ -46,6 +46,7 @@ def merge_overviews(found: Sequence[Overview], limits: Limits) -> Overview:
         backoffs=tuple(backoffs),
         longest_due_s=min(each.longest_due_s for each in found),
         tallies=tallies,
+        run_command="afresh cluster run",
     )
 
 

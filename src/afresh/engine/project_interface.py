@@ -57,8 +57,9 @@ class ChangeFeed(Protocol):
     def cursor(self) -> str:
         """Return the cursor of the newest change."""
 
-    def newest(self, limit: int, source: str | None = None) -> Sequence[FeedEntry]:
-        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first."""
+    def newest(self, limit: int, source: str | None = None, before: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first; with the
+        cursor ``before``, only those before its change."""
 
     def diff(self, entry: FeedEntry, most_lines: int) -> str:
         """Return at most ``most_lines`` lines of the difference that a change made; empty if not known."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from afresh.engine.engine import Engine
-from afresh.engine.project_interface import WatchedProject
+from afresh.engine.project_interface import ShardedProject, WatchedProject
 from afresh.engine.ratelimit.budget_override import current_override
 from afresh.engine.reporting.overview import EstimatedPage
 from afresh.engine.settings.tables import BudgetTable
@@ -17,6 +17,7 @@ from afresh.values.errors import UnknownItemError, UsageError
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import Copy
 from afresh.web.error_responses import RequestError
+from afresh.web.reports.copy_diff import CopyComparer
 from afresh.web.reports.item_report import ItemReport, report_item
 from afresh.web.reports.plan_report import (
     PlanModel,
@@ -49,6 +50,7 @@ class ProjectData:
         self.project, self.token = project, token
         self.clock = project.clock  # so that pages and project agree about the time
         self.snapshots = SnapshotCache(project)
+        self.comparer = CopyComparer(project)
 
     def page_items(self, query: ItemQuery, limit: int, cursor: str | None) -> EstimatedPage:
         """Return a page of items. A cursor begins with a hash of its query, so that the cursor of another
@@ -56,7 +58,7 @@ class ProjectData:
         mark = blake2b(repr(query).encode(), digest_size=6).hexdigest()
         if cursor is not None and not cursor.startswith(mark):
             raise UsageError("that cursor is of another query: start again without one")
-        self._check_source(query.source)
+        self.check_source(query.source)
         found = self.project.list_items(query, limit, cursor and cursor.removeprefix(mark))
         page = replace(found.page, cursor=found.page.cursor and mark + found.page.cursor)
         return replace(found, page=page)
@@ -72,7 +74,7 @@ class ProjectData:
         with unknown_as_404(key, source):
             return self.project.get(key, source=source, version=version)
 
-    def _check_source(self, name: str | None) -> None:
+    def check_source(self, name: str | None) -> None:
         """Raise ``RequestError`` (404) if neither the settings nor any item have a source with this name."""
         if name is not None and name not in self.project.source_names():
             raise RequestError(404, f"there is no source {name[:200]!r}", "/api/v1/sources lists them")
@@ -96,12 +98,21 @@ def unknown_as_404(key: str, source: str | None) -> Iterator[None]:
         raise RequestError(404, f"there is no item {key[:200]!r}{of_source}", "add it first") from None
 
 
+class ClusterData(ProjectData):
+    """Reads the data of the pages and the API from a cluster, which they do not change."""
+
+    def __init__(self, cluster: ShardedProject) -> None:
+        super().__init__(cluster, None)
+        self.cluster = cluster
+
+
 class DashboardData(ProjectData):
     """Reads the data of the pages and the API from one engine, with its plans."""
 
     def __init__(self, engine: Engine, token: str | None) -> None:
         super().__init__(engine, token)
         self.engine = engine
+        self.comparer = CopyComparer(engine, engine.store)
         self._plans: _Plans | None = None
         self._lock = threading.Lock()
 

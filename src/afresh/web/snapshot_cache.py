@@ -25,11 +25,13 @@ _LONG_OVERDUE_S, _OVERDUE_S, _BEARABLE_S = 10.0, 1.0, 0.5
 class StatusSnapshot(Overview):
     """An overview that is kept for a while. ``number`` grows with every snapshot; ``took_s`` is how many
     seconds reading took. ``problem`` is the reason why the store could not be read; then the other fields are
-    those of the last snapshot that was read."""
+    those of the last snapshot that was read. ``last_change`` is a number that grows with every change of the
+    feed."""
 
     number: int
     took_s: float = 0.0
     problem: str = ""
+    last_change: int = 0
 
     @property
     def state(self) -> str:
@@ -99,7 +101,7 @@ class SnapshotCache:
 
 
 def read_snapshot(project: WatchedProject, number: int = 0) -> StatusSnapshot:
+    last_change = project.feed.last()  # before the rest: a change meanwhile is announced by the next one
     overview = project.overview()
-    return StatusSnapshot(
-        number=number, **{field.name: getattr(overview, field.name) for field in fields(overview)}
-    )
+    read = {field.name: getattr(overview, field.name) for field in fields(overview)}
+    return StatusSnapshot(number=number, last_change=last_change, **read)

@@ -41,7 +41,8 @@ class Overview:
     """The state of a project at ``time_s``. ``pulse`` is the last sign of life of its engine, ``course`` the
     last day of its pulses, ``audits`` the audits of that day and ``ledger`` what was spent in the last hour.
     ``failing`` are the items that failed most often in a row. ``backoffs`` are tuples (source, host in
-    back-off), the longest back-off first. ``longest_due_s`` is the earliest due time of an item."""
+    back-off), the longest back-off first. ``longest_due_s`` is the earliest due time of an item,
+    ``run_command`` the command that starts what polls."""
 
     time_s: float
     status: Status
@@ -53,6 +54,7 @@ class Overview:
     backoffs: tuple[tuple[str, GroupBackoff], ...]
     longest_due_s: float
     tallies: PollTallies = field(default_factory=PollTallies)
+    run_command: str = "afresh run"
 
 
 def read_overview(store: Store, running: Settings, now_s: float) -> Overview:

@@ -48,7 +48,7 @@ _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried,
 @dataclass(frozen=True, slots=True)
 class Why:
     """Everything that ``afresh why`` shows, as of ``time_s``. Rates are per second, times in seconds.
-    ``rate_per_s`` is today's rate by the item's own polls: the median, with its 90 % confidence interval.
+    ``rate_per_s`` is today's rate by the item's own polls: their posterior mean, with its 90 % interval.
     ``jumped_s`` is the time of the first poll after the last sharp change of the rate, NaN without one, and
     ``period_s`` the time for which it has been polled since, or in all;
     ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
@@ -135,7 +135,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     return Why(
         item=item,
         time_s=now_s,
-        rate_per_s=rate.median,
+        rate_per_s=rate.rate,
         rate_low=rate.low,
         rate_high=rate.high,
         jumped_s=rate.jumped_s,
