@@ -22,8 +22,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from afresh.engine.scheduler.due_rows import DueRows
 from afresh.engine.scheduler.row_policy import Priorities, RowPolicy, Tier
+from afresh.policy.due_rows import DueRows
 from afresh.rates.segments import rank_within, run_starts
 from afresh.values.arrays import Ints
 
