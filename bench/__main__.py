@@ -45,6 +45,7 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "replay_stamps",
     "constants",
     "web",
     "demo",
@@ -54,7 +55,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "constants")
+WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "replay_stamps", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
