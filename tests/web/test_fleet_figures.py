@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -62,6 +63,10 @@ class Fleet:
             for family in families
             if family.name in COUNTERS
         }
+
+    def shows_polls(self, at: int, polls: int) -> bool:
+        """Whether the metrics of a worker say so many polls."""
+        return self.figures(at)["afresh_polls"] == polls
 
     def pulses(self) -> list[Pulse]:
         """The workers' own pulses."""
@@ -121,7 +126,7 @@ def test_every_worker_reports_what_all_workers_did(fleet: Fleet) -> None:
     polls, seconds = sum(pulse.polls for pulse in pulses), sum(pulse.seconds for pulse in pulses)
     assert max(pulse.polls for pulse in pulses) < polls
     for at, engine in enumerate(fleet.engines):
-        until(lambda at=at: fleet.figures(at)["afresh_polls"] == polls, "the dashboard read the last pulses")
+        until(partial(fleet.shows_polls, at, polls), "the dashboard has read the last pulses")
         figures, run = fleet.figures(at), engine.status().run
         assert run is not None
         assert figures["afresh_polls"] == figures["afresh_view_refreshes"] == run.polls == polls
