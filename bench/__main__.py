@@ -44,6 +44,7 @@ BENCHES = (
     "api",
     "replay_limit",
     "replay_robust",
+    "replay_stamps",
     "constants",
     "web",
     "demo",
@@ -53,7 +54,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "constants")
+WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "replay_stamps", "constants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,7 +77,8 @@ class _Copied:
         self._pages = {
             f"{url}/{path.relative_to(folder / 'www').as_posix()}": path
             for start in starts
-            for path in (folder / "www" / start.strip("/").partition("/index")[0]).rglob("*.html")
+            # In the same order for both ways, so that the same pages change at the same times.
+            for path in sorted((folder / "www" / start.strip("/").partition("/index")[0]).rglob("*.html"))
         }
         with open_engine(folder) as engine:
             if way == "sitemap":

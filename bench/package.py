@@ -14,6 +14,7 @@ from bench.rows import Row
 from bench.timing import seconds
 
 _BUILD = ("-m", "build", "--wheel", "--no-isolation", "--outdir")
+_SHOWN = 8
 _STARTS = {
     "python -c pass": ("-c", "pass"),
     "import afresh": ("-c", "import afresh"),
@@ -33,6 +34,7 @@ def rows(*, quick: bool) -> list[Row]:
         core, full = installed_bytes(()), installed_bytes(("web", "plots"))
         found.append(Row("size of the core and what it needs", core / 1e6, "MB", ratio=core / full))
         found.append(Row("the same with extras web and plots", full / 1e6, "MB"))
+        found += [Row(f"of the core: {name}", size / 1e6, "MB") for name, size in largest_packages()]
         project = Path(folder) / "project"
         run([sys.executable, "-m", "afresh", "init", str(project)])
         items = Path(folder) / "items.csv"
@@ -52,6 +54,16 @@ def rows(*, quick: bool) -> list[Row]:
 
 def installed_bytes(extras: tuple[str, ...]) -> int:
     """Return the size of the installed files of all packages that afresh needs with these extras."""
+    return sum(_size(name) for name in _packages(extras))
+
+
+def largest_packages() -> list[tuple[str, int]]:
+    """Return a tuple (name, bytes) for each of the largest packages of the core."""
+    sizes = [(name, _size(name)) for name in _packages(())]
+    return sorted(sizes, key=lambda entry: -entry[1])[:_SHOWN]
+
+
+def _packages(extras: tuple[str, ...]) -> set[str]:
     found: set[str] = set()
     wanted = [("afresh", extras)]
     while wanted:
@@ -68,7 +80,7 @@ def installed_bytes(extras: tuple[str, ...]) -> int:
             if extra is None or extra[1] in more:
                 package = re.match(r"[\w.-]+", line)
                 wanted.append((package[0].lower() if package else "", ()))
-    return sum(_size(name) for name in found - {"afresh"})
+    return found - {"afresh"}
 
 
 def _size(name: str) -> int:

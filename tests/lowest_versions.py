@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("web", "plots", "fast", "postgres", "scrapy", "duckdb", "sqlalchemy")
+EXTRAS = ("web", "plots", "parquet", "fast", "postgres", "scrapy", "duckdb", "sqlalchemy")
 """The extras that users install. The tools of developers are always new."""
 
 

@@ -26,6 +26,7 @@ from afresh.engine.scheduler.poll_costs import PollTallies, Tally
 from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.settings.receiver_rules import WebhookRules
 from afresh.engine.state_names import PULSE, STALENESS_REPORTS, TALLIES
 from afresh.policy.registry import POLICIES
 from afresh.rates.estimator import ESTIMATORS
@@ -194,6 +195,15 @@ def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> 
             parsed = pydantic.create_model("One", one=(known[key].rebuild_annotation(), ...))
             found = parsed.model_validate({"one": tomllib.loads(f"one = {value}")["one"]})
             assert getattr(found, "one") == usual, f"{kind} {key}"  # noqa: B009
+
+
+def test_the_settings_of_webhooks_are_documented_with_their_defaults() -> None:
+    said = documented_settings("Webhooks")
+    assert set(said) == set(WebhookRules.model_fields)
+    usual = {key: words.strip("`") for key, words in said.items() if words.startswith("`")}
+    values = "\n".join(f'{key} = "{value}"' for key, value in usual.items())
+    text = "[web.webhook.a]\nsecret = 'x'\nitems = 'a'\n"
+    assert parse_settings(text + values).web.webhook == parse_settings(text).web.webhook
 
 
 def test_how_hooks_are_called_is_documented_with_its_defaults() -> None:

@@ -35,7 +35,7 @@ def test_every_package_is_locked_with_hashes_and_no_place(file: str) -> None:
 
 def test_what_is_locked_is_what_pyproject_asks_for() -> None:
     locked = versions("requirements.txt")
-    for line in lowest_versions(extras=("web", "plots", "fast", "postgres")):
+    for line in lowest_versions(extras=("web", "plots", "parquet", "fast", "postgres")):
         name, _, lowest = line.partition("==")
         assert numbers(locked[name]) >= numbers(lowest), name
     developers = versions("requirements-dev.txt")

@@ -14,10 +14,11 @@ from tests.engine.living import LivingSite
 from tests.stores.backends import schema_url
 
 from afresh.cluster.actors import coordinator_name
-from afresh.cluster.cluster_project import OpenedShard, open_cluster
+from afresh.cluster.cluster_project import open_cluster
 from afresh.cluster.cluster_run import ClusterRun, CoordinatorLostError
 from afresh.cluster.coordinator import SAVED
 from afresh.cluster.ray_session import ClusterError, ray_session
+from afresh.cluster.shard_reader import StoredShard
 from afresh.cluster.shard_settings import ShardSpec, project_name
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -113,7 +114,7 @@ def kept(project: Project, shards: int) -> dict[str, tuple[int, int]]:
     with project.engine() as engine, ExitStack() as stack:
         cluster = open_cluster(engine, project.spec(shards), stack)
         for reader in cluster.readers.values():
-            assert isinstance(reader, OpenedShard)
+            assert isinstance(reader, StoredShard)
             store = reader.engine.store
             assert store.upkeep.check() == []
             for item in store.items.page(ItemQuery(), 1000).items:

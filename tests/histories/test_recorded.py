@@ -29,7 +29,7 @@ def test_rows_in_any_order_are_sorted() -> None:
     found = read_recorded("c.csv", "items.csv", 0, 100)
     assert found.time.tolist() == [10, 10, 20, 30]
     assert found.item.tolist() == [0, 1, 0, 1]
-    assert found.names.to_pylist() == ["a", "b", "still"]
+    assert found.names.tolist() == ["a", "b", "still"]
     assert (found.start, found.end, found.group, found.remarks) == (0, 100, None, ())
     assert np.all(found.weight == 1)
     assert np.all(found.cost == 1)
@@ -57,7 +57,7 @@ def test_what_is_not_said_is_assumed_and_remarked() -> None:
     write("c.csv", "item,time\nb,86400\na,0\n")
     found = read_recorded("c.csv", None)
     assert (found.start, found.end) == (0, 86400)
-    assert found.names.to_pylist() == ["b", "a"]
+    assert found.names.tolist() == ["b", "a"]
     assert found.item.tolist() == [0]
     assert found.remarks == (
         "without --items only the 2 items that change are known, and no others",

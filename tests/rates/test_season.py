@@ -46,6 +46,15 @@ def test_polls_in_operational_time_keep_their_stamps_inside() -> None:
     assert applied.elapsed.sum() == pytest.approx(float(season.operational(70.0) - season.operational(0.0)))
 
 
+def test_a_stamp_that_is_unknown_stays_unknown_in_operational_time() -> None:
+    """``afresh estimate`` failed on a log with a season in which only some polls had a stamp."""
+    season = Season(PROFILES["week-end"] / PROFILES["week-end"].mean(), 1.0)
+    polls = polls_from_times([0, 0, 0], [0.0, 60.0, 70.0], [0, 1, 1], modified=[np.nan, np.nan, 65.0])
+    since = season.apply_to(polls).since
+    assert since is not None
+    assert np.isnan(since).tolist() == [True, False]
+
+
 def test_polls_at_one_hour_of_the_day_cannot_show_a_season() -> None:
     rng = np.random.default_rng(0)
     item = np.repeat(np.arange(200), 50)

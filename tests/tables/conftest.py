@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
+from afresh.tables import backend
 from afresh.tables.columns import Column
 
 MakeFile: TypeAlias = Callable[[str, bytes], str]
@@ -41,3 +42,12 @@ def make_file(tmp_path: Path) -> MakeFile:
         return str(path)
 
     return make
+
+
+@pytest.fixture(params=["pyarrow", "plain"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs a test twice: with pyarrow, and as where it is not installed."""
+    way: str = request.param
+    if way == "plain":
+        monkeypatch.setattr(backend, "has_extra", lambda _: False)
+    return way

@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from afresh.tables import backend
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import read_table, scan_table
+from afresh.values import extras
 from afresh.values.errors import InputError, UsageError
 
 MakeFile = Callable[[str, bytes], str]
@@ -51,11 +53,21 @@ def _long_csv() -> bytes:
         ("items.jsonl", JSONL),
         ("items.jsonl.gz", gzip.compress(JSONL, mtime=0)),
         ("items.jsonl.zst", zstandard.compress(JSONL)),
-        ("items.parquet", _parquet()),
+        ("items.jsonl.zst", zstandard.compress(JSONL[:5]) + zstandard.compress(JSONL[5:])),
     ],
 )
+@pytest.mark.usefixtures("each_way")
 def test_the_ending_tells_the_format(make_file: MakeFile, items: Columns, name: str, data: bytes) -> None:
     assert read_table(make_file(name, data), items).numbers("rate").tolist() == [1, 2.5]
+
+
+def test_parquet_needs_pyarrow(make_file: MakeFile, items: Columns, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_file("items.parquet", _parquet())
+    assert read_table(path, items).numbers("rate").tolist() == [1, 2.5]
+    monkeypatch.setattr(backend, "has_extra", lambda _: False)
+    monkeypatch.setattr(extras, "has_extra", lambda _: False)
+    with pytest.raises(UsageError, match=r"items.parquet: Parquet needs .*pip install 'afresh\[parquet\]'"):
+        read_table(path, items)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +87,11 @@ def test_standard_input_is_recognised_and_can_be_read_twice(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     with InputFile("-") as source:
         first = [batch.numbers("rate").tolist() for batch in scan_table(source, items, unique="item")]
-        second = [batch.text("item").to_pylist() for batch in scan_table(source, items[:1])]
+        second = [batch.text("item").tolist() for batch in scan_table(source, items[:1])]
     assert (first, second) == ([[1, 2.5]], [["a", "b"]])
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_wrong_cell_of_standard_input_is_named(monkeypatch: pytest.MonkeyPatch, items: Columns) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CSV + b"c,x\n")))
     with pytest.raises(InputError, match=r"^standard input, row 3 \(line 4\), column rate: is 'x'"):
@@ -110,6 +123,7 @@ def test_a_format_can_be_said(make_file: MakeFile, monkeypatch: pytest.MonkeyPat
         read_table(make_file("items.txt", CSV), items, format="excel")
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_named_pipe_is_read(tmp_path: Path, items: Columns) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -122,9 +136,9 @@ def test_a_named_pipe_is_read(tmp_path: Path, items: Columns) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
     [
-        ("a.csv.gz", gzip.compress(_long_csv())[:-20], "ends in the middle of its compressed data"),
+        ("a.csv.gz", gzip.compress(_long_csv())[:-20], "ends in the middle of its"),
         ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-9], "ends in the middle of its gzip data"),
-        ("a.csv.zst", zstandard.compress(_long_csv())[:-20], "ends in the middle of its compressed data"),
+        ("a.csv.zst", zstandard.compress(_long_csv())[:-20], "ends in the middle of its"),
         ("a.jsonl.gz", gzip.compress(JSONL * 20_000, mtime=0)[:-20], "ends in the middle of its"),
         ("a.parquet.gz", gzip.compress(_parquet())[:-20], "ends in the middle of its gzip data"),
         ("a.csv.gz", b"\x1f\x8bnot really gzip at all", "cannot be read as gzip data"),
@@ -190,6 +204,7 @@ def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch, items:
         read_table("-", items)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_file_in_utf_16_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_bytes("item,rate\na,1\n".encode("utf-16"))

@@ -131,6 +131,6 @@ def test_a_column_of_any_kind_takes_every_plain_value_as_text(tmp_path: Path) ->
     path = tmp_path / "records.parquet"
     pq.write_table(pa.table({"id": [1.5, 2.0], "raw": [b"a", None], "tags": [["a"], ["b"]]}), path)
     table = read_table(path, [Column("id", "any"), Column("raw", "any")])
-    assert (table.text("id").to_pylist(), table.text("raw").to_pylist()) == (["1.5", "2"], ["a", ""])
+    assert (table.text("id").tolist(), table.text("raw").tolist()) == (["1.5", "2"], ["a", ""])
     with pytest.raises(InputError, match=r"tags: is of type list.*: must be one value"):
         read_table(path, [Column("tags", "any")])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.tables.columns import is_misspelling
 from afresh.tables.reading import find_repeated, first_repeat, hash_keys
+from afresh.tables.text_columns import as_texts
 
 texts = st.lists(st.text("abc", max_size=3), max_size=30)
 
@@ -16,9 +16,7 @@ texts = st.lists(st.text("abc", max_size=3), max_size=30)
 @settings(deadline=None)
 @given(texts, st.integers(1, 7))
 def test_the_first_repeat_is_the_first_row_whose_key_stood_before(keys: list[str], size: int) -> None:
-    batches = [
-        pa.array(keys[start : start + size], pa.large_string()) for start in range(0, len(keys) or 1, size)
-    ]
+    batches = [as_texts(keys[start : start + size]) for start in range(0, len(keys) or 1, size)]
     expected = next(((key, keys.index(key), row) for row, key in enumerate(keys) if key in keys[:row]), None)
     suspects = find_repeated([hash_keys(batch) for batch in batches])
     assert (suspects.size > 0) == (expected is not None)
@@ -26,7 +24,7 @@ def test_the_first_repeat_is_the_first_row_whose_key_stood_before(keys: list[str
 
 
 def test_hashes_that_collide_are_checked_on_the_keys() -> None:
-    keys = pa.array(["a", "b", "c"])
+    keys = as_texts(["a", "b", "c"])
     everyone = np.sort(np.array([hash("a"), hash("b"), hash("c")], dtype=np.int64))
     assert first_repeat([keys], everyone) is None
 

@@ -57,6 +57,19 @@ class Mirror:
         """The path of an item's page."""
         return f"/item?{urlencode({'key': self.key(number)})}"
 
+    def path_of(self, page: str) -> str:
+        """The path of a page; those of one item show the one that has copies."""
+        return self.item(3) if page == "/item" else f"/diff?{self._query(3)}" if page == "/diff" else page
+
+    def _query(self, number: int) -> str:
+        return urlencode({"key": self.key(number), "source": "web"})
+
+    def change(self, number: int, content: bytes) -> None:
+        """Let a poll find another content of an item."""
+        self.clock.time_s += 1.0
+        now_s = self.clock.now_s()
+        self.engine.observe([Reported(self.key(number), now_s, content=content, media_type="text/plain")])
+
     def beat(self, after_s: float = 0.0) -> None:
         """Let time pass; then the engine gives a sign of life and another point of its course."""
         self.clock.time_s += after_s
@@ -87,10 +100,7 @@ def _fill(mirror: Mirror) -> None:
         for number in range(PAGES)
     )
     for version in (b"first\nline", b"second\nline"):
-        mirror.clock.time_s += 1.0
-        engine.observe(
-            [Reported(mirror.key(3), mirror.clock.now_s(), content=version, media_type="text/plain")]
-        )
+        mirror.change(3, version)
     ids = np.array(sorted(engine.store.items.ids([mirror.key(number) for number in range(40)]).values()))
     nothing = np.full(ids.size, np.nan)
     engine.store.observations.add(

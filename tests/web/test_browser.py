@@ -16,6 +16,7 @@ from tests.engine.living import LivingSite, engine_for
 from tests.engine.warehouse import OF_A
 from tests.slow_cases import with_slow_cases
 from tests.web.browser import LOOKS, PHONE, as_seen, cut, page_of, serious
+from tests.web.cluster_site import cluster_dashboard
 from tests.web.mirror import Mirror, open_mirror
 from tests.web.running import PATIENCE_S, Running
 from tests.web.serving import TOKEN, Client, dashboard, engine_of, filled
@@ -66,7 +67,15 @@ def check_looks(page: Page, looks: Iterable[str] = LOOKS, *, whole_tables: bool)
 
 # To look at a page in one way takes a second. All pages have the same colours and layout, so that every run
 # looks at the first page in all ways and at each other page in one; the slow suite looks at all in all ways.
-OTHERS = {"/items": "phone", "/plan": "dark", "/sources": "light", "/api/docs": "light", "/item": "phone"}
+OTHERS = {
+    "/items": "phone",
+    "/changes": "phone",
+    "/diff": "dark",
+    "/plan": "dark",
+    "/sources": "light",
+    "/api/docs": "light",
+    "/item": "phone",
+}
 PAGES = [("/", LOOKS), *((path, (look,)) for path, look in OTHERS.items())]
 PAGES_IN_ALL_WAYS = [(path, LOOKS) for path in OTHERS]
 
@@ -78,7 +87,7 @@ def test_every_page_is_whole_calm_and_usable_by_all(
     browser: Browser, mirror: Mirror, path: str, looks: tuple[str, ...]
 ) -> None:
     with page_of(browser) as (page, ear):
-        open_page(page, mirror, mirror.item(3) if path == "/item" else path)
+        open_page(page, mirror, mirror.path_of(path))
         expect(page.locator("#state")).to_have_attribute("data-state", "running")
         if path == "/api/docs":
             page.locator(".operation").first.locator("summary").click()
@@ -124,6 +133,43 @@ def test_what_is_new_shows_without_a_reload(browser: Browser, mirror: Mirror) ->
         page.wait_for_function(f"(wanted) => {points} === wanted", arg=had + 2)
         expect(trouble).to_contain_text("Nothing fails")
         assert page.evaluate("window.mark") == 1
+        assert ear.complaints == []
+
+
+def test_changes_come_by_themselves_and_show_what_differs(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, ear):
+        open_page(page, mirror, "/changes")
+        rows = page.locator("#changes li")
+        before = rows.count()
+        summary = rows.locator("summary").first
+        summary.focus()
+        page.keyboard.press("Enter")
+        diff = rows.locator(".diff").first
+        expect(diff).to_contain_text("second")
+        assert serious(page, "light") == []
+        mirror.change(3, b"third\nline")
+        mirror.beat(2.0)
+        expect(rows).to_have_count(before + 1)
+        expect(rows.first).to_contain_text(mirror.key(3))
+        expect(diff).to_be_visible()  # what was open stays open
+        page.get_by_role("link", name="Compare the versions").first.click()
+        page.locator("#layout").select_option("sides")
+        page.get_by_role("button", name="Compare").click()
+        expect(page.get_by_role("region", name="side by side")).to_contain_text("first")
+        check_looks(page, ["phone"], whole_tables=False)
+        assert ear.complaints == []
+
+
+def test_older_changes_say_that_there_are_newer_ones(browser: Browser, mirror: Mirror) -> None:
+    with page_of(browser) as (page, ear):
+        cursor = mirror.engine.feed.newest(1)[0].cursor
+        open_page(page, mirror, f"/changes?before={cursor}")
+        expect(page.locator("#newer")).to_contain_text("older changes")
+        mirror.change(3, b"fourth\nline")
+        mirror.beat(2.0)
+        expect(page.locator("#newer")).to_contain_text("There are newer changes")
+        page.get_by_role("link", name="Show the newest").click()
+        expect(page.locator("#changes li").first).to_contain_text(mirror.key(3))
         assert ear.complaints == []
 
 
@@ -383,3 +429,19 @@ def test_a_dashboard_that_goes_and_comes_back_is_found_again(browser: Browser, t
         port = int(address.rstrip("/").rpartition(":")[2])
         with Server(make_app(engine, TOKEN), listen("127.0.0.1", port)):
             expect(state).to_have_attribute("data-state", "none")
+
+
+def test_the_pages_of_a_cluster_are_whole_and_usable_by_all(browser: Browser, tmp_path: Path) -> None:
+    with cluster_dashboard(tmp_path) as (web, _), page_of(browser, alone=True) as (page, ear):
+        page.goto(web.address)
+        page.get_by_role("link", name="Shards").click()
+        expect(page.get_by_text("nothing is heard of it")).to_be_visible()
+        check_looks(page, ("dark", "phone"), whole_tables=True)
+        page.get_by_role("link", name="Items", exact=True).click()
+        expect(page.get_by_role("button", name="Add items")).to_have_count(0)
+        page.get_by_role("link", name="Next page").click()
+        page.locator("td.key a").first.click()
+        expect(page.get_by_role("heading", name="Versions")).to_be_visible()
+        check_looks(page, ("light",), whole_tables=False)
+        assert ear.complaints == []
+        assert ear.asked <= {web.host, ""}

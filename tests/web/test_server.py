@@ -12,7 +12,7 @@ from tests.servers.quick_afresh import QuickAfresh
 from tests.waiting import LIMIT_S
 from tests.web.serving import TOKEN, Client
 
-from afresh.cli.engine.run_commands import _make_server
+from afresh.cli.engine.dashboard_server import make_engine_server
 from afresh.engine.app import make_engine
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.errors import UsageError
@@ -39,7 +39,7 @@ def test_beyond_this_machine_reading_needs_the_token_by_default(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "web.token").write_text(TOKEN)
     text = f"[web]\nhost = '{host}'\nport = 0\n{setting}\n[[source]]\nname = 'web'\n"
-    with make_engine(parse_settings(text), tmp_path) as engine, _make_server(engine) as server:
+    with make_engine(parse_settings(text), tmp_path) as engine, make_engine_server(engine) as server:
         connection = HTTPConnection("127.0.0.1", urlsplit(server.address).port or 0, timeout=LIMIT_S)
         with closing(connection):
             connection.request("GET", "/api/v1/status")

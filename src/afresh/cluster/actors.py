@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,14 @@ from afresh.cluster.shard_reporter import CoordinatorLink, ShardReporter
 from afresh.cluster.shard_settings import ShardSpec, check_settings, shard_of, shard_settings
 from afresh.engine.app import make_engine, open_settings_store
 from afresh.engine.engine import Engine
-from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery
 from afresh.engine.logs import LOGGER, PlainLines
 from afresh.engine.ratelimit.worker_name import this_worker
-from afresh.engine.reporting.status import Status
-from afresh.engine.reporting.why import Why
 from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
 from afresh.stores.item_record import ItemRecord
 from afresh.stores.moving import drop_moved, read_records, write_records
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError
-from afresh.values.stored import Copy, Version
 from afresh.version import __version__
 
 SLACK_S = 2.0
@@ -134,24 +130,9 @@ class ShardActor:
             raise UsageError(f"shard {self._spec.shard} cannot be used: {self._problem}")
         return self._engine
 
-    def status(self) -> Status:
-        return self._opened.status()
-
-    def why(self, key: str, source: str | None) -> Why:
-        return self._opened.why(key, source=source)
-
-    def get(self, key: str, source: str | None, version: int | None) -> Copy | None:
-        return self._opened.get(key, source=source, version=version)
-
-    def versions(self, key: str, source: str | None) -> list[Version]:
-        return self._opened.versions(key, source=source)
-
-    def changes(self, since: str | None, limit: int, source: str | None) -> ChangePage:
-        return self._opened.feed.page(since, limit, ChangeQuery(source))
-
-    def sources_of(self, key: str) -> list[str]:
-        """Return the sources that have an item with this key."""
-        return [found.source for found in self._opened.store.items.find([key])]
+    def ask(self, question: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return ``question(engine, …)``; see ``shard_reader.py``."""
+        return question(self._opened, *args, **kwargs)
 
     def hosts(self) -> dict[str, int]:
         """Return the number of items by host."""

@@ -7,7 +7,7 @@ on with what the stores contain.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -200,10 +200,10 @@ class ClusterRun:
         self._coordinator = remote.remote(self._spec, __version__, self._budget)
         ask_actor(self._ray, self._coordinator.view.remote(), "the coordinator", _START_S)
 
-    def _save_view(self, view: ClusterView) -> None:
-        """Save what the coordinator sees, for commands that read."""
-        address = self._ray.get_runtime_context().gcs_address
-        save_last_seen(self._engine.store, LastSeen(address, self._engine.clock.now_s(), view))
+    def _save_view(self, view: ClusterView, problems: Mapping[int, str]) -> None:
+        """Save what the coordinator sees, and which shards do not poll, for commands that read."""
+        address, now_s = self._ray.get_runtime_context().gcs_address, self._engine.clock.now_s()
+        save_last_seen(self._engine.store, LastSeen(address, now_s, view, tuple(problems.items())))
 
     def _ask(self, running: RunningShard, method: str, *given: Any, timeout_s: float = _START_S) -> Any:
         if running.handle is None:
@@ -273,10 +273,10 @@ class ClusterRun:
         for running in self.shards.values():
             self._look_after(running, nodes)
         self._pass_on_new_items()
+        problems = {one.shard: one.problem for one in self.shards.values() if one.problem}
         view = self._view()
         if view is not None:
-            self._save_view(view)
-        problems = {one.shard: one.problem for one in self.shards.values() if one.problem}
+            self._save_view(view, problems)
         return ClusterProgress(view, problems)
 
     def _view(self) -> ClusterView | None:

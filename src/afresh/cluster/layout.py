@@ -69,11 +69,13 @@ def save_layout(store: Store, layout: ClusterLayout) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """What the run of the cluster saw last, at ``time_s``. ``address`` is that of the Ray cluster."""
+    """What the run of the cluster saw last, at ``time_s``. ``address`` is that of the Ray cluster;
+    ``problems`` are tuples (shard, why it does not poll)."""
 
     address: str
     time_s: float
     view: ClusterView
+    problems: tuple[tuple[int, str], ...] = ()
 
 
 def save_last_seen(store: Store, seen: LastSeen | None) -> None:
@@ -88,4 +90,6 @@ def read_last_seen(store: Store, now_s: float) -> LastSeen | None:
         return None
     view = saved["view"]
     shards = tuple(ShardView(**shard) for shard in view["shards"])
-    return LastSeen(saved["address"], saved["time_s"], ClusterView(view["price"], view["rate_per_s"], shards))
+    problems = tuple((shard, words) for shard, words in saved["problems"])
+    found = ClusterView(view["price"], view["rate_per_s"], shards)
+    return LastSeen(saved["address"], saved["time_s"], found, problems)

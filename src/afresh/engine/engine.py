@@ -29,18 +29,17 @@ from afresh.engine.event_loop import (
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
-from afresh.engine.feed.feed_reader import ChangePage, ChangeQuery, FeedReader
+from afresh.engine.feed.feed_reader import FeedReader
 from afresh.engine.item_operations import ItemOperations
 from afresh.engine.lending import Lending
 from afresh.engine.logs import log_event
+from afresh.engine.project_reports import ProjectReports
 from afresh.engine.ratelimit.budget_override import (
     apply_override,
     drop_superseded_override,
     read_override,
     set_override,
 )
-from afresh.engine.reporting.pulse import as_running
-from afresh.engine.reporting.status import Status, read_status
 from afresh.engine.runner.listing_changes import read_listings, with_more_listings, with_only_listings
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.settings.tables import Settings
@@ -48,20 +47,18 @@ from afresh.sources.context import NewFetcher, SourceContext, network_fetcher
 from afresh.sources.secrets import Resolver
 from afresh.stores.store import ClosedOnExit, Store
 from afresh.values.clock import Clock
-from afresh.values.errors import ListingError, UsageError, did_you_mean
+from afresh.values.errors import ListingError, UsageError
 from afresh.values.items import Item
 from afresh.values.lease import Lease
 from afresh.values.reported import Reported
-from afresh.values.stored import Copy, Version
+from afresh.values.stored import Copy
 
 if TYPE_CHECKING:  # a command that only reads needs none of these
     import numpy as np
 
     from afresh.engine.dbt_models import DbtModels, DueModels
     from afresh.engine.ratelimit.gate import Gate
-    from afresh.engine.reporting.item_view_status import ViewWhy
     from afresh.engine.reporting.preview import Preview
-    from afresh.engine.reporting.why import Why
     from afresh.engine.runner.engine_run import Run, RunProgress
     from afresh.engine.runner.listing_task import ListingResult
     from afresh.engine.runner.reload import Reloader
@@ -87,7 +84,7 @@ class EngineContext:
     new_fetcher: NewFetcher = network_fetcher
 
 
-class Engine(ItemOperations, ClosedOnExit):
+class Engine(ItemOperations, ProjectReports, ClosedOnExit):
     """One project: its settings, its store, and the operations on them. ``make_engine`` builds it.
     ``lending`` lends items to programs that fetch them themselves, ``dbt`` chooses models to build, ``feed``
     tells what changed.
@@ -317,7 +314,7 @@ class Engine(ItemOperations, ClosedOnExit):
         seconds, poll the item first, unless its source may not be polled at this hour. ``version`` is the
         number of an older version; then nothing is polled. ``source`` is needed if several sources have an
         item with this key; otherwise ``AmbiguousKeyError`` is raised."""
-        item, now_s = _get_item(self.store, key, source), self.clock.now_s()
+        item, now_s = self.find_item(key, source), self.clock.now_s()
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
         if is_old and item.source not in self.settings.closed_sources(now_s):
@@ -329,11 +326,7 @@ class Engine(ItemOperations, ClosedOnExit):
             run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
         return self.store.copies.get(item.id, version)
 
-    def versions(self, key: str, *, source: str | None = None) -> list[Version]:
-        """Return the versions of an item's copy that are in the store, the newest first."""
-        return self.store.copies.versions(_get_item(self.store, key, source).id)
-
-    # Reports.
+    # The budget.
 
     def current(self) -> Settings:
         """Return the settings with the budget override, if one is set. A budget that is stated per item is
@@ -343,36 +336,6 @@ class Engine(ItemOperations, ClosedOnExit):
             items = sum(count.items for count in self.store.items.counts() if count.status == "active")
             settings = replace(settings, budget=settings.budget.of_items(items))
         return settings
-
-    def running_settings(self) -> Settings:
-        """Return the settings with the budget and the delays of the running engine, if one is running."""
-        return as_running(self.store, self.current(), self.clock.now_s())
-
-    def status(self) -> Status:
-        """Return the status of this project: freshness, budget, items and problems."""
-        return read_status(self.store, self.running_settings(), self.clock.now_s())
-
-    def why(self, key: str, *, source: str | None = None) -> Why:
-        """Explain why an item is polled as often as it is."""
-        from afresh.engine.reporting.why import explain_key
-
-        return explain_key(self.store, self.running_settings(), key, source, self.clock.now_s())
-
-    def changes(
-        self, since: str | None = None, limit: int = 1000, *, source: str | None = None
-    ) -> ChangePage:
-        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
-        return self.feed.page(since, limit, ChangeQuery(source))
-
-    def why_view(self, name: str) -> ViewWhy:
-        """Explain how fresh an item view of the settings is, and by which of its items it is stale."""
-        from afresh.engine.reporting.item_view_status import explain_view
-
-        view = self.settings.views.view(name)
-        if view is None:
-            near = did_you_mean(name, [each.name for each in self.settings.views.tables])
-            raise UsageError(f"there is no view {name!r}{near}")
-        return explain_view(self.store, self.running_settings(), view, self.clock.now_s())
 
     def ask_budget(self, requests_per_s: float) -> None:
         """Set a budget override in requests per second. Running engines apply it within seconds. It ends when
@@ -408,14 +371,6 @@ class Engine(ItemOperations, ClosedOnExit):
         """Record polls that other programs made, now or in the past. Return how many of them were recorded,
         were known already, or were refused."""
         return self.lending.record(reported)
-
-
-def _get_item(store: Store, key: str, source: str | None) -> Item:
-    item = store.items.get(key, source)
-    if item is None:
-        of_source = "" if source is None else f" of the source {source!r}"
-        raise UsageError(f"there is no item {key!r}{of_source}: add it first")
-    return item
 
 
 async def _run_with(run: Run, for_s: float, beside: Sequence[Coroutine[object, object, None]]) -> RunProgress:

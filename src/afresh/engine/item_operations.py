@@ -100,6 +100,13 @@ class ItemOperations(ABC):
             one_of("kind of listing", field, LISTING_FIELDS)
             for url in urls:
                 group(url)  # raises if it is not a valid URL
+        # A start page is an item, which no run could ever poll; a document is refused when it is read.
+        starts = {url: self.refusal(url, source=name) for url in documents.get("follow", ())}
+        failed = {url: words for url, words in starts.items() if words}
+        if failed:
+            documents["follow"] = [url for url in starts if url not in failed]
+            if not any(documents.values()):
+                raise ListingError(failed)
         opens_s = self.settings.closed_sources(self.clock.now_s()).get(name)
         if opens_s is not None:
             save_listings(self.store, name, documents)
@@ -109,7 +116,7 @@ class ItemOperations(ABC):
         found = self._read_listings(name, documents)
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
-        failed = {url: words for url, words in found.problems.items() if url in named & found.unread}
+        failed |= {url: words for url, words in found.problems.items() if url in named & found.unread}
         for url, words in found.problems.items():
             if url not in failed:
                 log_event(logging.WARNING, "listing has a problem", listing=url, problem=words)
@@ -159,6 +166,12 @@ class ItemOperations(ABC):
         self.store.notices.add([item.id for item in found], self.clock.now_s(), "webhook")
         known = {item.key for item in found}
         return tuple(key for key in keys if key not in known)
+
+    def refusal(self, key: str, *, source: str | None = None) -> str:
+        """Return why the settings refuse to poll an item, as far as its key says: a private address that they
+        do not allow. Empty if they do not refuse it."""
+        table = self.settings.source(self._source_name(source))
+        return "" if table is None else table.settings.refusal(key)
 
     def _source_name(self, source: str | None) -> str:
         """Return ``source``, by default the first source of the settings; raise if it is unknown."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from afresh.tables.columns import Column
 from afresh.tables.reading import CheckedTable, read_table
+from afresh.tables.text_columns import Texts, positions_in
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError, did_you_mean
 from afresh.values.formatting import format_iso_time
@@ -50,7 +49,7 @@ class RecordedHistory:
     ``modified`` is the last change of each item up to the start (NaN: unknown). An item without one counts as
     changed when the record begins, because a server would state a time that is earlier still."""
 
-    names: pa.LargeStringArray
+    names: Texts
     item: Ints
     time: Float64s
     start: float
@@ -99,7 +98,7 @@ def read_recorded(
         end=window[1],
         weight=np.asarray(known.numbers("weight"), dtype=np.float64),
         cost=np.asarray(known.numbers("cost"), dtype=np.float64),
-        group=tuple(known.text("group").to_pylist()) if "group" in known else None,
+        group=tuple(known.text("group").tolist()) if "group" in known else None,
         items_path=known.path,
         value=None if value is None else value[order],
         initial=initial,
@@ -124,7 +123,7 @@ def _values(
     return value, initial
 
 
-def read_notices(path: str | Path, names: pa.LargeStringArray, start: float, end: float) -> CheckedTable:
+def read_notices(path: str | Path, names: Texts, start: float, end: float) -> CheckedTable:
     """Read and check a file of notices about the items and window of a history."""
     table = read_table(path, NOTICES)
     _refuse_unknown(table, names, "the history")
@@ -132,16 +131,15 @@ def read_notices(path: str | Path, names: pa.LargeStringArray, start: float, end
     return table
 
 
-def item_indices(table: CheckedTable, names: pa.LargeStringArray) -> Ints:
+def item_indices(table: CheckedTable, names: Texts) -> Ints:
     """Return the index in ``names`` of the item in each row; every item must be in ``names``."""
-    found: Ints = pc.index_in(table.text("item"), value_set=names).to_numpy().astype(np.int64)
-    return found
+    return positions_in(names, table.text("item"))
 
 
 def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[CheckedTable, tuple[str, ...]]:
     if items is not None:
         return read_table(items, ITEMS, unique="item"), ()
-    names = pc.unique(table.text("item"))
+    names = table.text("item").encode().labels
     empty_values = {column.name: column.empty_value for column in ITEMS}
     known = CheckedTable(
         table.path, 0, len(names), frozenset({"item"}), 1.0, {"item": names}, empty_values, table.line_of
@@ -149,12 +147,12 @@ def _known_items(table: CheckedTable, items: str | Path | None) -> tuple[Checked
     return known, (f"without --items only the {len(names):,} items that change are known, and no others",)
 
 
-def _refuse_unknown(table: CheckedTable, names: pa.LargeStringArray, where: str) -> None:
-    unknown = pc.is_null(pc.index_in(table.text("item"), value_set=names))
-    at = pc.index(unknown, True).as_py()
-    if at >= 0:
-        name = table.text("item")[at].as_py()
-        near = did_you_mean(name, names.to_pylist()) if len(names) <= _MOST_NAMES_COMPARED else "."
+def _refuse_unknown(table: CheckedTable, names: Texts, where: str) -> None:
+    unknown = positions_in(names, table.text("item")) < 0
+    if unknown.any():
+        at = int(np.argmax(unknown))
+        name = table.text("item")[at]
+        near = did_you_mean(name, names.tolist()) if len(names) <= _MOST_NAMES_COMPARED else "."
         hint = "" if near == "." else near
         raise table.fault(at, "item", f"{name!r} is no item of {where}{hint}")
 

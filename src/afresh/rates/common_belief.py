@@ -107,16 +107,17 @@ class CommonBelief:
         return sharp.present(timed), sharp
 
     def estimate(
-        self, polls: PollTable, level: float, groups: Ints | None = None
+        self, polls: PollTable, level: float, groups: Ints | None = None, told: Float64s | None = None
     ) -> tuple[RateEstimates, SharpChanges | None]:
         """Return the rates of the items of a table, whose polls are in clock time, and their jumps. With the
-        number of each item's group (``groups``), the priors are learned from all items of the table."""
+        number of each item's group (``groups``), the priors are learned from all items of the table.
+        ``told`` is other evidence at each rate of the grid, as for ``estimate_with_grid``."""
         timed, sharp = self.find_jumps(polls)
         horizon = math.inf if timed.weight is not None else self.regime.horizon
         if isinstance(self.prior, GridState) and groups is None:
             weighed = timed if math.isinf(horizon) else weigh_by_age(timed, horizon, self.latest)
             kind = np.zeros(polls.items, dtype=np.int64)
-            answers = estimate_with_grid(GridPosterior(self.rates), weighed, self.prior, kind, level)
+            answers = estimate_with_grid(GridPosterior(self.rates), weighed, self.prior, kind, level, told)
             found = RateEstimates(*answers, polls.polls_per_item(), polls.changes_per_item(), DEFAULT_METHOD)
         else:
             found = estimate_polls(

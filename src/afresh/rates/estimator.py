@@ -243,17 +243,26 @@ def _by_grid(
 
 
 def estimate_with_grid(
-    estimator: GridPosterior, polls: PollTable, belief: GridState, kind: Ints, level: float
+    estimator: GridPosterior,
+    polls: PollTable,
+    belief: GridState,
+    kind: Ints,
+    level: float,
+    told: Float64s | None = None,
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Return a tuple (rate, low, high) of arrays for known priors; ``kind`` is the row of each item's prior
-    in ``belief``. The items are processed in parts on two threads, so that memory holds the log-likelihoods
-    of only two parts."""
+    in ``belief``. ``told`` is the log-likelihood of other evidence at the rates of the grid, with a row per
+    item. The items are processed in parts on two threads, so that memory holds the log-likelihoods of only
+    two parts."""
     if not polls.items:
         return np.zeros(0), np.zeros(0), np.zeros(0)
 
     def answers(part: slice) -> tuple[Float64s, Float64s, Float64s]:
         own = polls.between(part.start, part.stop)
-        state = estimator.update(belief.of_items(kind[part]), own)
+        start = belief.of_items(kind[part])
+        if told is not None:
+            start = replace(start, log_likelihood=told[part])
+        state = estimator.update(start, own)
         return estimator.answers(estimator.sharpen(state, own), level)
 
     parts = map_parts(polls.items, answers, ITEMS_AT_ONCE)

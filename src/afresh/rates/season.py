@@ -74,8 +74,10 @@ class Season:
         elapsed = np.maximum(elapsed, 1e-9 * polls.elapsed)
         since = polls.since
         if since is not None:
-            most = np.where(polls.changed, elapsed, np.inf)
-            since = np.minimum(end - self.operational(polls.end - since), most)
+            known = ~np.isnan(since)
+            since = since.copy()
+            passed = end[known] - self.operational(polls.end[known] - since[known])
+            since[known] = np.minimum(passed, np.where(polls.changed, elapsed, np.inf)[known])
         return replace(polls, elapsed=elapsed, since=since, end=end)
 
     def operational(self, times: ArrayLike) -> Float64s:

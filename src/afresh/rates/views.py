@@ -151,6 +151,21 @@ def with_views(
     return graph.views, RateEstimates(**every, method=found.method)
 
 
+def sum_rates(
+    rate: Float64s, low: Float64s, high: Float64s, level: float = 0.9
+) -> tuple[float, float, float]:
+    """Return a tuple (rate, low, high) of one view of items with these rates, as ``with_views`` finds it.
+
+    >>> one = np.array([0.5]), np.array([0.5]), np.array([0.5])
+    >>> sum_rates(*one), sum_rates(*(np.repeat(each, 4) for each in one))
+    ((0.5, 0.5, 0.5), (2.0, 2.0, 2.0))
+    """
+    names, none = [str(at) for at in range(rate.size)], np.zeros(rate.size, dtype=np.int64)
+    items = RateEstimates(rate, low, high, none, none, "grid")
+    found = with_views(names, items, ["view"] * rate.size, names, level)[1]
+    return float(found.rate[-1]), float(found.low[-1]), float(found.high[-1])
+
+
 def _parts_first(parts_of: Mapping[str, Mapping[str, None]]) -> list[str]:
     """Return the views, each after those that it depends on; raise ``InputError`` if there is a cycle."""
     try:

@@ -194,6 +194,11 @@ class SourceSettings(BaseModel):
         """The longest time in seconds until a source that observes staleness sees a change."""
         return 0.0
 
+    def refusal(self, key: str) -> str:
+        """Return why these settings refuse to poll an item, as far as its key says; empty if they do not."""
+        del key
+        return ""
+
     def target_lag_s(self, key: str) -> float | None:
         """Return the target lag in seconds that the settings give the item ``key``; None without one."""
         del key

@@ -282,8 +282,12 @@ class Feed(Protocol):
         """Return at most ``limit`` changes after the cursor ``after`` (None: from the oldest that is kept),
         of ``source`` or of all sources."""
 
-    def newest(self, limit: int = 50, source: str | None = None) -> Sequence[FeedEntry]:
-        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first."""
+    def newest(
+        self, limit: int = 50, source: str | None = None, before: str | None = None
+    ) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first; with the
+        cursor ``before``, only those before its change. ``CursorError`` is raised for a cursor of another
+        store."""
 
     def cursor(self) -> str:
         """Return the cursor of the newest change: from there, only later changes are read."""

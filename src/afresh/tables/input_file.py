@@ -1,7 +1,7 @@
 """Inputs that can be read several times: a file, a file in an object store, standard input, or a pipe.
 
 Inputs that cannot be read twice (standard input, pipes) or need random access (Parquet inside gzip) are first
-copied to a temporary file. Only this module translates errors of libraries into ``InputError``."""
+copied to a temporary file. Errors of the operating system and of decompression become ``InputError`` here."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import stat
 import sys
 import tempfile
 import uuid
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-import pyarrow as pa
+import zstandard
 
 from afresh.tables.formats import (
     STANDARD_STREAM,
@@ -28,7 +29,8 @@ from afresh.tables.formats import (
     layout_of,
     named_format,
 )
-from afresh.tables.object_paths import is_address, open_random_access, size_of, split_options
+from afresh.tables.object_paths import is_address, size_of, split_options
+from afresh.tables.streams import decompressed, open_raw
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
@@ -73,16 +75,17 @@ class InputFile:
         return self._spool is None or not self._spool.closed
 
     def stream(self) -> Any:
-        """Return a new pyarrow stream of the decompressed bytes, from the start of the input."""
+        """Return a new stream of the decompressed bytes, from the start of the input."""
         with translate_errors(self.name):
-            self._raw = _open(self._path)
-            if self._format.compression is None:
-                return self._raw
-            return pa.CompressedInputStream(self._raw, self._format.compression)
+            self._raw = open_raw(self._path)
+            return decompressed(self._raw, self._format.compression)
 
     def random_access(self) -> Any:
+        """Return a file of pyarrow, which reads Parquet."""
+        import pyarrow as pa
+
         with translate_errors(self.name):
-            return _open(self._path)
+            return open_raw(self._path) if is_address(self._path) else pa.OSFile(self._path, "rb")
 
     def share_read(self) -> float:
         """Return the share of the bytes that the latest stream has read, from 0 to 1."""
@@ -141,28 +144,28 @@ class InputFile:
             return _copy_to_temporary_file(self.name, stream)
 
     def _decompress(self, compression: Compression) -> None:
-        with translate_errors(self.name, compression):
-            packed = pa.CompressedInputStream(_open(self._path), compression)
-            unpacked = _copy_to_temporary_file(self.name, packed)
+        with (
+            translate_errors(self.name, compression),
+            decompressed(open_raw(self._path), compression) as stream,
+        ):
+            unpacked = _copy_to_temporary_file(self.name, stream)
         self.close()
         self._spool, self._path, self._format = unpacked, str(unpacked.path), Format("parquet")
 
 
 @contextmanager
 def translate_errors(name: str, compression: Compression | None = None) -> Iterator[None]:
-    """Translate errors of the operating system and of pyarrow in the block into ``InputError``. ``name`` is
-    the name of the input in the message, ``compression`` how it is compressed."""
+    """Translate errors of the operating system and of decompression in the block into ``InputError``.
+    ``name`` is the name of the input in the message, ``compression`` how it is compressed."""
     try:
         yield
     except InputError:
         raise
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InputError(_problem(error, name, compression), path=name) from None
-    except pa.ArrowException as error:
-        raise InputError(f"cannot be read: {one_line(error)}", path=name) from None
 
 
-def _problem(error: OSError | EOFError, name: str, compression: Compression | None) -> str:
+def _problem(error: Exception, name: str, compression: Compression | None) -> str:
     code = getattr(error, "errno", None)
     if code == errno.ENOENT:
         folder = Path(name).parent
@@ -175,7 +178,7 @@ def _problem(error: OSError | EOFError, name: str, compression: Compression | No
         return "no permission to read it"
     if code == errno.ENOSPC:
         return f"no space left in {tempfile.gettempdir()} to keep a copy of it"
-    if code is None and "runcated" in str(error):
+    if isinstance(error, EOFError):
         return f"ends in the middle of its {compression or 'compressed'} data (half-written?)"
     if code is None:
         return f"cannot be read as {compression or 'compressed'} data: {one_line(error)}"
@@ -222,12 +225,6 @@ def _is_regular(name: str) -> bool:
     return stat.S_ISREG(mode)
 
 
-def _open(path: str) -> Any:
-    """Return the file at a local path or an address for reading at any position."""
-    return open_random_access(path) if is_address(path) else pa.OSFile(path, "rb")
-
-
 def _read_head(path: str, compression: Compression | None) -> bytes:
-    with _open(path) as raw:
-        stream = pa.CompressedInputStream(raw, compression) if compression else raw
+    with decompressed(open_raw(path), compression) as stream:
         return bytes(stream.read(_HEAD_BYTES))

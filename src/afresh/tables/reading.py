@@ -15,24 +15,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from afresh.tables.cells import BadCell, check_cells, format_value, refuse_empty_where
+from afresh.tables.cells import BadCell, CellBatch, format_value
 from afresh.tables.columns import Column, match_header
-from afresh.tables.csv_reader import CsvReader
 from afresh.tables.input_file import InputFile
-from afresh.tables.jsonl_reader import JsonlReader
-from afresh.tables.parquet_reader import ParquetReader
+from afresh.tables.plain.plain_cells import PlainBatch, check_cells
+from afresh.tables.row_reader import RowReader, open_rows
+from afresh.tables.text_columns import Texts, join_texts, repeat_text
 from afresh.values.arrays import Bools, Float64s, Floats, Ints
 from afresh.values.errors import InputError
 
 BATCH_ROWS = 1 << 18
 Kind = TypeVar("Kind", bound=np.generic)
-RowReader: TypeAlias = CsvReader | JsonlReader | ParquetReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +75,12 @@ class CheckedTable:
             else self._column(column.name, kinds.get(column.kind, np.float64))
         )
 
-    def text(self, name: str) -> pa.LargeStringArray:
-        """Return a column of kind ``text`` as a pyarrow array without nulls."""
+    def text(self, name: str) -> Texts:
+        """Return a column of kind ``text``."""
         if name in self.values:
-            return self.values[name]
-        return pa.repeat(pa.scalar(self.empty_values[name], pa.large_string()), self.rows)
+            column: Texts = self.values[name]
+            return column
+        return repeat_text(self.empty_values[name], self.rows)
 
     def fault(self, index: int, column: str, problem: str) -> InputError:
         """Return an error about one cell. ``index`` is the row within this batch, counted from 0."""
@@ -133,11 +132,7 @@ def scan_table(
     If ``path`` is an ``InputFile``, it stays open, so that it can be scanned again."""
     opened = nullcontext(path) if isinstance(path, InputFile) else InputFile(path, format=format)
     with opened as source:
-        rows: RowReader
-        if source.layout == "parquet":
-            rows = ParquetReader(source, batch_rows)
-        else:
-            rows = JsonlReader(source) if source.layout == "jsonl" else CsvReader(source, columns)
+        rows = open_rows(source, columns, batch_rows)
         present = match_header(source.name, rows.names, columns)
         # In JSONL a column may first appear after the first line; in files with a header it cannot.
         wanted = list(columns) if source.layout == "jsonl" else present
@@ -158,38 +153,33 @@ def _check_batches(
     def line_of(row: int) -> int | None:
         return rows.line_of(row) if source.is_readable else None
 
-    def table(cells: pa.RecordBatch, share: float) -> CheckedTable:
+    def table(cells: CellBatch, share: float) -> CheckedTable:
         given = frozenset(
-            column.name
-            for column in wanted
-            if column.name in rows.names or cells.column(column.name).null_count < cells.num_rows
+            column.name for column in wanted if column.name in rows.names or cells.has_values(column.name)
         )
         values = {}
         for column in sorted(wanted, key=lambda column: bool(column.if_set)):
             if column.name not in given:
                 continue
             try:
-                values[column.name] = check_cells(column, cells.column(column.name))
+                values[column.name] = cells.check(column)
                 if column.if_set:
-                    needed = values.get(column.if_set, np.ones(cells.num_rows, dtype=bool))
-                    refuse_empty_where(column, cells.column(column.name), needed)
+                    needed = values.get(column.if_set, np.ones(cells.rows, dtype=bool))
+                    cells.refuse_empty_where(column, needed)
             except BadCell as bad:
                 row = done + bad.index + 1
                 where: dict[str, Any] = {"row": row, "line": line_of(row), "column": column.name}
                 raise InputError(bad.problem, path=source.name, **where) from None
-        return CheckedTable(source.name, done, cells.num_rows, given, share, values, empty_values, line_of)
+        return CheckedTable(source.name, done, cells.rows, given, share, values, empty_values, line_of)
 
     done = 0
     for large, share in rows.batches(wanted):
-        for start in range(0, large.num_rows, batch_rows):
-            batch = table(large.slice(start, batch_rows), share)
+        for start in range(0, large.rows, batch_rows):
+            batch = table(large.part(start, batch_rows), share)
             yield batch
             done += batch.rows
     if done == 0:
-        empty = pa.RecordBatch.from_arrays(
-            [pa.array([], pa.large_string()) for _ in wanted], names=[column.name for column in wanted]
-        )
-        yield table(empty, 1.0)
+        yield table(PlainBatch({column.name: [] for column in wanted}, 0), 1.0)
 
 
 def check_rows(path: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> CheckedTable:
@@ -202,7 +192,7 @@ def check_rows(path: str, columns: Sequence[Column], rows: Sequence[tuple[Any, .
     for place, column in enumerate(columns):
         texts = ["" if row[place] is None else str(row[place]) for row in rows]
         try:
-            values[column.name] = check_cells(column, pa.array(texts, pa.large_string()))
+            values[column.name] = check_cells(column, texts)
         except BadCell as bad:
             where: dict[str, Any] = {"row": bad.index + 1, "line": 0, "column": column.name}
             raise InputError(bad.problem, path=path, **where) from None
@@ -214,7 +204,7 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: lis
     suspects = find_repeated(hashes)
     if not suspects.size:
         return
-    keys = (check_cells(key, cells.column(0)) for cells, _ in rows.batches([key]))
+    keys = (cells.check(key) for cells, _ in rows.batches([key]))
     found = first_repeat(keys, suspects)
     if found is not None:
         value, first, second = found
@@ -226,18 +216,19 @@ def _refuse_repeats(source: InputFile, rows: RowReader, key: Column, hashes: lis
 def _join_batches(name: str, batches: Sequence[CheckedTable], columns: Sequence[Column]) -> Any:
     column = next(column for column in columns if column.name == name)
     parts = [batch.column(column) for batch in batches]
-    return pa.concat_arrays(parts) if column.is_text else np.concatenate(parts)
+    return join_texts(parts) if column.is_text else np.concatenate(parts)
 
 
-def hash_keys(keys: pa.Array) -> Ints:
+def hash_keys(keys: Texts) -> Ints:
     # Python's SipHash has 64 bits and a random key per process, so that nobody can construct collisions.
-    return np.fromiter(map(hash, keys.to_pylist()), dtype=np.int64, count=len(keys))
+    return np.fromiter(map(hash, keys.tolist()), dtype=np.int64, count=len(keys))
 
 
 def find_repeated(parts: list[Ints]) -> Ints:
     """Return the hashes that occur more than once, sorted. ``parts`` is emptied to free memory.
 
-    >>> batches = [pa.array(["a", "b"]), pa.array(["c", "a"])]
+    >>> from afresh.tables.text_columns import as_texts
+    >>> batches = [as_texts(["a", "b"]), as_texts(["c", "a"])]
     >>> first_repeat(batches, find_repeated([hash_keys(keys) for keys in batches]))
     ('a', 0, 3)
     """
@@ -247,14 +238,14 @@ def find_repeated(parts: list[Ints]) -> Ints:
     return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
-def first_repeat(batches: Iterable[pa.Array], suspects: Ints) -> tuple[str, int, int] | None:
+def first_repeat(batches: Iterable[Texts], suspects: Ints) -> tuple[str, int, int] | None:
     """Return a tuple (key, row, row) for the first key that occurs twice; rows count from 0. ``suspects`` are
     hashes that occur more than once. The result is None if different keys have the same hash."""
     first: dict[str, int] = {}
     start = 0
     for keys in batches:
         for index in np.flatnonzero(np.isin(hash_keys(keys), suspects)):
-            key, row = keys[int(index)].as_py(), start + int(index)
+            key, row = keys[int(index)], start + int(index)
             if key in first:
                 return key, first[key], row
             first[key] = row

@@ -2,6 +2,7 @@
 
     AfreshError                 the base class of all errors
     ├── UsageError              the command or call is wrong: an option, a unit, a name (exit 2)
+    │   ├── UnknownItemError    there is no item with the key that was given
     │   ├── AmbiguousKeyError   several sources have an item with the key that was given
     │   └── WrongSettingsError  settings are wrong; has all problems
     ├── InputError              the data is wrong; names file, row and column if they are known (exit 1)
@@ -40,6 +41,10 @@ class UsageError(AfreshError, ValueError):
     """The command or call is wrong: an unknown option value, unit or name."""
 
     exit_code = 2
+
+
+class UnknownItemError(UsageError):
+    """There is no item with this key."""
 
 
 class AmbiguousKeyError(UsageError):

@@ -14,6 +14,7 @@ EXTRA_OF_PACKAGE = {
     "prometheus_client": "web",
     "jinja2": "web",
     "matplotlib": "plots",
+    "pyarrow": "parquet",
     "psycopg": "postgres",
     "numba": "fast",
     "playwright": "browser",
@@ -26,11 +27,15 @@ EXTRA_OF_PACKAGE = {
     "obstore": "objects",
     "sqlalchemy": "sqlalchemy",
 }
-_NEEDED = {"web": "fastapi", "plots": "matplotlib"}  # a package that tells whether the extra is installed
+_NEEDED = {
+    "web": "fastapi",
+    "plots": "matplotlib",
+    "parquet": "pyarrow",
+}  # a package that tells whether the extra is installed
 
 
 def has_extra(extra: str) -> bool:
-    """Return whether the packages of ``extra`` are installed: ``web`` or ``plots``."""
+    """Return whether the packages of ``extra`` are installed: ``web``, ``plots`` or ``parquet``."""
     return find_spec(_NEEDED[extra]) is not None
 
 

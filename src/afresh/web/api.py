@@ -15,9 +15,9 @@ from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import DashboardData, ProjectData
 from afresh.web.error_responses import Problem, RequestError
-from afresh.web.feed_api import FeedWatch, add_changes
+from afresh.web.feed.feed_api import FeedWatch, add_changes, add_search
 from afresh.web.lending_api import add_leases
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.item_report import item_schema
@@ -26,8 +26,8 @@ from afresh.web.token import is_token
 
 MOST_ITEMS = 200
 Responses = dict[int | str, dict[str, Any]]
-_READ: Responses = {status: {"model": Problem} for status in (400, 404, 409, 413, 421, 422, 503)}
-_WRITE: Responses = _READ | {status: {"model": Problem} for status in (401, 403)}
+READ: Responses = {status: {"model": Problem} for status in (400, 404, 409, 413, 421, 422, 503)}
+_WRITE: Responses = READ | {status: {"model": Problem} for status in (401, 403)}
 KeyQuery = Annotated[str, Query(min_length=1, max_length=8192, description="The item's key: its address.")]
 SourceQuery = Annotated[
     str | None,
@@ -44,10 +44,9 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 
 def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> APIRouter:
     """Return the routes. ``access`` decides who may read contents, ``watch`` waits for changes."""
-    router = APIRouter(prefix="/api/v1", dependencies=[Depends(_refuse_unknown_parameters)])
-    _add_overview(router, data)
-    _add_items(router, data, access)
-    add_changes(router, watch, data.engine.feed, access, _READ)
+    router = APIRouter(prefix="/api/v1", dependencies=[Depends(refuse_unknown_parameters)])
+    add_common(router, data, access, watch)
+    _add_sources(router, data)
     _add_plan(router, data)
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
     _add_item_changes(router, data, options)
@@ -56,9 +55,17 @@ def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> AP
     return router
 
 
-def _add_overview(router: APIRouter, data: DashboardData) -> None:
+def add_common(router: APIRouter, data: ProjectData, access: ContentAccess, watch: FeedWatch) -> None:
+    """Add the routes that read what every project has."""
+    _add_overview(router, data)
+    _add_items(router, data, access)
+    add_changes(router, watch, data.project.feed, access, READ)
+    add_search(router, data, access, READ)
+
+
+def _add_overview(router: APIRouter, data: ProjectData) -> None:
     @router.get(
-        "/status", response_model=schemas.StatusOut, responses=_READ, summary="The state of the local copy"
+        "/status", response_model=schemas.StatusOut, responses=READ, summary="The state of the local copy"
     )
     def status() -> schemas.Model:
         snapshot = data.current_snapshot()
@@ -68,17 +75,19 @@ def _add_overview(router: APIRouter, data: DashboardData) -> None:
             own | {name: getattr(snapshot.status, name) for name in names}
         )
 
-    @router.get("/course", responses=_READ, summary="The last day as series")
+    @router.get("/course", responses=READ, summary="The last day as series")
     def course() -> schemas.SeriesOut:
         return compute_series(data.current_snapshot())
 
-    @router.get("/sources", responses=_READ, summary="Sources: hosts, views, queries, and what is wrong")
+
+def _add_sources(router: APIRouter, data: DashboardData) -> None:
+    @router.get("/sources", responses=READ, summary="Sources: hosts, views, queries, and what is wrong")
     def sources() -> schemas.SourcesOut:
         return schemas.SourcesOut(sources=report_sources(data.engine, data.current_snapshot()))
 
 
-def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) -> None:
-    @router.get("/items", responses=_READ, summary="Items, searched, sorted and paged")
+def _add_items(router: APIRouter, data: ProjectData, access: ContentAccess) -> None:
+    @router.get("/items", responses=READ, summary="Items, searched, sorted and paged")
     def items(
         text: Text = "",
         status: ItemStatus | None = None,
@@ -90,11 +99,11 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         cursor: Cursor = None,
     ) -> schemas.ItemsOut:
         query = ItemQuery(text, status, source, group, sort, descending)
-        page, estimates, _ = data.page_items(query, limit, cursor)
-        found = [item_schema(*pair) for pair in zip(page.items, estimates, strict=True)]
-        return schemas.ItemsOut(items=found, cursor=page.cursor)
+        found = data.page_items(query, limit, cursor)
+        items = [item_schema(*pair) for pair in zip(found.page.items, found.estimates, strict=True)]
+        return schemas.ItemsOut(items=items, cursor=found.page.cursor)
 
-    @router.get("/item", responses=_READ, summary="One item explained")
+    @router.get("/item", responses=READ, summary="One item explained")
     def item(key: KeyQuery, source: SourceQuery = None) -> schemas.ItemDetailOut:
         return data.report_item(key, source).to_schema()
 
@@ -111,7 +120,7 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
         source: SourceQuery = None,
     ) -> Response:
         access.check(request)
-        found = data.engine.store.copies.get(data.find_item(key, source).id, version)
+        found = data.read_copy(key, source, version)
         if found is None:
             raise RequestError(404, "there is no such copy", "its versions are listed with the item")
         # The copy's own media type is not sent, because a copied page must not run as a page of this server.
@@ -120,12 +129,12 @@ def _add_items(router: APIRouter, data: DashboardData, access: ContentAccess) ->
 
 
 def _add_plan(router: APIRouter, data: DashboardData) -> None:
-    @router.get("/plan", responses=_READ, summary="The plan over rates and over budgets")
+    @router.get("/plan", responses=READ, summary="The plan over rates and over budgets")
     def plan(objective: ObjectiveQuery = "freshness") -> schemas.PlanOut:
         one_of("objective", objective, OBJECTIVE_NAMES)
         return data.report_plan(objective)
 
-    @router.get("/plan/at", responses=_READ, summary="What another budget would give")
+    @router.get("/plan/at", responses=READ, summary="What another budget would give")
     def plan_at(
         budget: Annotated[str, Query(max_length=40, description="Such as 2/s or 5000/d.")],
         objective: ObjectiveQuery = "freshness",
@@ -176,7 +185,7 @@ def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str
         return schemas.BudgetOut(requests_per_s=engine.current().budget.requests)
 
 
-def _refuse_unknown_parameters(request: Request) -> None:
+def refuse_unknown_parameters(request: Request) -> None:
     """Refuse a query parameter that the route does not have, so that a misspelt name is not ignored."""
     names = [field.alias for field in request.scope["route"].dependant.query_params]
     for given in request.query_params:

@@ -1,33 +1,54 @@
-"""The web application of one engine: pages, API, live updates, metrics and health."""
+"""The web application of one engine or of a cluster: pages, API, live updates, metrics and health."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TypeVar
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.engine import Engine
+from afresh.engine.project_interface import ShardedProject
 from afresh.engine.settings.tables import ContentReaders
+from afresh.sources.context import no_secrets
+from afresh.sources.secrets import Resolver
 from afresh.values.errors import StoreError
 from afresh.version import __version__
 from afresh.web import assets
 from afresh.web.api import make_api
-from afresh.web.atom_feed import add_atom_feed
 from afresh.web.content_access import ContentAccess
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import ClusterData, DashboardData, ProjectData
 from afresh.web.error_responses import add_error_handlers, error_response
-from afresh.web.feed_api import FeedWatch
+from afresh.web.feed.atom_feed import add_atom_feed
+from afresh.web.feed.change_pages import make_change_pages
+from afresh.web.feed.feed_api import FeedWatch
 from afresh.web.guard import RequestGuard
 from afresh.web.live_updates import MOST_LISTENERS, LiveUpdates
 from afresh.web.metrics import CONTENT_TYPE, expose_metrics
-from afresh.web.pages import Pages, make_pages
+from afresh.web.pages import Pages, engine_pages, make_pages
+from afresh.web.receivers.receivers import Receivers
+from afresh.web.sharded.cluster_api import make_cluster_api
+from afresh.web.sharded.cluster_pages import cluster_pages, make_cluster_pages
 
 _DESCRIPTION = (
     "Everything that the dashboard shows and does. Requests that change something need the bearer token."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WebAccess:
+    """Who may use the application. ``token`` is that of the project; without one, changes are refused. With
+    ``read_token``, reading needs it too. ``names`` are the host names that are accepted in requests, besides
+    IP addresses and ``localhost``. ``content`` says who may read the content of copies over the API."""
+
+    token: str | None = None
+    names: tuple[str, ...] = ()
+    read_token: bool = False
+    content: ContentReaders = "everybody"
 
 
 def make_app(
@@ -37,19 +58,44 @@ def make_app(
     names: Iterable[str] = (),
     read_token: bool = False,
     content: ContentReaders = "everybody",
+    secrets: Resolver = no_secrets,
 ) -> FastAPI:
-    """Return the web application. Without a ``token`` it refuses changes; with ``read_token``, reading needs
-    the token too. ``names`` are the host names that it accepts in requests, besides IP addresses and
-    ``localhost``. ``content`` says who may read the content of copies over the API."""
-    data = DashboardData(engine, token)
-    live, watch = LiveUpdates(data), FeedWatch(engine.feed)
+    """Return the web application of one engine. ``secrets`` resolves the secrets of webhooks; see
+    ``WebAccess`` for the other parameters."""
+    data, receivers = DashboardData(engine, token), Receivers(engine, secrets)
+    access = WebAccess(token, (*names, *receivers.names), read_token, content)
+    app = _make_app(data, engine_pages(data), access, make_api, make_pages, receivers)
+    app.include_router(receivers.router)
+    return app
+
+
+def make_cluster_app(cluster: ShardedProject, access: WebAccess) -> FastAPI:
+    """Return the web application of a cluster, which only reads."""
+    data = ClusterData(cluster)
+    return _make_app(data, cluster_pages(data), access, make_cluster_api, make_cluster_pages, nullcontext())
+
+
+DataT = TypeVar("DataT", bound=ProjectData)
+
+
+def _make_app(
+    data: DataT,
+    pages: Pages,
+    access: WebAccess,
+    make_api: Callable[[DataT, ContentAccess, FeedWatch], APIRouter],
+    make_pages: Callable[[DataT, Pages, ContentAccess], APIRouter],
+    beside: AbstractContextManager[object],
+) -> FastAPI:
+    """Return an application of these parts; ``beside`` is entered while it serves."""
+    live, watch = LiveUpdates(data), FeedWatch(data.project.feed)
     watch.is_closing = lambda: live.is_closing()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with suppress(StoreError):  # The pages report the error, and try again.
             await run_in_threadpool(data.snapshots.get)  # so that the first page need not wait for it
-        yield
+        with beside:
+            yield
 
     app = FastAPI(
         title="afresh",
@@ -60,19 +106,20 @@ def make_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(RequestGuard, names=tuple(names), read_token=token if read_token else None)
-    pages = Pages(data)
+    read_token = access.token if access.read_token else None
+    app.add_middleware(RequestGuard, names=access.names, read_token=read_token)
     add_error_handlers(app, pages.render_error)
-    access = ContentAccess(content, token)
-    app.include_router(make_api(data, access, watch))
-    add_atom_feed(app, engine.feed, access)
-    app.include_router(make_pages(data, pages))
+    content = ContentAccess(access.content, access.token)
+    app.include_router(make_api(data, content, watch))
+    add_atom_feed(app, data.project.feed, content)
+    app.include_router(make_pages(data, pages, content))
+    app.include_router(make_change_pages(data, pages, content))
     _add_monitoring(app, data, live)
     app.state.live = live
     return app
 
 
-def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> None:
+def _add_monitoring(app: FastAPI, data: ProjectData, live: LiveUpdates) -> None:
     @app.get("/live", include_in_schema=False)
     async def events(charts: bool = False) -> Response:
         if live.listeners >= MOST_LISTENERS:
@@ -91,7 +138,7 @@ def _add_monitoring(app: FastAPI, data: DashboardData, live: LiveUpdates) -> Non
     @app.get("/readyz", include_in_schema=False)
     def readiness() -> Response:
         try:
-            data.engine.store.state.names()
+            data.project.check_store()
         except StoreError as error:
             return error_response(503, f"store lost: {error}", "it is looked for again by itself")
         return JSONResponse({"ok": True, "engine": data.snapshots.get().state})

@@ -27,6 +27,14 @@ class ContentAccess:
     def __init__(self, readers: ContentReaders, token: str | None) -> None:
         self._readers, self._token = readers, token
 
+    def allows(self, request: Request) -> bool:
+        """Return whether the sender of the request may read contents."""
+        try:
+            self.check(request)
+        except RequestError:
+            return False
+        return True
+
     def check(self, request: Request) -> None:
         """Raise ``RequestError`` unless the sender of the request may read contents."""
         if self._readers == "everybody":

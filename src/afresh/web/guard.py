@@ -6,7 +6,7 @@
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
 - **Token.** Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has
   it: as a bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name).
-  Changes always need it as a bearer token.
+  Changes always need it as a bearer token. Only what ``/receive/`` receives needs none: it is signed.
 - **Number.** At most 256 requests run at the same time; others are refused. ``/healthz`` is always answered.
 - **Size and time.** The body of a request is limited in bytes and in seconds.
 - **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it never ends.
@@ -35,8 +35,10 @@ _REPORTS = "/api/v1/observations"  # reports of polls contain pages, so that the
 MOST_REQUESTS = 256
 _TOO_MANY = 503, f"{MOST_REQUESTS} requests are being answered already", "try again soon"
 _NO_TOKEN = 401, "reading needs the token too", "give it as the password, or as a bearer token"
+BASIC_CHALLENGE = 'Basic realm="afresh", charset="UTF-8"'
 _HEALTH = "/healthz"
 _OPEN = (_HEALTH, "/readyz")
+_RECEIVERS = "/receive/"  # what arrives there is signed by its sender
 _READS = ("GET", "HEAD", "OPTIONS")
 _RULES = (
     "default-src 'none'",
@@ -84,7 +86,7 @@ class RequestGuard:
         if refusal is not None:
             response = error_response(*refusal)
             if refusal is _NO_TOKEN:
-                response.headers["WWW-Authenticate"] = 'Basic realm="afresh", charset="UTF-8"'
+                response.headers["WWW-Authenticate"] = BASIC_CHALLENGE
             await response(scope, receive, _with_headers(send))
             return
         self._running += 1
@@ -114,7 +116,7 @@ class RequestGuard:
     def _find_token_refusal(self, path: str, headers: Headers) -> tuple[int, str, str] | None:
         if self._running >= MOST_REQUESTS and path != _HEALTH:
             return _TOO_MANY
-        if self._read_token is None or path in _OPEN:
+        if self._read_token is None or path in _OPEN or path.startswith(_RECEIVERS):
             return None
         given = given_token(headers.getlist("authorization"))
         return None if given is not None and is_token(given, self._read_token) else _NO_TOKEN

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from afresh.values.errors import StoreError
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import ProjectData
 from afresh.web.reports.chart_series import compute_series
 from afresh.web.reports.dashboard_figures import page_texts
 from afresh.web.snapshot_cache import StatusSnapshot
@@ -28,7 +28,7 @@ MOST_LISTENERS = 64
 class LiveUpdates:
     """The streams of all open pages. They end when ``is_closing`` returns true, so the server can stop."""
 
-    def __init__(self, data: DashboardData) -> None:
+    def __init__(self, data: ProjectData) -> None:
         self._data = data
         self.is_closing: Callable[[], bool] = lambda: False
         self.listeners = 0

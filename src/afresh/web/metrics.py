@@ -14,7 +14,7 @@ from afresh.engine.reporting.watched_items import WatchedItem
 from afresh.engine.scheduler.poll_costs import PollTallies, Tally
 from afresh.values.errors import StoreError
 from afresh.values.items import STATUSES
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.dashboard_data import ProjectData
 from afresh.web.reports.dashboard_figures import FIGURES, STATE_TITLES
 
 MOST_VIEWS = 500  # more series would be too many for a Prometheus server
@@ -24,7 +24,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class MetricsCollector(Collector):
     """Collects all metrics from one snapshot."""
 
-    def __init__(self, data: DashboardData) -> None:
+    def __init__(self, data: ProjectData) -> None:
         self._data = data
 
     def collect(self) -> Iterator[Metric]:
@@ -128,17 +128,17 @@ def _view_gauges(views: Sequence[WatchedItem]) -> Iterator[Metric]:
     yield from (stale, target)
 
 
-def expose_metrics(data: DashboardData) -> bytes:
+def expose_metrics(data: ProjectData) -> bytes:
     registry = CollectorRegistry(auto_describe=False)  # registering must not read the store
     registry.register(MetricsCollector(data))
     return generate_latest(registry)
 
 
-def measure_latency_s(data: DashboardData) -> float:
+def measure_latency_s(data: ProjectData) -> float:
     """Return how many seconds a small read from the store takes now; NaN if it fails."""
     started_s = data.clock.elapsed_s()
     try:
-        data.engine.store.state.names()
+        data.project.check_store()
     except StoreError:
         return math.nan
     return data.clock.elapsed_s() - started_s

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -18,10 +20,12 @@ from afresh.values.objective_names import OBJECTIVE_TITLES
 from afresh.version import __version__
 from afresh.web import assets, text_formats
 from afresh.web.api_reference import list_operations, list_types
-from afresh.web.dashboard_data import DashboardData
+from afresh.web.content_access import ContentAccess
+from afresh.web.dashboard_data import DashboardData, ProjectData
 from afresh.web.error_responses import RequestError
+from afresh.web.guard import BASIC_CHALLENGE
 from afresh.web.reports.chart_series import compute_series
-from afresh.web.reports.copy_diff import compare_newest, decode_text
+from afresh.web.reports.copy_diff import DiffRequest, decode_text
 from afresh.web.reports.dashboard_figures import CARDS, STATE_TITLES, VIEWS_SHOWN, page_texts
 from afresh.web.reports.source_report import MOST_FAILING, report_sources
 from afresh.web.snapshot_cache import StatusSnapshot
@@ -35,9 +39,8 @@ _SORT_TITLES = {
     "failures": "failures in a row",
     "weight": "weight",
 }
-_MENU = {"/": "Now", "/items": "Items", "/plan": "Plan", "/sources": "Sources"}
-_MENU_ENTRIES = {path: path for path in _MENU} | {"/item": "/items"}  # of each page
-_ERROR_TITLES = {404: "Not found", 503: "Out of reach"}
+_MENU = {"/": "Now", "/items": "Items", "/changes": "Changes", "/plan": "Plan", "/sources": "Sources"}
+_ERROR_TITLES = {401: "Token needed", 404: "Not found", 503: "Out of reach"}
 _COPY_SHOWN, _BACKOFFS_SHOWN = 20_000, 10
 Word = Annotated[str, Query(max_length=500)]
 
@@ -55,19 +58,25 @@ def _templates() -> Environment:
         asset=assets.asset_url,
         text=text_formats,
         counted=format_count,
-        menu=_MENU,
         version=__version__,
         item_link=item_link,
+        diff_link=diff_link,
         fill_detail=fill_detail,
     )
     return templates
 
 
 class Pages:
-    """Renders pages inside their common frame, which has the menu, the engine's state and the time."""
+    """Renders pages inside their common frame, which has the menu, the engine's state and the time. ``menu``
+    maps paths to titles. ``read_only`` says why nobody can change anything here; it is empty if somebody
+    can."""
 
-    def __init__(self, data: DashboardData) -> None:
-        self._data = data
+    def __init__(self, data: ProjectData, menu: Mapping[str, str], read_only: str) -> None:
+        self._data, self._menu, self._read_only = data, menu, read_only
+        self._menu_entries = {path: path for path in menu} | {
+            "/item": "/items",
+            "/diff": "/changes",
+        }  # of each page
 
     def render(
         self,
@@ -90,36 +99,51 @@ class Pages:
             now = {"state": state, "state-words": STATE_TITLES[state], "state-detail": str(error)}
         if now_s is None:
             now_s = snapshot.time_s if snapshot else self._data.clock.now_s()
-        is_writable = self._data.token is not None
-        frame = {"menu_entry": menu_entry, "now": now, "now_s": now_s, "writable": is_writable}
+        frame = {"menu": self._menu, "menu_entry": menu_entry, "now": now, "now_s": now_s}
+        frame |= {"read_only": self._read_only, "is_cluster": "/shards" in self._menu}
         return HTMLResponse(_templates().get_template(template).render(**frame, **values), status)
 
     def render_error(self, request: Request, error: RequestError) -> HTMLResponse | None:
         """Return an error page if the request was for a page or from a browser. Return None for the API."""
         path = request.url.path
-        wants_page = path in _MENU_ENTRIES or "text/html" in request.headers.get("accept", "")
+        wants_page = path in self._menu_entries or "text/html" in request.headers.get("accept", "")
         if request.method != "GET" or path.startswith("/api/v1") or not wants_page:
             return None
-        return self.render(
+        page = self.render(
             "problem.html",
-            _MENU_ENTRIES.get(path, "/"),
+            self._menu_entries.get(path, "/"),
             status=error.status,
             title=_ERROR_TITLES.get(error.status, "Refused"),
             message=error.message,
             hint=error.hint,
             recovers=error.status == 503,
         )
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            page.headers["WWW-Authenticate"] = BASIC_CHALLENGE  # the browser asks its user for the token
+        return page
 
 
-def make_pages(data: DashboardData, pages: Pages) -> APIRouter:
+def engine_pages(data: DashboardData) -> Pages:
+    """Return what renders the pages of one engine."""
+    return Pages(data, _MENU, "" if data.token is not None else "Read only: the project has no token.")
+
+
+def make_pages(data: DashboardData, pages: Pages, access: ContentAccess) -> APIRouter:
+    """Return the routes. ``access`` decides who may see copies."""
     router = APIRouter(include_in_schema=False)
-    _add_overview(router, data, pages)
-    _add_items(router, data, pages)
-    _add_item(router, data, pages)
+    add_common_pages(router, data, pages, access)
+    _add_engine_pages(router, data, pages)
     return router
 
 
-def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
+def add_common_pages(router: APIRouter, data: ProjectData, pages: Pages, access: ContentAccess) -> None:
+    """Add the pages that every project has."""
+    _add_overview(router, data, pages)
+    _add_items(router, data, pages)
+    _add_item(router, data, pages, access)
+
+
+def _add_overview(router: APIRouter, data: ProjectData, pages: Pages) -> None:
     @router.get("/")
     def now() -> HTMLResponse:
         snapshot = data.snapshots.get()
@@ -137,6 +161,14 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             target=snapshot.status.target,
         )
 
+    @router.get("/api/docs")
+    def docs(request: Request) -> HTMLResponse:
+        api = request.app.openapi()
+        about, operations, types = api["info"]["description"], list_operations(api), list_types(api)
+        return pages.render("docs.html", "/api/docs", about=about, operations=operations, types=types)
+
+
+def _add_engine_pages(router: APIRouter, data: DashboardData, pages: Pages) -> None:
     @router.get("/plan")
     def plan(objective: Word = "") -> HTMLResponse:
         plan = data.report_plan(objective or data.engine.current().plan.objective)
@@ -152,14 +184,8 @@ def _add_overview(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             "sources.html", "/sources", snapshot=snapshot, sources=found, most_failing=MOST_FAILING
         )
 
-    @router.get("/api/docs")
-    def docs(request: Request) -> HTMLResponse:
-        api = request.app.openapi()
-        about, operations, types = api["info"]["description"], list_operations(api), list_types(api)
-        return pages.render("docs.html", "/api/docs", about=about, operations=operations, types=types)
 
-
-def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
+def _add_items(router: APIRouter, data: ProjectData, pages: Pages) -> None:
     @router.get("/items")
     def items(
         text: Word = "",
@@ -177,30 +203,34 @@ def _add_items(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             sort,  # type: ignore[arg-type]
             order == "down",
         )
-        page, estimates, now_s = data.page_items(query, ITEMS_PER_PAGE, cursor or None)
+        found = data.page_items(query, ITEMS_PER_PAGE, cursor or None)
+        page = found.page
         asked = {"text": text, "status": status, "source": source, "sort": sort, "order": order}
         return pages.render(
             "items.html",
             "/items",
-            now_s=now_s,
-            rows=list(zip(page.items, estimates, strict=True)),
+            now_s=found.time_s,
+            rows=list(zip(page.items, found.estimates, strict=True)),
             asked=asked,
             first=f"/items?{urlencode(asked)}" if cursor else None,
             following=f"/items?{urlencode(asked | {'cursor': page.cursor})}" if page.cursor else None,
             sorts={name: _SORT_TITLES.get(name, name) for name in SORTS},
             statuses=STATUSES,
-            sources=[table.settings.name for table in data.engine.settings.sources],
+            sources=data.project.source_names(),
             sort_link=lambda name: _sort_link(asked, name),
         )
 
 
-def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
+def _add_item(router: APIRouter, data: ProjectData, pages: Pages, access: ContentAccess) -> None:
     @router.get("/item")
-    def item(key: Annotated[str, Query(max_length=8192)] = "", source: Word = "") -> HTMLResponse:
-        report, store = data.report_item(key, source or None), data.engine.store
+    def item(
+        request: Request, key: Annotated[str, Query(max_length=8192)] = "", source: Word = ""
+    ) -> HTMLResponse:
+        report = data.report_item(key, source or None)
         item = report.why.item
-        diff, diff_words = compare_newest(store, item.id)
-        copy = store.copies.get(item.id)
+        may_read = access.allows(request)
+        found = data.comparer.compare(DiffRequest(item.key, item.source)) if may_read else None
+        copy = data.project.get(item.key, source=item.source) if may_read else None
         text = None if copy is None else decode_text(copy)
         polls = {
             name: [getattr(poll, name) for poll in report.polls] for name in ("time_s", "changed", "audit")
@@ -211,9 +241,8 @@ def _add_item(router: APIRouter, data: DashboardData, pages: Pages) -> None:
             now_s=report.why.time_s,
             view=report,
             item=item,
-            data={"curves": report.curves and report.curves.model_dump(), "polls": polls},
-            diff=diff,
-            diff_words=diff_words,
+            data={"curves": report.drawn and report.drawn.model_dump(), "polls": polls},
+            found=found,
             copy_text=None if text is None else text[:_COPY_SHOWN],
             copy_cut=copy is not None and len(copy.content) > _COPY_SHOWN,
             copy_link=None if copy is None else f"/api/v1/copy?{_item_query(item.key, item.source)}",
@@ -227,6 +256,16 @@ def item_link(key: str, source: str) -> str:
     '/item?key=https%3A%2F%2Fexample.org%2F%3Fa%3D1&source=web'
     """
     return f"/item?{_item_query(key, source)}"
+
+
+def diff_link(key: str, source: str, old: int | None = None, new: int | None = None) -> str:
+    """Return the address of the page with the difference between two versions of an item.
+
+    >>> diff_link("https://a.test/?b=1", "web", 1, 2)
+    '/diff?key=https%3A%2F%2Fa.test%2F%3Fb%3D1&source=web&old=1&new=2'
+    """
+    numbers = {name: number for name, number in (("old", old), ("new", new)) if number is not None}
+    return f"/diff?{urlencode({'key': key, 'source': source} | numbers)}"
 
 
 def _item_query(key: str, source: str) -> str:

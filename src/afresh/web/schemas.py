@@ -233,6 +233,33 @@ class ItemDetailOut(Model):
     versions: list[VersionOut]
 
 
+class ShardOut(Model):
+    """A shard: its part of the budget in requests per second, and why it does not poll (empty: it does)."""
+
+    shard: int
+    items: int
+    rate_per_s: float
+    node: str
+    problem: str
+
+
+class LargeHostOut(Model):
+    """A host with more items than a shard has on average; it stays whole."""
+
+    host: str
+    items: int
+    shard: int
+
+
+class ClusterOut(Model):
+    """The shards of a cluster. ``price`` is the value of one more request, the same in all shards."""
+
+    is_running: bool
+    price: Number
+    shards: list[ShardOut]
+    large_hosts: list[LargeHostOut]
+
+
 class AddIn(Model):
     """Items to register."""
 
@@ -460,6 +487,34 @@ class ChangesOut(Model):
     changes: list[ChangeOut]
     cursor: str
     is_last: bool
+
+
+class NewestChangesOut(Model):
+    """Changes, the newest first. With ``cursor`` as ``before``, the next request finds earlier ones; it is
+    null if nothing is left. A page may be short or empty and still have a cursor."""
+
+    changes: list[ChangeOut]
+    cursor: str | None
+
+
+class DiffLineOut(Model):
+    """A line of a difference. ``kind`` "place" are words about lines that are not shown. ``number`` is the
+    number of the line in its version, 0 if it has none."""
+
+    kind: Literal["added", "removed", "same", "place"]
+    number: int
+    text: str
+
+
+class DiffOut(Model):
+    """The difference between two versions of an item's copy. ``words`` say what was compared, and why there
+    are no ``lines``, if so. ``old`` and ``new`` are null if there are not two versions."""
+
+    old: int | None
+    new: int | None
+    words: str
+    lines: list[DiffLineOut]
+    versions: list[VersionOut]
 
 
 class SeriesOut(Model):

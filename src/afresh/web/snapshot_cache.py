@@ -11,44 +11,27 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 
-from afresh.engine.engine import Engine
-from afresh.engine.reporting.group_status import read_backoffs
-from afresh.engine.reporting.pulse import Course, Pulse, read_course, read_pulse, read_tallies
-from afresh.engine.reporting.status import Status, read_status
-from afresh.engine.scheduler.poll_costs import PollTallies
-from afresh.sources.capabilities import GroupBackoff
+from afresh.engine.project_interface import WatchedProject
+from afresh.engine.reporting.overview import Overview
 from afresh.values.errors import StoreError
-from afresh.values.items import Item, ItemQuery
-from afresh.values.stored import LedgerRow, ObservationColumns
 
 _LEAST_S, _COST_RATIO, _QUICK_S = 1.0, 20.0, 0.05
 _LONG_OVERDUE_S, _OVERDUE_S, _BEARABLE_S = 10.0, 1.0, 0.5
-_DAY_S, _HOUR_S = 86400.0, 3600.0
-_FAILING_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StatusSnapshot:
-    """The status at one moment, and further data of the pages. ``number`` grows with every snapshot;
-    ``took_s`` is how many seconds reading took. ``backoffs`` are tuples (source, host in back-off), the
-    longest back-off first. ``longest_due_s`` is the earliest due time of an item. ``problem`` is the reason
-    why the store could not be read; then the other fields are those of the last snapshot that was read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSnapshot(Overview):
+    """An overview that is kept for a while. ``number`` grows with every snapshot; ``took_s`` is how many
+    seconds reading took. ``problem`` is the reason why the store could not be read; then the other fields are
+    those of the last snapshot that was read. ``last_change`` is a number that grows with every change of the
+    feed."""
 
     number: int
-    time_s: float
-    took_s: float
-    status: Status
-    pulse: Pulse | None
-    course: Course
-    audits: ObservationColumns
-    ledger: tuple[LedgerRow, ...]
-    failing: tuple[Item, ...]
-    backoffs: tuple[tuple[str, GroupBackoff], ...]
-    longest_due_s: float
+    took_s: float = 0.0
     problem: str = ""
-    tallies: PollTallies = field(default_factory=PollTallies)
+    last_change: int = 0
 
     @property
     def state(self) -> str:
@@ -64,10 +47,10 @@ class StatusSnapshot:
 
 
 class SnapshotCache:
-    """Reads and caches snapshots of an engine's store. Any thread may call its methods."""
+    """Reads and caches snapshots of a project. Any thread may call its methods."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._clock = engine, engine.clock
+    def __init__(self, project: WatchedProject) -> None:
+        self._project, self._clock = project, project.clock
         self._lock = threading.Lock()
         self._last: StatusSnapshot | None = None
         self._expires_s = -math.inf
@@ -106,7 +89,7 @@ class SnapshotCache:
         started_s, last = self._clock.elapsed_s(), self._last
         number = 0 if last is None else last.number + 1
         try:
-            snapshot = read_snapshot(self._engine, number)
+            snapshot = read_snapshot(self._project, number)
             snapshot = replace(snapshot, took_s=self._clock.elapsed_s() - started_s)
         except StoreError as error:
             if last is None:
@@ -117,21 +100,8 @@ class SnapshotCache:
         return snapshot
 
 
-def read_snapshot(engine: Engine, number: int = 0) -> StatusSnapshot:
-    store, now_s = engine.store, engine.clock.now_s()
-    most_failing = ItemQuery(status="active", sort="failures", descending=True)
-    due = store.items.by_id(store.items.due(now_s, 1))
-    return StatusSnapshot(
-        number=number,
-        time_s=now_s,
-        took_s=0.0,
-        status=read_status(store, engine.running_settings(), now_s),
-        pulse=read_pulse(store),
-        course=read_course(store),
-        audits=store.observations.audits(now_s - _DAY_S),
-        ledger=tuple(store.ledger.rows(now_s - _HOUR_S, now_s)),
-        failing=tuple(item for item in store.items.page(most_failing, _FAILING_SHOWN).items if item.failures),
-        backoffs=read_backoffs(store, engine.settings, now_s),
-        longest_due_s=due[0].due_s if due else now_s,
-        tallies=read_tallies(store),
-    )
+def read_snapshot(project: WatchedProject, number: int = 0) -> StatusSnapshot:
+    last_change = project.feed.last()  # before the rest: a change meanwhile is announced by the next one
+    overview = project.overview()
+    read = {field.name: getattr(overview, field.name) for field in fields(overview)}
+    return StatusSnapshot(number=number, last_change=last_change, **read)

@@ -116,3 +116,30 @@ def test_leases_of_two_items_with_one_key_are_told_apart(shops: Afresh, tmp_path
     assert (ran.code, "shop-a, shop-b" in ran.err) == (2, True)
     assert shops("lease", "extend", "bare.jsonl", "--source", "shop-b").code == 0
     assert json.loads(shops("lease", "release", "leases.jsonl", "--json").out) == {"held": 2, "ended": []}
+
+
+REFUSED = "refused: 127.0.0.1 is a loopback address (allowed by --allow-private"
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_an_address_that_no_run_will_poll_is_told_when_it_is_added(
+    mirror: Afresh, site: Site, dry: tuple[str, ...]
+) -> None:
+    ran = mirror("add", f"{site.url}/a", f"{site.url}/b", "https://example.org/", *dry)
+    assert ran.code == 0
+    assert f"{site.url}/a and 1 other item will not be polled: {REFUSED}" in ran.err
+    assert items(mirror) == (0 if dry else 3)
+    assert "will not be polled" not in mirror("add", f"{site.url}/c", "--allow-private", *dry).err
+    assert "will not be polled" not in mirror("add", "https://example.org/b", *dry).err
+    assert site.seen == []
+
+
+def test_links_are_not_followed_from_an_address_that_is_refused(mirror: Afresh, site: Site) -> None:
+    for dry in ((), ("--dry-run",)):
+        ran = mirror("add", "--follow", f"{site.url}/a", *dry)
+        assert ran.code == (0 if dry else 1)
+        assert f"{site.url}/a" in ran.err
+        assert REFUSED in " ".join(ran.err.split())
+    assert items(mirror) == 0
+    assert mirror("run", "--once", *QUICK).code == 0  # nothing is remembered of it
+    assert site.seen == []

@@ -57,7 +57,7 @@ def test_two_files_that_can_be_read_back(repository: Path, tmp_path: Path) -> No
     assert f"afresh replay '{name}.changes.csv' --items" in said
     assert "--start 1970-01-02T00:00:00Z --end 1970-01-04T00:00:00Z" in said
     found = read_recorded(f"{name}.changes.csv", f"{name}.items.csv", DAY, 3 * DAY)
-    assert found.names.to_pylist() == ["b, c", "docs/a"]
+    assert found.names.tolist() == ["b, c", "docs/a"]
     assert list(zip(found.item.tolist(), found.time.tolist(), strict=True)) == [(1, 2 * DAY), (1, 3 * DAY)]
 
 

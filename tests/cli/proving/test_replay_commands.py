@@ -104,7 +104,7 @@ def test_the_freshness_is_that_of_the_visits_written(history: Line) -> None:
     with Path("v.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["policy", "item", "time", "changed"]
-    place = {name: index for index, name in enumerate(recorded.names.to_pylist())}
+    place = {name: index for index, name in enumerate(recorded.names.tolist())}
     item = np.array([place[row["item"]] for row in rows])
     time = np.array([float(row["time"]) for row in rows])
     spans = stale_spans(recorded.item, recorded.time, item, time, recorded.end)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_reqrep import ConnectionKey
 from tests.servers.site import Answer, Handler, Seen, Site, page, redirect
+from tests.sources.http.fake_names import FakeNames
 from tests.sources.polling import SetClock, lease_of, quick_settings
 
 from afresh.sources.context import SourceContext
@@ -47,36 +47,6 @@ VNpzxCaHdwQiQoVqdasfD4U6lzyhRANCAAQQhVXZ0ov2zGwoi1ZchQ8Op3cIJNB0
 K0X0ncLVhrcae+6V2RKNAwI15Xv7ESQp8WPNbUCTkm01p/whWuZPyEuu
 -----END PRIVATE KEY-----
 """
-
-
-class FakeNames(AbstractResolver):
-    """A DNS that answers from a table, each name's answers in turn; it counts the questions."""
-
-    def __init__(self, table: dict[str, list[str]], missing: OSError | None = None) -> None:
-        self.table, self.asked = table, list[str]()
-        self.missing = missing or OSError(None, "no such name")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        del family
-        self.asked.append(host)
-        if host not in self.table:
-            raise self.missing
-        answers = self.table[host]
-        address = answers.pop(0) if len(answers) > 1 else answers[0]
-        found = ResolveResult(
-            hostname=host,
-            host=address,
-            port=port,
-            family=socket.AF_INET,
-            proto=0,
-            flags=socket.AI_NUMERICHOST,
-        )
-        return [found]
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def fetch(url: str, fetcher: AiohttpFetcher) -> Reply:
@@ -166,6 +136,26 @@ def test_a_name_is_resolved_before_its_first_request_and_again_after_a_refusal()
         await fetcher.close()
         assert refused is not None
         assert reply.trouble == refused.trouble == "private"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("respect_robots", [True, False])
+def test_a_redirect_to_a_name_that_turns_private_after_its_check_is_refused(respect_robots: bool) -> None:
+    async def run() -> None:
+        async with Site({"/secret": page(b"inside")}) as site:
+            site.routes["/p"] = redirect(f"http://rebind.test:{site.port}/secret")
+            names = FakeNames({"site.test": ["127.0.0.1"], "rebind.test": ["8.8.8.8", "127.0.0.1"]})
+            fetcher = AiohttpFetcher(resolver=names, trusted_hosts=["site.test"])
+            settings = quick_settings(allow_private=False, respect_robots=respect_robots)
+            source = HttpSource(settings, SourceContext(), fetcher)
+            for asked in (2, 3):  # when it is checked, and when a connection is opened; then each is refused
+                fetched = await source.poll(lease_of(f"http://site.test:{site.port}/p"))
+                words = "refused: rebind.test leads to 127.0.0.1, a loopback address"
+                assert (fetched.kind, fetched.problem) == ("refused", words)
+                assert names.asked.count("rebind.test") <= asked
+            await source.close()
+            assert set(site.paths()) <= {"/robots.txt", "/p"}
 
     asyncio.run(run())
 

@@ -85,6 +85,12 @@ def test_the_newest_changes_are_found_from_the_end(store: Store) -> None:
     assert list(store.feed.newest(3)) == entries[:1:-1]
     assert [entry.time_s for entry in store.feed.newest(2, "web")] == [4.0, 2.0]
     assert list(store.feed.newest(5, "nobody")) == []
+    assert list(store.feed.newest(2, before=entries[3].cursor)) == [entries[2], entries[1]]
+    assert [entry.time_s for entry in store.feed.newest(9, "web", entries[3].cursor)] == [2.0, 1.0]
+    assert list(store.feed.newest(9, before=entries[0].cursor)) == []
+    for foreign in ("1-1-00000000", str(read_feed_cursor(entries[-1].cursor)._replace(number=99))):
+        with pytest.raises(CursorError, match="not of this feed"):
+            store.feed.newest(9, before=foreign)
 
 
 def test_pages_follow_each_other_by_any_cursor(store: Store) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -96,11 +95,21 @@ def test_an_older_store_is_upgraded_once_by_whoever_comes_first(url: str) -> Non
         PostgresStore(url)
 
 
+def make_older_store(url: str, migrations: int, *statements: str) -> None:
+    """Make the store that the first ``migrations`` make, and fill it."""
+    address = parse_address(url)
+    PostgresDatabase(address, migrations=MIGRATIONS[:migrations]).close()
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path TO {address.schema}".encode())
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
 def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
-    older = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:5])
-    insert = "INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2) RETURNING number"
-    assert older.write(lambda connection: fetch_rows(connection, insert)) == [(3,)]
-    for statement in (
+    make_older_store(
+        url,
+        5,
+        "INSERT INTO notice (item_id, number, time_s, count) VALUES (7, 3, 5.5, 2)",
         "INSERT INTO name (id, text) VALUES (4, 'web')",
         "INSERT INTO item VALUES (7, 'é', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
         "INSERT INTO item VALUES (9, 'ü', 'u', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
@@ -108,9 +117,7 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
         "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (9, 4, 4, 0, 0)",
         "INSERT INTO value VALUES ('engine.listed:web:u', convert_to('{\"é\":\"\"}', 'UTF8'))",
         "INSERT INTO value VALUES ('engine.listed_at:web', '\\xff')",
-    ):
-        older.write(partial(fetch_rows, statement=f"{statement} RETURNING 1"))
-    older.close()
+    )
     with PostgresStore(url) as store:
         assert store.notices.open() == [Notice(3, 7, 5.5, 2, "")]
         question = "SELECT id, key, listed, source_id FROM item ORDER BY id"
@@ -122,14 +129,13 @@ def test_notices_of_an_older_store_are_kept_without_an_origin(url: str) -> None:
 def test_an_upgrade_whose_connection_is_cut_changes_nothing_and_is_done_later(
     url: str, postgres_url: str
 ) -> None:
-    older = PostgresDatabase(parse_address(url), migrations=MIGRATIONS[:9])
-    for statement in (
+    make_older_store(
+        url,
+        9,
         "INSERT INTO name (id, text) VALUES (4, 'web')",
         "INSERT INTO item VALUES (7, 'k', '', 1, 1, 0, 'infinity', NULL, NULL, '', 0)",
         "INSERT INTO state (item_id, source_id, group_id, status, due_s) VALUES (7, 4, 4, 0, 0)",
-    ):
-        older.write(partial(fetch_rows, statement=f"{statement} RETURNING 1"))
-    older.close()
+    )
     hanging = (*MIGRATIONS[:9], f"{MIGRATIONS[9]}\nSELECT pg_sleep(600);")
 
     def cut(connection: psycopg.Connection[Any]) -> bool:

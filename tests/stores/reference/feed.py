@@ -71,10 +71,16 @@ class ReferenceFeed(ReferenceGroup, Feed):
                 return FeedPage(found[:limit], found[limit - 1].cursor, False)
             return FeedPage(found, self.cursor(), True)
 
-    def newest(self, limit: int = 50, source: str | None = None) -> list[FeedEntry]:
+    def newest(
+        self, limit: int = 50, source: str | None = None, before: str | None = None
+    ) -> list[FeedEntry]:
         check_limit(limit)
+        place = None if before is None else read_feed_cursor(before)
         with self._data:
-            kept = [entry for entry in self._data.feed if entry is not None]
+            if place is not None and (place.epoch != EPOCH or place.number > len(self._data.feed)):
+                raise foreign_cursor_error()
+            earlier = self._data.feed if place is None else self._data.feed[: max(0, place.number - 1)]
+            kept = [entry for entry in earlier if entry is not None]
             return [entry for entry in reversed(kept) if source in (None, entry.source)][:limit]
 
     def cursor(self) -> str:

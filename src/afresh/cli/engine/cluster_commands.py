@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ import typer
 from typer import Argument, Option
 
 from afresh.cli.engine import project
+from afresh.cli.engine.dashboard_server import check_dashboard, make_server
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import format_number, print_data, print_json, print_note, print_report
@@ -23,11 +25,14 @@ from afresh.values.errors import AfreshError, UsageError
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from afresh.cluster.cluster_project import ClusterProject
     from afresh.cluster.cluster_run import ClusterProgress, ClusterRun
-    from afresh.cluster.layout import ClusterView
     from afresh.cluster.shard_settings import ShardSpec
     from afresh.engine.engine import Engine
+    from afresh.engine.project_interface import ClusterStatus
+    from afresh.web.app import WebAccess
 
 cluster = typer.Typer(no_args_is_help=True, help="Run many engines under one price, on Ray.")
 Address = Annotated[
@@ -50,6 +55,7 @@ def cluster_run(
     address: Address = None,
     budget: Annotated[str | None, Option(metavar="100/s", help="All requests of all shards.")] = None,
     for_time: Annotated[str | None, Option("--for", metavar="10m", help="Stop after this time.")] = None,
+    web: Annotated[bool, Option("--web", help="Serve the dashboard and the API too.")] = False,
     sets: project.SetOptions = None,
     log: Annotated[str, Option(metavar="plain|json|debug", help="How to log on standard error.")] = "plain",
     as_json: PrintJson = False,
@@ -60,6 +66,8 @@ def cluster_run(
 
     for_s = read_duration("--for", for_time, float("inf"))
     more = {} if budget is None else {"budget.requests": SettingWithOrigin(budget, f"--budget {budget}")}
+    if web:
+        check_dashboard(sets, more)
     with project.open_project(sets, more) as engine:
         project.set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         spec = _spec(engine, project.read_overrides(sets, more), shards)
@@ -69,7 +77,7 @@ def cluster_run(
             run = ClusterRun(ray, engine, spec, read_secret)
             stop = threading.Event()
             with INTERRUPTION.stopping_by(stop.set, engine.settings.run.drain_timeout):
-                _look_after(run, stop, for_s)
+                _look_after(run, stop, for_s, partial(_dashboard, engine, spec) if web else nullcontext)
                 progress = run.stop(engine.settings.run.drain_timeout)
     done = asdict(progress)
     if as_json:
@@ -77,22 +85,65 @@ def cluster_run(
     INTERRUPTION.check()
 
 
-def _look_after(run: ClusterRun, stop: threading.Event, for_s: float) -> None:
-    """Start the cluster, and look after it until it is stopped. If it cannot go on, end it in order."""
+def _look_after(
+    run: ClusterRun, stop: threading.Event, for_s: float, beside: Callable[[], AbstractContextManager[object]]
+) -> None:
+    """Start the cluster, and look after it until it is stopped. If it cannot go on, end it in order.
+    ``beside`` returns a context in which it is looked after."""
     clock = SystemClock()
     try:
         run.start()
         until_s, log_s = clock.elapsed_s() + for_s, clock.elapsed_s()
-        while not stop.wait(min(_STEP_S, max(until_s - clock.elapsed_s(), 0.0))):
-            progress = run.step()
-            if clock.elapsed_s() >= log_s:
-                log_s = clock.elapsed_s() + _LOG_EVERY_S
-                _log_progress(progress)
-            if clock.elapsed_s() >= until_s:
-                return
+        with beside():
+            while not stop.wait(min(_STEP_S, max(until_s - clock.elapsed_s(), 0.0))):
+                progress = run.step()
+                if clock.elapsed_s() >= log_s:
+                    log_s = clock.elapsed_s() + _LOG_EVERY_S
+                    _log_progress(progress)
+                if clock.elapsed_s() >= until_s:
+                    return
     except AfreshError:
         run.stop(_STEP_S)
         raise
+
+
+@contextmanager
+def _dashboard(engine: Engine, spec: ShardSpec) -> Iterator[None]:
+    """Serve the dashboard in a thread, over the stores of all shards."""
+    from afresh.cluster.cluster_project import open_cluster
+    from afresh.engine.logs import log_event
+
+    with ExitStack() as stack:
+        found = open_cluster(engine, spec, stack)
+        server = stack.enter_context(make_server(engine.settings.web, partial(_cluster_app, found)))
+        log_event(logging.INFO, "dashboard", address=server.address)
+        yield
+
+
+def _cluster_app(found: ClusterProject, access: WebAccess) -> FastAPI:
+    from afresh.web.app import make_cluster_app
+
+    return make_cluster_app(found, access)
+
+
+@cluster.command("serve")
+def cluster_serve(
+    host: Annotated[
+        str | None, Option(metavar="NAME", help="Address to listen on; default: only this machine.")
+    ] = None,
+    port: Annotated[int | None, Option(metavar="N", help="Port to listen on; 0: any free port.")] = None,
+    sets: project.SetOptions = None,
+) -> None:
+    """Show the copies of all shards in a browser, and answer the API, until stopped."""
+    given = {"web.host": host, "web.port": None if port is None else str(port)}
+    more = {key: value for key, value in given.items() if value is not None}
+    check_dashboard(sets, more)
+    with _opened(sets, more) as (engine, found):
+        server = make_server(engine.settings.web, partial(_cluster_app, found))
+        with INTERRUPTION.stopping_by(server.stop):
+            print_note(f"dashboard at {server.address} (Ctrl-C to stop)")
+            server.run()
+        INTERRUPTION.check()
 
 
 def _log_progress(progress: ClusterProgress) -> None:
@@ -110,23 +161,28 @@ def cluster_status(sets: project.SetOptions = None, as_json: PrintJson = False) 
     from afresh.cli.engine.status_commands import status_rows
 
     with _opened(sets) as (engine, found):
-        status, view = found.status(), found.view
+        status, shards = found.overview().status, found.cluster_status()
         set_per_s = engine.settings.budget.requests
     if as_json:
-        shards = None if view is None else asdict(view)
-        print_json(asdict(status) | {"cluster": shards})
+        print_json(asdict(status) | {"cluster": asdict(shards)})
     else:
         rows = status_rows(status, set_per_s)
-        print_report(Path().resolve().name, [*rows, *_shard_rows(view)])
+        print_report(Path().resolve().name, [*rows, *_shard_rows(shards)])
 
 
-def _shard_rows(view: ClusterView | None) -> list[tuple[str, str]]:
-    if view is None:
-        return [("cluster", "does not run: 'afresh cluster run'")]
-    rows = [("price", f"{format_number(view.price)}, common to all shards")]
-    for shard in view.shards:
-        state = f"{format_number(shard.rate_per_s)}/s" if shard.is_live else "lost: nothing is heard of it"
-        rows.append((f"  shard {shard.shard}", f"{format_count(shard.items, 'item')}, {state}"))
+def _shard_rows(found: ClusterStatus) -> list[tuple[str, str]]:
+    if found.is_running:
+        rows = [("price", f"{format_number(found.price)}, common to all shards")]
+    else:
+        rows = [("cluster", "does not run: 'afresh cluster run'")]
+    for shard in found.shards:
+        rate = f"{format_number(shard.rate_per_s)}/s" if found.is_running else "stopped"
+        where = f"on {shard.node}, " if shard.node else ""
+        items = format_count(shard.items, "item")
+        rows.append((f"  shard {shard.shard}", f"{items}, {where}{shard.problem or rate}"))
+    for host in found.large_hosts:
+        words = f"{format_count(host.items, 'item')} in shard {host.shard}: more than a shard has on average"
+        rows.append(("large host", f"{host.host}, {words}"))
     return rows
 
 
@@ -216,13 +272,15 @@ def cluster_rebalance(
 
 
 @contextmanager
-def _opened(sets: list[str] | None) -> Iterator[tuple[Engine, ClusterProject]]:
+def _opened(
+    sets: list[str] | None, more: Mapping[str, str] | None = None
+) -> Iterator[tuple[Engine, ClusterProject]]:
     """Yield the engine of the project's own store, and the project over all shards."""
     from afresh.cluster.cluster_project import open_cluster
 
     with ExitStack() as stack:
-        engine = stack.enter_context(project.open_project(sets, reading=True))
-        spec = _spec(engine, project.read_overrides(sets), None, is_reading=True)
+        engine = stack.enter_context(project.open_project(sets, more, reading=True))
+        spec = _spec(engine, project.read_overrides(sets, more), None, is_reading=True)
         yield engine, open_cluster(engine, spec, stack)
 
 

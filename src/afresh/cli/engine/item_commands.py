@@ -12,6 +12,7 @@ from typer import Argument, Option
 from afresh.cli.engine import project
 from afresh.cli.engine.dbt_commands import add_models
 from afresh.cli.engine.import_items import add_imported, preview_addition
+from afresh.cli.engine.refused_keys import RefusedKeys
 from afresh.cli.engine.selection_options import Match, WithStatus, read_selection
 from afresh.cli.files import read_lines
 from afresh.cli.options import PrintJson, read_duration
@@ -95,13 +96,14 @@ def add(
             print_note(f"{import_file}: {words}")
     listings = {name: urls for name, urls in listings.items() if urls}
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
+        refused = RefusedKeys(engine, source)
         if dry_run:
-            preview_addition(
-                engine, list(_read_keys(keys, file)), imported, listings, source, as_json=as_json
-            )
+            wanted = list(refused.watch(_read_keys(keys, file)))
+            preview_addition(engine, wanted, imported, listings, source, as_json=as_json)
+            refused.report()
             return
         new = engine.add(
-            _read_keys(keys, file),
+            refused.watch(_read_keys(keys, file)),
             source=source,
             weight=weight,
             cost=cost,
@@ -124,6 +126,7 @@ def add(
         print_json({"new": new, "items": total, **more, **unread})
     past = f", {format_count(more['polls'], 'past poll')}" if more.get("polls") else ""
     print_note(f"{new:,} new, {format_count(total, 'item')} in all{past}")
+    refused.report()
     if failed is not None:
         raise failed
     if allow_private and not project.is_private_allowed():

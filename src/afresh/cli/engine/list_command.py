@@ -68,18 +68,16 @@ def list_items(
 
 
 def _write_table(found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], output: str) -> None:
-    import pyarrow as pa
-
     from afresh.engine.reporting.item_list import COLUMNS
     from afresh.tables.writing import TableWriter
 
     number = 0
     with TableWriter(output, {name: COLUMNS[name].kind for name in columns}) as writer:
         for rows in found:
-            writer.write({name: pa.array([row[name] for row in rows]) for name in columns})
+            writer.write({name: [row[name] for row in rows] for name in columns})
             number += len(rows)
         if not number:
-            writer.write({name: pa.array([], pa.null()) for name in columns})
+            writer.write({name: [] for name in columns})
     print_note(format_count(number, "item"))
 
 

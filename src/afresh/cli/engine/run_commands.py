@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -18,20 +17,19 @@ import typer
 from typer import Option
 
 from afresh.cli.engine import project
-from afresh.cli.engine.settings_commands import check_source, check_web
+from afresh.cli.engine.dashboard_server import check_dashboard, make_engine_server
+from afresh.cli.engine.settings_commands import check_source
 from afresh.cli.interruption import INTERRUPTION
 from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.clock import SystemClock
 from afresh.values.errors import AfreshError, UsageError, one_of
-from afresh.values.extras import require_extra
 from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
     from afresh.engine.runner.engine_run import RunProgress
     from afresh.engine.settings.tables import Settings
-    from afresh.web.server import Server
 
 _DRY_RUN_ITEMS = 20
 _REPORTS_PER_MINUTE = 120
@@ -66,7 +64,7 @@ def run(
         more["budget.requests"] = SettingWithOrigin(budget, f"--budget {budget}")
     for_s = read_duration("--for", for_time, math.inf)
     if web:
-        _check_web(sets, more)
+        check_dashboard(sets, more)
     with project.open_project(sets, more, reading=dry_run) as engine:
         project.set_up_logs(log, logging.DEBUG if log == "debug" else logging.INFO)
         if dry_run:
@@ -99,40 +97,13 @@ def serve(
     """Show the copies in a browser, and answer the API, until stopped."""
     given = {"web.host": host, "web.port": None if port is None else str(port)}
     more = {key: value for key, value in given.items() if value is not None}
-    _check_web(sets, more)
+    check_dashboard(sets, more)
     with project.open_project(sets, more, reading=True) as engine:
-        server = _make_server(engine)
+        server = make_engine_server(engine)
         with INTERRUPTION.stopping_by(server.stop):
             print_note(f"dashboard at {server.address} (Ctrl-C to stop)")
             server.run()
         INTERRUPTION.check()
-
-
-def _check_web(sets: list[str] | None, more: Mapping[str, str]) -> None:
-    """Raise ``UsageError`` if other machines could reach the dashboard and there is no token.
-
-    Commands call this before they create or open the store."""
-    from afresh.engine.app import read_folder
-
-    require_extra("web", "the dashboard")
-    check_web(read_folder(Path(), project.read_overrides(sets, more)))
-
-
-def _make_server(engine: Engine) -> Server:
-    """Return a server for the engine's project, which listens on the host and port of the settings."""
-    from afresh.web.app import make_app
-    from afresh.web.content_access import content_readers
-    from afresh.web.reach import needs_token_to_read
-    from afresh.web.server import Server, listen
-    from afresh.web.token import find_token
-
-    web = engine.settings.web
-    token = find_token(web.token, Path(), os.environ.get)
-    is_needed = needs_token_to_read(web.host, web.read_token)
-    readers = content_readers(web.host, web.content)
-    names = (web.host, *web.names)
-    app = make_app(engine, token, names=names, read_token=is_needed, content=readers)
-    return Server(app, listen(web.host, web.port))
 
 
 def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
@@ -141,7 +112,7 @@ def _dashboard(engine: Engine, wanted: bool) -> AbstractContextManager[object]:
         return nullcontext()
     from afresh.engine.logs import log_event
 
-    server = _make_server(engine)
+    server = make_engine_server(engine)
     log_event(logging.INFO, "dashboard", address=server.address)
     return server
 

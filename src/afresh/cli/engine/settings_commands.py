@@ -201,10 +201,20 @@ def check_web(settings: Settings) -> str:
 
     token = find_token(settings.web.token, Path(), os.environ.get)
     web = settings.web
+    hooks = _check_webhooks(settings)
     check_reach(web.host, token, web.read_token)
     use = "reading and writing" if needs_token_to_read(web.host, web.read_token) else "writing"
     rights = f"with a token for {use}" if token else "reading only: there is no token"
-    return f"{settings.web.host}:{settings.web.port}, {rights}"
+    return f"{settings.web.host}:{settings.web.port}, {rights}{hooks}"
+
+
+def _check_webhooks(settings: Settings) -> str:
+    """Return words that count the webhooks; raise ``UsageError`` if a secret or source does not exist."""
+    if not settings.web.webhook:
+        return ""
+    from afresh.engine.receiving.webhooks import open_webhooks
+
+    return f", receives {format_count(len(open_webhooks(settings, os.environ.get)), 'webhook')}"
 
 
 def check_source(table: SourceTable) -> str:

@@ -27,7 +27,7 @@ def read_decay_curves(path: str) -> dict[str, Decay]:
     from afresh.tables.reading import read_table
 
     table = read_table(path, COLUMNS)
-    groups = table.text("group").to_pylist() if "group" in table else [""] * table.rows
+    groups = table.text("group").tolist() if "group" in table else [""] * table.rows
     elapsed, right = table.numbers("elapsed"), table.numbers("right")
     rows: dict[str, list[int]] = {}
     for row, group in enumerate(groups):

@@ -191,7 +191,7 @@ def _estimate_cohorts(path: str, options: EstimateOptions) -> None:
     if (changed > n).any():
         row = int((changed > n).argmax())
         raise table.fault(row, "changed", f"is {changed[row]}, more than the {n[row]} that were looked at")
-    found = cohort_rates(table.text("group").to_pylist(), table.numbers("elapsed"), n, changed, options.level)
+    found = cohort_rates(table.text("group").tolist(), table.numbers("elapsed"), n, changed, options.level)
     groups = [str(name) for name in found.groups]
     if options.target is not None:
         numbers, counts = ("rate", "low", "high"), ("n", "changed")

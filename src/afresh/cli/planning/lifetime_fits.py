@@ -66,7 +66,7 @@ def _fits_by_group(table: CheckedTable) -> dict[str, DecayFits]:
 
     from afresh.rates.decay_fit import fit_decays
 
-    groups = table.text("group").to_pylist() if "group" in table else [""] * table.rows
+    groups = table.text("group").tolist() if "group" in table else [""] * table.rows
     rows: dict[str, list[int]] = {} if table.rows else {"": []}  # a file without rows has no ends either
     for row, group in enumerate(groups):
         rows.setdefault(group or "", []).append(row)

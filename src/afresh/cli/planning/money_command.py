@@ -131,7 +131,7 @@ def item_names(table: CheckedTable) -> list[str]:
     column = "item" if "item" in table else "group"
     if column not in table:
         raise InputError("has no column 'item': name the rows", path=table.path)
-    names = [str(name or "") for name in table.text(column).to_pylist()]
+    names = [str(name or "") for name in table.text(column).tolist()]
     first: dict[str, int] = {}
     for row, name in enumerate(names):
         if not name:
@@ -170,11 +170,11 @@ def _read_decays(table: CheckedTable, options: MoneyOptions) -> Any:
     named: list[str | None] = [None] * table.rows
     if "decay" in table:
         check_decays(table)
-        named = table.text("decay").to_pylist()
+        named = [*table.text("decay")]
     if options.decays is None:
         return [spec or options.decay for spec in named]
     curves = read_decay_curves(options.decays)
-    groups = table.text("group").to_pylist() if "group" in table else [""] * table.rows
+    groups = table.text("group").tolist() if "group" in table else [""] * table.rows
     for row, (spec, group) in enumerate(zip(named, groups, strict=True)):
         if not spec and (group or "") not in curves and "" not in curves:
             raise table.fault(row, "group", f"is {group!r}, which {options.decays} has no curve for")
@@ -195,7 +195,7 @@ def _find_intervals(
 
     counts = _fill_column(table, "count", 1.0)
 
-    bulk = table.text("bulk").to_pylist() if "bulk" in table else None
+    bulk = table.text("bulk").tolist() if "bulk" in table else None
     if bulk is not None:
         _check_bulks(table, bulk, given["cost"])
     found = best_intervals(table.numbers("rate"), bulk=bulk, **given)

@@ -104,12 +104,12 @@ def _write(
 ) -> None:
     """Write one row for each item, in batches, so that the whole output is never in memory at once."""
     import numpy as np
-    import pyarrow as pa
 
     from afresh.allocation.explain import STATUSES, explain_parts
+    from afresh.tables.text_columns import as_texts
     from afresh.tables.writing import TableWriter
 
-    statuses = pa.array(STATUSES, pa.large_string())
+    statuses = as_texts(STATUSES)
     details = explain_parts(given.rates, result, **chosen)
     start = 0
     with ProgressBar(f"writing {path}", given.count) as progress, TableWriter(path, kinds) as writer:
@@ -127,7 +127,7 @@ def _write(
                 "freshness": detail.freshness,
             }
             columns |= {"age": detail.age, "marginal": detail.marginal}
-            columns |= {"status": statuses.take(pa.array(detail.status))}
+            columns |= {"status": statuses.take(detail.status)}
             writer.write({name: columns[name] for name in kinds})
             start = part.stop
             progress.reach(start)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from afresh.allocation.allocate import allocate
 from afresh.allocation.budget_curve import budget_curve
@@ -22,6 +21,7 @@ from afresh.values.units import UNIT_NAMES
 if TYPE_CHECKING:
     from afresh.cli.planning.open_hours import WindowsEffect
     from afresh.plots.plan_plot import PlanPicture
+    from afresh.tables.text_columns import Texts
 
 _UNCERTAIN = "from polls, planned with as uncertain as the column low says"
 _SHOWN = 3  # dropped items described one by one
@@ -37,13 +37,13 @@ class NearestDropped:
     def __init__(self) -> None:
         self.found: list[tuple[float, int, str]] = []  # gain, position, name
 
-    def update(self, names: pa.Array, start: int, detail: Explanation) -> None:
+    def update(self, names: Texts, start: int, detail: Explanation) -> None:
         """Add the dropped items of a batch of rows; ``start`` is the position of its first row."""
         dropped = np.flatnonzero(detail.status == DROPPED)
         gains = detail.marginal[dropped]
         for at in np.argsort(-gains, kind="stable")[:_SHOWN]:
             index = int(dropped[at])
-            self.found.append((float(gains[at]), start + index, str(names[index].as_py())))
+            self.found.append((float(gains[at]), start + index, names[index]))
         self.found = sorted(self.found, key=lambda entry: (-entry[0], entry[1]))[:_SHOWN]
 
 

@@ -6,12 +6,11 @@ are read again when the plan is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from afresh.cli.planning.view_lags import ViewLags, read_view_lags
 from afresh.model.decay import decay_from
@@ -20,7 +19,8 @@ from afresh.tables.cells import first_failing
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, read_table, scan_table
-from afresh.values.arrays import Floats, Ints
+from afresh.tables.text_columns import Texts, as_texts, join_encoded
+from afresh.values.arrays import Floats
 from afresh.values.errors import AfreshError, InputError, UsageError, did_you_mean
 
 ITEM = Column("item", "text", required=True, what="the item's name")
@@ -58,7 +58,7 @@ class PlannedItems:
 
     rates: Floats
     options: Mapping[str, Any]
-    names: Callable[[], Iterator[pa.Array]]
+    names: Callable[[], Iterator[Texts]]
     rows: int  # of ITEMS, for budgets per item; with views it differs from the number of planned items
     shape: Floats | None = None  # of the gamma distribution of each rate, if the rates were estimated
     polls: Floats | float = np.inf  # how many polls each estimated rate comes from
@@ -118,7 +118,7 @@ def read_items(
         names=lambda: (batch.text("item") for batch in scan_table(source, [ITEM])),
     )
     if "decay" in given:
-        items = _with_options(items, decay=_join(parts["decay"]).to_pylist())
+        items = _with_options(items, decay=join_encoded(parts["decay"]).decode().tolist())
     if "low" in given:
         told = (np.concatenate(parts[column.name]) for column in UNCERTAIN)
         items = replace(items, shape=_shape(rates, *told), polls=np.concatenate(parts["polls"]))
@@ -163,15 +163,11 @@ def _with_options(items: PlannedItems, **more: Any) -> PlannedItems:
 
 def _values(batch: CheckedTable, column: Column) -> Any:
     if column.kind == "text":
-        return batch.text(column.name).dictionary_encode()
+        return batch.text(column.name).encode()
     # A column that is not in the file uses no memory this way, which matters with 1e8 items.
     if column.name in batch:
         return batch.numbers(column.name)
     return np.broadcast_to(column.empty_value, batch.rows)
-
-
-def _join(parts: Sequence[pa.Array]) -> pa.Array:
-    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
 
 
 def _with_caps(
@@ -179,18 +175,16 @@ def _with_caps(
 ) -> PlannedItems:
     if "group" not in given:
         raise UsageError(f"--caps needs a column 'group' in {path}")
-    encoded = _join(parts["group"])
-    labels = encoded.dictionary.to_pylist()
-    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return _with_options(
-        items, groups=np.array(labels, dtype=object)[codes], caps=read_caps(caps, labels, path)
-    )
+    encoded = join_encoded(parts["group"])
+    labels = encoded.labels.tolist()
+    groups = np.array(labels, dtype=object)[encoded.code]
+    return _with_options(items, groups=groups, caps=read_caps(caps, labels, path))
 
 
 def read_caps(caps: str, labels: list[str], path: str) -> dict[str, float]:
     """Return the caps of groups in the file ``caps``. ``labels`` are all groups of the items in ``path``."""
     table = read_table(caps, CAPS, unique="group")
-    names = table.text("group").to_pylist()
+    names = table.text("group").tolist()
     known = set(labels)
     wrong = next((index for index, name in enumerate(names) if name not in known), None)
     if wrong is not None:
@@ -210,7 +204,7 @@ def _read_views(source: InputFile, views: str, caps: str | None) -> PlannedItems
     if "rate" not in table:
         raise InputError("has no column 'rate': the base items need one", path=source.name)
     _check_items(table)
-    names = table.text("item").to_pylist()
+    names = table.text("item").tolist()
     rates = table.numbers("rate")
     pairs = ViewPairs.read(views)
     is_view = set(pairs.graph.views)
@@ -257,26 +251,24 @@ def _views_and_others(
         if column.name in table:
             options[_ARGUMENTS[column.name]] = np.append(table.numbers(column.name), column.empty_value)[rows]
     if "decay" in table:
-        options["decay"] = [([*table.text("decay").to_pylist(), DECAY.empty_value])[index] for index in rows]
+        options["decay"] = [([*table.text("decay").tolist(), DECAY.empty_value])[index] for index in rows]
     rates = np.array([of_view.get(name, known.get(name, 0.0)) for name in chosen])
-    items = PlannedItems(rates, options, lambda: iter([pa.array(chosen, pa.large_string())]), table.rows)
+    items = PlannedItems(rates, options, lambda: iter([as_texts(chosen)]), table.rows)
     if caps is None:
         return items
-    groups = pa.array([*table.text("group").to_pylist(), ""], pa.large_string()).take(
-        pa.array(rows % (len(names) + 1))
-    )
-    return _with_caps(items, table.path, table.given, {"group": [groups.dictionary_encode()]}, caps)
+    groups = as_texts([*table.text("group").tolist(), ""]).take(rows % (len(names) + 1))
+    return _with_caps(items, table.path, table.given, {"group": [groups.encode()]}, caps)
 
 
 def check_decays(table: CheckedTable) -> None:
     """Raise ``InputError`` for the first cell of the column ``decay`` that names no known decay function."""
-    encoded = table.text("decay").dictionary_encode()
-    for code, spec in enumerate(encoded.dictionary.to_pylist()):
+    encoded = table.text("decay").encode()
+    for code, spec in enumerate(encoded.labels):
         try:
             if spec:
                 decay_from(spec, np.ones(1))
         except AfreshError as error:
-            row = pa.compute.index(encoded.indices, pa.scalar(code, encoded.indices.type)).as_py()
+            row = int(np.argmax(encoded.code == code))
             raise table.fault(row, "decay", str(error)) from None
 
 
@@ -293,7 +285,7 @@ class ViewPairs:
     def read(cls, path: str) -> ViewPairs:
         """Read the rows of a file; raise ``InputError`` for a row that closes a circle of views."""
         table = read_table(path, VIEWS)
-        view, base = table.text("view").to_pylist(), table.text("base").to_pylist()
+        view, base = table.text("view").tolist(), table.text("base").tolist()
         try:
             return cls(table, view, base, ViewGraph.of(view, base))
         except InputError as error:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from afresh.rates.poll_table import MOST_CHANGES
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, scan_table
+from afresh.tables.text_columns import Texts, as_texts, encode_together, join_texts
 from afresh.values.arrays import Bools, Float64s, Ints
 from afresh.values.errors import InputError, UsageError
 
@@ -44,7 +43,7 @@ class PollLog:
     ``names``. If several sources have items of one name, their names are ``source:name``. ``groups`` has the
     number of the group of each item, not of each poll."""
 
-    names: pa.Array
+    names: Texts
     item: Ints
     time_s: Float64s
     changed: Bools
@@ -79,42 +78,42 @@ def read_polls(
                 parts[column.name].append(batch.column(column))
         if on_read:
             on_read(batch.share)
-    items = _encode(_items_of_sources(parts) if SOURCE.name in given else parts["item"])
-    rows = items.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    # All batches are encoded at once, because joining the labels of batches hashes every name twice.
+    items = encode_together(_items_of_sources(parts) if SOURCE.name in given else parts["item"])
+    rows = items.code.astype(np.int64)
     modified, count, reached = (
         np.concatenate(parts[name]) if name in given else None for name in ("modified", "count", "reached")
     )
     return PollLog(
-        names=items.dictionary,
+        names=items.labels,
         item=rows,
         time_s=np.concatenate(parts["time"]),
         changed=np.concatenate(parts["changed"]),
         modified_s=modified,
         count=count,
         reached=reached,
-        groups=_group_of_items(source.name, group, parts, items, rows) if group else None,
+        groups=_group_of_items(source.name, group, parts, items.labels, rows) if group else None,
     )
 
 
-def _items_of_sources(parts: dict[str, list[Any]]) -> list[pa.Array]:
-    return [tell_apart(*(pa.chunked_array(parts[name]).combine_chunks() for name in ("item", SOURCE.name)))]
+def _items_of_sources(parts: dict[str, list[Any]]) -> list[Texts]:
+    return [tell_apart(join_texts(parts["item"]), join_texts(parts[SOURCE.name]))]
 
 
-def tell_apart(names: pa.Array, sources: pa.Array) -> pa.Array:
+def tell_apart(names: Texts, sources: Texts) -> Texts:
     """Return the names of the items of these polls. Those that several ``sources`` have are preceded by their
     source."""
-    pairs = pa.table({"item": names, "source": sources}).group_by(["item", "source"]).aggregate([])
-    counts = pairs.group_by("item").aggregate([("source", "count")])
-    shared = counts.filter(pc.greater(counts["source_count"], 1))["item"]
-    if not len(shared):
+    item, source = names.encode(), sources.encode()
+    pair, pair_of_poll = np.unique(
+        item.code * np.int64(len(source.labels)) + source.code, return_inverse=True
+    )
+    item_of_pair, source_of_pair = np.divmod(pair, max(len(source.labels), 1))
+    is_shared = (np.bincount(item_of_pair) > 1)[item_of_pair]
+    if not is_shared.any():
         return names
-    qualified = pc.binary_join_element_wise(sources, names, pa.scalar(":", pa.large_string()))
-    return pc.if_else(pc.is_in(names, shared), qualified, names)
-
-
-def _encode(parts: list[pa.Array]) -> pa.Array:
-    # All batches are encoded at once, because joining the dictionaries of batches hashes every name twice.
-    return pa.chunked_array(parts).dictionary_encode().combine_chunks()
+    own, of = item.labels.take(item_of_pair).tolist(), source.labels.take(source_of_pair).tolist()
+    told_apart = [f"{of[at]}:{own[at]}" if shared else own[at] for at, shared in enumerate(is_shared)]
+    return as_texts(told_apart).take(pair_of_poll)
 
 
 def refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
@@ -127,15 +126,14 @@ def refuse_wrong_times(batch: CheckedTable, now_s: float) -> None:
             raise batch.fault(int(is_wrong.argmax()), "time", problem)
 
 
-def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], items: pa.Array, rows: Ints) -> Ints:
+def _group_of_items(path: str, column: str, parts: dict[str, list[Any]], names: Texts, rows: Ints) -> Ints:
     """Return the number of the group of each item; raise ``InputError`` if an item is in two groups."""
-    encoded = _encode(parts[column])
-    of_poll = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    of_item = np.zeros(len(items.dictionary), dtype=np.int64)
+    of_poll = encode_together(parts[column]).code.astype(np.int64)
+    of_item = np.zeros(len(names), dtype=np.int64)
     of_item[rows] = of_poll
     wrong = np.flatnonzero(of_item[rows] != of_poll)
     if wrong.size:
         row = int(wrong[0])
-        name = items.dictionary[int(rows[row])].as_py()
+        name = names[int(rows[row])]
         raise InputError(f"{name!r} is in more than one group", path=path, row=row + 1, column=column)
     return of_item

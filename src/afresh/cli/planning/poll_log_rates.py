@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from afresh.cli.planning.poll_log import PollLog, read_polls
 from afresh.cli.progress import ProgressBar
@@ -29,6 +28,7 @@ from afresh.rates.sharp_changes import SharpChanges, no_sharp_changes
 from afresh.tables.atomic_output import write_bytes
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.input_file import InputFile
+from afresh.tables.text_columns import Texts, as_texts, join_texts, repeat_text
 from afresh.tables.writing import write_table
 from afresh.values.arrays import Float64s, Floats
 from afresh.values.clock import SystemClock
@@ -61,7 +61,7 @@ def estimate_log(path: str, options: EstimateOptions) -> None:
     polls = make_poll_table(log, unit_s, start_s)
     del log  # to free its memory, which is as large as that of ``polls``
     common = learn_common(
-        polls_of_sample(polls, sample_keys(names.to_pylist())),
+        polls_of_sample(polls, sample_keys(names.tolist())),
         lambda season: PollTotals.of(season.apply_to(polls) if season.is_supported else polls),
         estimator,
         hour=HOUR_S / unit_s,
@@ -142,19 +142,17 @@ def make_poll_table(log: PollLog, unit_s: float, start_s: float) -> PollTable:
     )
 
 
-def _with_views(
-    names: pa.Array, found: RateEstimates, views: str, level: float
-) -> tuple[pa.Array, RateEstimates]:
+def _with_views(names: Texts, found: RateEstimates, views: str, level: float) -> tuple[Texts, RateEstimates]:
     """Return ``names`` and ``found`` with a row added for every view in the file ``views``. A view changes
     when any of its distinct bases changes."""
     from afresh.cli.planning.planned_items import ViewPairs
     from afresh.rates.views import with_views
 
-    pairs, polled = ViewPairs.read(views), names.to_pylist()
+    pairs, polled = ViewPairs.read(views), names.tolist()
     pairs.refuse_unknown_bases(polled)
     pairs.refuse_polled_views(polled)
     added, together = with_views(polled, found, pairs.view, pairs.base, level)
-    return pa.concat_arrays([names, pa.array(added, names.type)]), together
+    return join_texts([names, as_texts(added)]), together
 
 
 def _plan_columns(options: EstimateOptions, unit_s: float, rows: int) -> dict[str, Any]:
@@ -175,22 +173,22 @@ def change_point_columns(sharp: SharpChanges, polls: PollTable, rows: int) -> di
     found, period = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
     found[: polls.items] = np.bincount(sharp.item, minlength=polls.items)
     period[: polls.items] = sharp.periods(polls)
-    return {"change_points": found, "period": pa.array(period, mask=np.isnan(period))}
+    return {"change_points": found, "period": np.ma.masked_invalid(period)}
 
 
 def _write_marks(
-    path: str, names: pa.Array, sharp: SharpChanges | None, polls: PollTable, start_s: float, unit_s: float
+    path: str, names: Texts, sharp: SharpChanges | None, polls: PollTable, start_s: float, unit_s: float
 ) -> None:
     """Write the sharp changes, each with the time of the first poll after it, in Unix seconds."""
     if sharp is None or polls.end is None:
         raise UsageError("--marks needs --change-points auto")
-    columns = {"item": names.take(pa.array(sharp.item)), "time": start_s + polls.end[sharp.poll] * unit_s}
+    columns = {"item": names.take(sharp.item), "time": start_s + polls.end[sharp.poll] * unit_s}
     write_table(path, {"item": TEXT, "time": NUMBER}, columns)
 
 
-def write_rates(target: str, names: pa.Array, found: RateEstimates, more: dict[str, Any]) -> None:
+def write_rates(target: str, names: Texts, found: RateEstimates, more: dict[str, Any]) -> None:
     """Write one row for each item; ``more`` are further columns."""
-    method = pa.DictionaryArray.from_arrays(np.zeros(len(names), dtype=np.int32), [found.method])
+    method = repeat_text(found.method, len(names))
     kinds: dict[str, Kind] = {"item": TEXT}
     kinds |= dict.fromkeys(("rate", "low", "high"), NUMBER) | dict.fromkeys(("polls", "changes"), "count")
     kinds["method"] = TEXT

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
-import pyarrow.compute as pc
 
 from afresh.cli.planning.probes_command import ProbeOptions, ServerOptions
 from afresh.probes import keyword_index
@@ -82,7 +81,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
         remote = _read(options.server, key, attributes, [], unique=False)
         on_read(0.4)
         indexed = keyword_index.index_corpus(own, _texts(remote, attributes), attributes, scoped=scoped)
-        server_keys = remote.text(key).to_pylist()
+        server_keys = remote.text(key).tolist()
     on_read(0.7)
     sample = None
     if options.proxy is not None:
@@ -90,7 +89,7 @@ def read_world(options: ProbeOptions, on_read: Callable[[float], None] = lambda 
         sample = keyword_index.index_corpus(own, _texts(like, attributes), attributes, scoped=scoped)
     on_read(1.0)
     values = _values(table, columns)
-    return ProbeWorld(table.text(key).to_pylist(), own, values, server_keys, indexed, sample, bool(numbers))
+    return ProbeWorld(table.text(key).tolist(), own, values, server_keys, indexed, sample, bool(numbers))
 
 
 def is_in_database(place: str) -> bool:
@@ -125,14 +124,14 @@ def _read(
         if column.name not in table:
             read_table(path, [replace(column, required=True)])  # its error names the columns that there are
     if is_in_database(path) and key is not None and unique:
-        check_keys(TextColumns(table.path, {key: table.text(key).to_pylist()}), key)
+        check_keys(TextColumns(table.path, {key: table.text(key).tolist()}), key)
     for attribute in attributes:
         _refuse_long(table, attribute.name)
     return table
 
 
 def _refuse_long(table: CheckedTable, name: str) -> None:
-    lengths = pc.utf8_length(table.text(name)).to_numpy(zero_copy_only=False)
+    lengths = table.text(name).lengths()
     if lengths.size and lengths.max() > _LONGEST:
         index = int(lengths.argmax())
         problem = f"holds {lengths[index]:,} characters: a keyword field has at most {_LONGEST:,}"
@@ -140,7 +139,7 @@ def _refuse_long(table: CheckedTable, name: str) -> None:
 
 
 def _texts(table: CheckedTable, attributes: Sequence[KeywordAttribute]) -> dict[str, list[str]]:
-    return {attribute.name: table.text(attribute.name).to_pylist() for attribute in attributes}
+    return {attribute.name: table.text(attribute.name).tolist() for attribute in attributes}
 
 
 def _values(table: CheckedTable, columns: tuple[str | None, str | None, str | None]) -> Float64s:
@@ -159,7 +158,7 @@ def _column(table: CheckedTable, name: str) -> Float64s:
     if isinstance(table.values[name], np.ndarray):
         return np.asarray(table.numbers(name), dtype=np.float64)
     found = np.empty(table.rows)
-    for row, text in enumerate(table.text(name).to_pylist()):
+    for row, text in enumerate(table.text(name).tolist()):
         found[row] = number_or_nan(text)
         if not 0 <= found[row] < np.inf:
             raise table.fault(row, name, f"is {text!r}: must be a number of 0 or more")

@@ -101,7 +101,7 @@ def read_view_lags(table: CheckedTable, graph: ViewGraph) -> ViewLags | None:
     if "target_lag" not in table:
         return None
     found: dict[str, float] = {}
-    views, texts = table.text("view").to_pylist(), table.text("target_lag").to_pylist()
+    views, texts = table.text("view").tolist(), table.text("target_lag").tolist()
     for row, (view, text) in enumerate(zip(views, texts, strict=True)):
         if not text:
             continue

@@ -85,11 +85,10 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
 
     ``names`` are all items. Change i is a change of item number ``item[i]`` at ``time[i]``. ``columns`` are
     further columns of the items' file."""
-    import pyarrow as pa
-
+    from afresh.tables.text_columns import as_texts
     from afresh.tables.writing import TableWriter
 
-    texts = pa.array(names, pa.large_string())
+    texts = as_texts(names)
     kinds: dict[str, Kind] = {
         key: "number" if hasattr(values, "dtype") else "text" for key, values in columns.items()
     }
@@ -98,7 +97,7 @@ def write_history(outputs: dict[str, str], names: Any, item: Any, time: Any, **c
         TableWriter(outputs["changes"], {"item": TEXT, "time": "time"}) as changes,
     ):
         items.write({"item": texts, **columns})
-        changes.write({"item": texts.take(pa.array(item)), "time": time})
+        changes.write({"item": texts.take(item), "time": time})
 
 
 def report_history(

@@ -29,7 +29,7 @@ def read_histories(folder: Path) -> list[ChangeLog]:
     histories = []
     for path in paths:
         table = read_table(path, EVENTS)
-        items = table.text("item").dictionary_encode().indices.to_numpy()
+        items = table.text("item").encode().code
         name, _, _ = path.name.partition(".changes.")
         histories.append(ChangeLog(name, items.astype("int64"), table.times("time") / UNIT_SECONDS["d"]))
     return histories
@@ -44,7 +44,7 @@ def read_records(folder: Path) -> list[SearchRecords]:
             for name in columns:
                 if name not in table:
                     raise InputError(f"has no column {name}", path=str(path))
-            texts = {name: table.text(name).to_pylist() for name in columns}
+            texts = {name: table.text(name).tolist() for name in columns}
             found.append(SearchRecords(path.name.partition(".")[0], kind, texts))
     return found
 

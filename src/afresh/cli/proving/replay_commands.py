@@ -213,14 +213,14 @@ def simulate(
 def _replay_world(items: WorldItems, world: SimulatedWorld, options: ReplayOptions) -> None:
     """Run policies on the world as if it had been recorded."""
     import numpy as np
-    import pyarrow as pa
 
     from afresh.cli.proving.replay_run import replay_and_report
     from afresh.histories.recorded import RecordedHistory
+    from afresh.tables.text_columns import as_texts
 
     group = items.columns.get("group")
     recorded = RecordedHistory(
-        names=pa.array(items.names, pa.large_string()),
+        names=as_texts(items.names),
         item=world.item,
         time=world.time,
         start=world.start,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from afresh.plots.replay_plot import FreshnessByBudget
     from afresh.replay.change_history import ChangeHistory
     from afresh.replay.compare import PeriodScores, ReplayResult
+    from afresh.tables.text_columns import Texts
 
 _WIDTH = 160
 _PLOT_POINTS = 90  # points of a line over time: enough to show seasons, and few enough for a clear line
@@ -122,10 +123,9 @@ def _or_dash(value: float, form: str) -> str:
     return "–" if math.isnan(value) else form.format(value)
 
 
-def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None:
+def write_visits(path: str, results: Sequence[ReplayResult], names: Texts) -> None:
     """Write every poll of every policy. If there are several budgets, the column budget_per_s is added."""
-    import pyarrow as pa
-
+    from afresh.tables.text_columns import repeat_text
     from afresh.tables.writing import TableWriter
 
     several = len({result.budget for result in results}) > 1
@@ -136,12 +136,12 @@ def write_visits(path: str, results: Sequence[ReplayResult], names: Any) -> None
         for result in results:
             visits = result.visits
             rows: Mapping[str, Any] = {
-                "policy": pa.repeat(pa.scalar(result.policy, pa.large_string()), visits.item.size),
-                "item": names.take(pa.array(visits.item)),
+                "policy": repeat_text(result.policy, visits.item.size),
+                "item": names.take(visits.item),
                 "time": visits.time,
                 "changed": visits.changed,
             }
-            further = {"budget_per_s": pa.repeat(result.budget, visits.item.size)} if several else {}
+            further = {"budget_per_s": np.full(visits.item.size, result.budget)} if several else {}
             writer.write({**rows, **further})
 
 

@@ -131,7 +131,7 @@ def _refuse_unknown_names(options: ReplayOptions) -> None:
 
 def _policy_input(recorded: RecordedHistory, history: ChangeHistory, options: ReplayOptions) -> PolicyInput:
     """Return the input with which every policy starts. Its budget is a placeholder that is replaced later."""
-    families = families_of(recorded.names.to_pylist())
+    families = families_of(recorded.names.tolist())
     if recorded.group is not None:
         given = number_labels([group or None for group in recorded.group])
         families = np.concatenate([families, given[:, None]], axis=1)
@@ -187,7 +187,7 @@ def _read_notices(recorded: RecordedHistory, options: ReplayOptions) -> tuple[No
     table = read_notices(options.notices, recorded.names, recorded.start, recorded.end)
     item, time = item_indices(table, recorded.names), table.times("time")
     order = np.argsort(time, kind="stable")
-    labels = table.text("origin").to_pylist() if "origin" in table else [""] * time.size
+    labels = table.text("origin").tolist() if "origin" in table else [""] * time.size
     origins, origin = np.unique(labels, return_inverse=True)
     log = NoticeLog(item[order], time[order], origin[order], tuple(origins.tolist()))
     return log, _hosts_of(recorded)
@@ -214,7 +214,7 @@ def _hosts_of(recorded: RecordedHistory) -> Ints | None:
     """Return a number for the host of each item: its group, or the host of its URL; None without either."""
     if recorded.group is not None:
         return np.unique([group or "" for group in recorded.group], return_inverse=True)[1]
-    hosts = [urlsplit(name).netloc for name in recorded.names.to_pylist()]
+    hosts = [urlsplit(name).netloc for name in recorded.names.tolist()]
     return np.unique(hosts, return_inverse=True)[1] if any(hosts) else None
 
 

@@ -106,12 +106,12 @@ def _read_items(path: str, unit_s: float, group_size: int | None) -> WorldItems:
             columns[name] = np.asarray(table.numbers(name), dtype=np.float64)
     group = None
     if "group" in table:
-        columns["group"] = table.text("group").to_pylist()
+        columns["group"] = table.text("group").tolist()
         group = np.unique(columns["group"], return_inverse=True)[1].astype(np.int64)
     elif group_size is not None:
         group = np.arange(table.rows) // group_size
     rates = np.asarray(table.numbers("rate"), dtype=np.float64) / unit_s
-    return WorldItems(table.text("item").to_pylist(), rates, group, columns)
+    return WorldItems(table.text("item").tolist(), rates, group, columns)
 
 
 def make_behaviour(options: WorldOptions) -> tuple[WorldBehaviour, int | None]:

@@ -64,7 +64,7 @@ class FeedReader:
     def _page(self, since: str | None, limit: int, query: ChangeQuery, text_of: TextOf | None) -> ChangePage:
         found = self._store.feed.read(since, limit, query.source)
         if query.content is None:
-            changes = [_plain(entry) for entry in found.entries]
+            changes = [plain_change(entry) for entry in found.entries]
         else:
             changes = [self._with_content(entry, text_of) for entry in found.entries]
         return ChangePage(changes, found.cursor, found.is_last)
@@ -73,9 +73,10 @@ class FeedReader:
         """Return the cursor of the newest change."""
         return self._store.feed.cursor()
 
-    def newest(self, limit: int, source: str | None = None) -> Sequence[FeedEntry]:
-        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first."""
-        return self._store.feed.newest(limit, source)
+    def newest(self, limit: int, source: str | None = None, before: str | None = None) -> Sequence[FeedEntry]:
+        """Return at most ``limit`` changes, of ``source`` or of all sources, the newest first; with the
+        cursor ``before``, only those before its change."""
+        return self._store.feed.newest(limit, source, before)
 
     def diff(self, entry: FeedEntry, most_lines: int) -> str:
         """Return at most ``most_lines`` lines of the difference that a change made; empty if not known."""
@@ -191,10 +192,10 @@ class FeedReader:
     def _with_content(self, entry: FeedEntry, text_of: TextOf | None) -> Change:
         copy = copy_of_change(self._store, entry.item_id, entry.kind, entry.version)
         if copy is None:
-            return _plain(entry)
+            return plain_change(entry)
         if text_of is None:
-            return _plain(entry, copy.content, has_content=True)
-        return _plain(entry, text=text_of(copy))
+            return plain_change(entry, copy.content, has_content=True)
+        return plain_change(entry, text=text_of(copy))
 
 
 class SavedPlace:
@@ -241,9 +242,10 @@ def copy_of_change(store: Store, item_id: int, kind: str, version: int) -> Copy 
     return store.copies.get(item_id, version) or store.copies.get(item_id)
 
 
-def _plain(
+def plain_change(
     entry: FeedEntry, content: bytes = b"", text: str | None = None, *, has_content: bool = False
 ) -> Change:
+    """Return a change as programs receive it."""
     place = (entry.key, entry.source, entry.kind, entry.version, entry.time_s, content)
     sizes = (entry.changed_s, entry.size, entry.previous_size)
     return Change(*place, *sizes, entry.cursor, text, None, has_content, entry.change_size)

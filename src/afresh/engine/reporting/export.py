@@ -12,7 +12,6 @@ from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow as pa
 
 from afresh.engine.reporting.item_selection import EVERYTHING, ItemSelection, selected_items
 from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
@@ -20,6 +19,7 @@ from afresh.engine.texts import TextReader
 from afresh.sources.texts.main_text import TextForm
 from afresh.stores.store import Store
 from afresh.tables.atomic_output import open_output, remove_abandoned, replaced_file
+from afresh.tables.backend import require_pyarrow
 from afresh.tables.columns import NUMBER, TEXT, Kind
 from afresh.tables.writing import TableWriter
 from afresh.values.errors import AfreshError, OutputError
@@ -29,17 +29,6 @@ from afresh.values.stored import Copy
 _LONGEST_NAME = 120
 _CHANGES_READ = 5000
 _PARQUET_ROWS = 500
-_PARQUET = pa.schema(
-    [
-        ("item", pa.string()),
-        ("source", pa.string()),
-        ("polled", pa.float64()),
-        ("changed", pa.float64()),
-        ("media_type", pa.string()),
-        ("version", pa.int64()),
-        ("content", pa.binary()),
-    ]
-)
 
 
 def changed_since(store: Store, cursor: str) -> frozenset[int]:
@@ -117,17 +106,27 @@ def write_parquet(
     """Write a Parquet file with a row for each copy: ``item, source, polled, changed, media_type, version``
     and ``content`` as bytes. With ``texts``, ``text`` or ``markdown`` stands for ``content``; it is null if
     there is none. Return the number of rows."""
+    require_pyarrow("Parquet")
+    import pyarrow as pa
     from pyarrow import parquet
 
-    schema = _PARQUET
-    if texts is not None:
-        schema = schema.set(schema.get_field_index("content"), pa.field(texts.form, pa.string()))
+    schema = _parquet_schema("content" if texts is None else texts.form)
     number, copies = 0, read_copies(store, selection)
     with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
         while rows := [_parquet_row(*pair, texts) for pair in islice(copies, _PARQUET_ROWS)]:
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
             number += len(rows)
     return number
+
+
+def _parquet_schema(content: str) -> Any:
+    """Return the columns of the file. ``content`` is the name of the last one: bytes, or else a text."""
+    import pyarrow as pa
+
+    kinds = {"item": pa.string(), "source": pa.string(), "polled": pa.float64(), "changed": pa.float64()}
+    kinds |= {"media_type": pa.string(), "version": pa.int64()}
+    kinds |= {content: pa.binary() if content == "content" else pa.string()}
+    return pa.schema(list(kinds.items()))
 
 
 def _parquet_row(item: Item, copy: Copy, texts: TextWriter | None) -> dict[str, object]:
@@ -210,7 +209,7 @@ def write_polls(store: Store, path: str, selection: ItemSelection = EVERYTHING) 
             columns["time"] = seen.time_s[rows] - np.where(stands, seen.elapsed_s[rows], 0.0)
             columns["changed"] = (seen.changed[rows] & ~stands).astype(np.int64)
             for name, values in (("modified", seen.modified_s), ("count", seen.count)):
-                columns[name] = pa.array(values[rows], mask=stands | np.isnan(values[rows]))
+                columns[name] = np.ma.array(values[rows], mask=stands | np.isnan(values[rows]))
             writer.write({name: columns[name] for name in kinds})
             number += rows.size
     return number

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.own_rates import OwnRate, own_rates, sampled_ids, sampled_jumps
+from afresh.engine.reporting.own_rates import OwnRate, learn_together, own_rates, sampled_ids
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
 from afresh.engine.scheduler.restore import follow_cursors, restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -81,8 +81,8 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     follow_cursors(store, scheduler, now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
-    joint = sampled_jumps(read_polls(store, sampled_ids(scheduler)), scheduler)
-    rates = own_rates(polls, scheduler, wanted, now_s, joint)
+    together = learn_together(read_polls(store, sampled_ids(store, scheduler)))
+    rates = own_rates(polls, scheduler, wanted, together)
     seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:
         observed = seen.get((item.source, item.key))

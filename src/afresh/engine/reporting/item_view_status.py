@@ -16,7 +16,7 @@ import numpy as np
 
 from afresh.engine.settings.item_views import ItemView
 from afresh.engine.settings.tables import Settings
-from afresh.rates.rate_sum import sum_rates
+from afresh.rates.views import sum_rates
 from afresh.stores.store import Store
 from afresh.values.items import Item
 from afresh.values.units import format_duration
@@ -24,13 +24,11 @@ from afresh.values.units import format_duration
 if TYPE_CHECKING:
     from afresh.engine.reporting.item_snapshot import ItemSnapshot
 
-_SEED = 0  # fixed, so that the same beliefs give the same rate of a view
-
 
 @dataclass(frozen=True, slots=True)
 class ViewedItem:
-    """One item of a view. ``rate_per_s`` is the median of its rate, ``fresh`` the probability that its copy
-    is fresh, ``polled_s`` the time of its last poll and ``changed_s`` of the last change that a poll found
+    """One item of a view. ``rate_per_s`` is its rate, ``fresh`` the probability that its copy is fresh,
+    ``polled_s`` the time of its last poll and ``changed_s`` of the last change that a poll found
     (NaN if there is none). An item that does not exist yet is not ``known``; its numbers are NaN or 0."""
 
     key: str
@@ -108,7 +106,7 @@ def _viewed_items(snapshot: ItemSnapshot) -> dict[str, list[ViewedItem]]:
     fresh = dict(zip(wanted.tolist(), chances, strict=True))
     viewed: dict[str, list[ViewedItem]] = {}
     for item, row in known:
-        viewed.setdefault(item.key, []).append(_viewed(item, snapshot.rates[item.id].median, fresh[row]))
+        viewed.setdefault(item.key, []).append(_viewed(item, snapshot.rates[item.id].rate, fresh[row]))
     return viewed
 
 
@@ -129,7 +127,7 @@ def _describe(view: ItemView, snapshot: ItemSnapshot, items: Sequence[ViewedItem
     known = [ids[item.source, item.key] for item in items if item.known]
     rates = np.array([snapshot.rates[item_id].ends for item_id in known]).reshape(-1, 3)
     columns = (rates[:, 0], rates[:, 1], rates[:, 2])
-    numbers = sum_rates(*columns, np.random.default_rng(_SEED)) if len(rates) else (math.nan,) * 3
+    numbers = sum_rates(*columns) if len(rates) else (math.nan,) * 3
     polled_s = min((item.polled_s for item in items), key=lambda time_s: (not math.isnan(time_s), time_s))
     changed_s = [item.changed_s for item in items if not math.isnan(item.changed_s)]
     return ItemViewStatus(

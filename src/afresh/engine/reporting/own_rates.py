@@ -1,9 +1,11 @@
 """The rate of single items by their own polls, as people are shown it: today's rate, with its interval.
 
-This is what ``afresh estimate`` finds on the same polls: stamps and counts are evidence, and polls before a
-sharp change of the rate (``rates.sharp_changes``) do not count. It differs in two ways. The prior is the one
-that the engine has learned. Each item is judged by its own polls and by the jumps that a fixed sample of
-items made together, so that it has the same rate on every page, whatever items are shown beside it.
+This is what ``afresh estimate`` finds on the same polls, by the same code (``rates.common_belief``): the
+posterior mean, in which stamps and counts are evidence and polls before a sharp change of the rate do not
+count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items,
+so that an item has the same rate on every page, whatever items are shown beside it. With at most ``SAMPLED``
+items the sample is all of them, and both find the same figures. Only a guess of the rate that a listing or an
+import gave with an item is unknown to ``estimate``.
 """
 
 from __future__ import annotations
@@ -11,31 +13,41 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.policy.adaptive.rate_belief import REDRAWN, RateBelief, rate_interval
+from afresh.policy.adaptive.rate_belief import rate_interval
+from afresh.rates.common_belief import CommonBelief, PollTotals, learn_common
+from afresh.rates.estimator import DEFAULT_METHOD, ESTIMATORS
+from afresh.rates.estimators.grid_posterior import GridState
+from afresh.rates.item_sample import sample_keys
 from afresh.rates.poll_table import MOST_CHANGES, PollTable, credible_since
-from afresh.rates.sharp_changes import FEWEST_POLLS, JointJumps, find_joint_jumps, find_sharp_changes
+from afresh.rates.season import HOURS
+from afresh.rates.sharp_changes import SharpChanges
+from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
 from afresh.values.stored import ObservationColumns
 
+SAMPLED = 100  # items from which it is learned what all items tell together
 _RATE_LEVEL = 0.9
-_LATEST = 400  # sharp changes are looked for in so many of the latest polls of an item
-_SAMPLED = 100  # items, and latest polls of each, in which joint jumps are looked for
-_PER_OCTAVE = 2  # rates between which sharp changes are told apart
+_LATEST = 1000  # only so many of the latest polls of an item are used
+_LATEST_OF_SAMPLE = 200
+_READ_TOGETHER = 5  # items of the sample with consecutive ids, in a store that is not loaded whole
+_HOUR_S = 3600.0
+_WEEK_S = HOURS * _HOUR_S
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRate:
-    """The rate of an item per second: its median, and the interval [low, high] in which it is with 90 %
-    probability. ``jumped_s`` is the time of the first poll after the last sharp change of the rate, or NaN
-    without one. ``period_s`` is the time T_λ for which the item has had this rate, as far as it was polled:
-    from the last poll before the sharp change, or from the first poll of all, to the last poll."""
+    """The ``rate`` of an item per second (posterior mean), and the interval [low, high] in which it is with
+    90 % probability. ``jumped_s`` is the time of the first poll after the last sharp change of the rate, or
+    NaN without one. ``period_s`` is the time T_λ for which the item has had this rate, as far as it was
+    polled: from the last poll before the sharp change, or from the first poll of all, to the last poll."""
 
-    median: float
+    rate: float
     low: float
     high: float
     jumped_s: float = math.nan
@@ -43,94 +55,145 @@ class OwnRate:
 
     @property
     def ends(self) -> tuple[float, float, float]:
-        """A tuple (median, low, high)."""
-        return self.median, self.low, self.high
+        """A tuple (rate, low, high)."""
+        return self.rate, self.low, self.high
 
 
-def sampled_ids(scheduler: Scheduler) -> list[int]:
-    """Return the ids of the items whose joint jumps are looked for: a fixed sample of those with enough
-    polls."""
+@dataclass(frozen=True, slots=True)
+class LearnedTogether:
+    """What the items of the sample tell together. ``belief`` counts times in seconds since ``origin_s``."""
+
+    belief: CommonBelief
+    origin_s: float
+
+
+def sampled_ids(store: Store, scheduler: Scheduler) -> list[int]:
+    """Return the ids of a fixed sample of at most ``SAMPLED`` items."""
     item_rows = scheduler.item_rows
-    rows = np.flatnonzero(
-        item_rows.is_active & (scheduler.policy.ranking.adaptive.belief.polls >= FEWEST_POLLS)
+    items = sum(count.items for count in store.items.counts())
+    if item_rows.size >= items:  # the scheduler has loaded all items
+        # Not every k-th item, which may be all of one kind where items were added in a pattern.
+        ids = item_rows.ids.tolist()
+        return sorted(ids[at] for at in sample_keys([str(item_id) for item_id in ids], SAMPLED).tolist())
+    # Ids count up from 1, so there are items with ids above each of these numbers.
+    steps = SAMPLED // _READ_TOGETHER
+    parts = (
+        next(iter(store.plan.columns(after_id=step * items // steps, batch=_READ_TOGETHER)), None)
+        for step in range(steps)
     )
-    return [int(item_id) for item_id in item_rows.ids[rows[:: -(-rows.size // _SAMPLED) or 1]]]
+    return sorted({int(item_id) for part in parts if part is not None for item_id in part.id})
 
 
-def sampled_jumps(polls: Mapping[int, ObservationColumns], scheduler: Scheduler) -> JointJumps | None:
-    """Return the jumps that the items of ``polls`` made together, by their latest polls."""
-    tables = [poll_table(each.take(np.arange(len(each)) >= len(each) - _SAMPLED)) for each in polls.values()]
-    number = [table.size for table in tables]
-    if not sum(number):
+def learn_together(polls: Mapping[int, ObservationColumns]) -> LearnedTogether | None:
+    """Return what these items tell together, by their latest polls; None without intervals between polls."""
+    tables = [poll_table(_latest(each, _LATEST_OF_SAMPLE)) for each in polls.values()]
+    sample = _join(tables)
+    if not sample.size:
         return None
-    columns = [(table.elapsed, table.changed, table.since, table.count, table.end) for table in tables]
-    elapsed, changed, since, count, end = (np.concatenate(one) for one in zip(*columns, strict=True))
-    item = np.repeat(np.arange(len(tables)), number)
-    table = PollTable(item, elapsed, changed, len(tables), since, count, end)
-    return find_joint_jumps(table, _rates(scheduler))
-
-
-def _rates(scheduler: Scheduler) -> Float64s:
-    """Return the rates between which sharp changes are told apart."""
-    rates = scheduler.policy.ranking.adaptive.belief.rates
-    return np.geomspace(rates[0], rates[-1], _PER_OCTAVE * (rates.size - 1) + 1)
+    assert sample.end is not None
+    # Times since 1970 would leave few digits for short intervals; whole weeks keep the hours of the week.
+    origin_s = math.floor(float((sample.end - sample.elapsed).min()) / _WEEK_S) * _WEEK_S
+    sample = replace(sample, end=sample.end - origin_s)
+    belief = learn_common(
+        sample,
+        lambda season: PollTotals.of(season.apply_to(sample) if season.is_supported else sample),
+        ESTIMATORS[DEFAULT_METHOD],
+        hour=_HOUR_S,
+    )
+    return LearnedTogether(belief, origin_s)
 
 
 def own_rates(
     polls: Mapping[int, ObservationColumns],
     scheduler: Scheduler,
     ids: Sequence[int],
-    now_s: float,
-    joint: JointJumps | None = None,
+    together: LearnedTogether | None,
 ) -> dict[int, OwnRate]:
-    """Return the rates of the items ``ids`` by item id. ``polls`` are their polls, by item id; ``joint`` is
-    what is known of jumps of all items together."""
-    ranking, item_rows = scheduler.policy.ranking, scheduler.item_rows
-    belief, rates = ranking.adaptive.belief, _rates(scheduler)
-    found = {}
-    for item_id in ids:
-        row, its = item_rows.row(item_id), polls.get(item_id)
-        guess = 0.0 if row is None else float(np.nan_to_num(item_rows.prior_rate_per_s[row]))
-        table, jumped_s, period_s = _weighed_polls(its, belief, (rates, joint), now_s)
-        ends = rate_interval(
-            belief,
-            table,
-            level=_RATE_LEVEL,
-            of_items=ranking.total_items,
-            guess=guess,
-            guess_shape=GUESS_SHAPE,
-            guess_doubt=GUESS_DOUBT,
-        )
-        found[item_id] = OwnRate(*ends, jumped_s, period_s)
-    return found
+    """Return the rates of the items ``ids`` by item id. ``polls`` are their polls, by item id; ``together``
+    is what the items of the sample tell together."""
+    if together is None:
+        return {item_id: _by_belief(polls.get(item_id), scheduler, item_id) for item_id in ids}
+    tables = [poll_table(_latest(polls.get(item_id), _LATEST)) for item_id in ids]
+    if not tables:
+        return {}
+    table = _join(tables)
+    assert table.end is not None
+    end, belief = table.end - together.origin_s, together.belief
+    table = replace(table, end=end)
+    if table.size:
+        latest = float(belief.regime.season.operational([end.max()])[0])
+        belief = replace(belief, latest=max(belief.latest, latest))
+    guesses = [_guess(scheduler, item_id) for item_id in ids]
+    found, sharp = belief.estimate(table, _RATE_LEVEL, told=_told(belief, guesses))
+    jumped_s, period_s = _periods(table, sharp, together.origin_s)
+    columns = (found.rate, found.low, found.high, jumped_s, period_s)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return {item_id: OwnRate(*row) for item_id, row in zip(ids, rows, strict=True)}
 
 
-def _weighed_polls(
-    seen: ObservationColumns | None,
-    belief: RateBelief,
-    known: tuple[Float64s, JointJumps | None],
-    now_s: float,
-) -> tuple[PollTable, float, float]:
-    """Return a tuple: the polls of one item with the weights of today's rate, the time of the first poll
-    after its last sharp change (NaN: none), and its period. ``known`` are grid of rates and joint jumps."""
+def _periods(table: PollTable, sharp: SharpChanges | None, origin_s: float) -> tuple[Float64s, Float64s]:
+    """Return for each item the time of its last sharp change (NaN: none), and its period in seconds."""
+    jumped_s = np.full(table.items, np.nan)
+    if sharp is None:
+        return jumped_s, table.time_per_item()
+    assert table.end is not None
+    jumped_s[sharp.item] = table.end[sharp.poll] + origin_s  # of several marks of an item the last one stays
+    return jumped_s, sharp.periods(table)
+
+
+def _guess(scheduler: Scheduler, item_id: int) -> float:
+    """Return the rate per second that was guessed of an item when it was added; 0 without a guess."""
+    row = scheduler.item_rows.row(item_id)
+    return 0.0 if row is None else float(np.nan_to_num(scheduler.item_rows.prior_rate_per_s[row]))
+
+
+def _told(belief: CommonBelief, guesses: Sequence[float]) -> Float64s | None:
+    """Return what the guesses tell, as the log-likelihood of each item (row) at each rate of the grid. A
+    guess counts as much as ``GUESS_SHAPE`` changes, and it is wrong with probability ``GUESS_DOUBT``."""
+    if not any(guesses):
+        return None
+    assert isinstance(belief.prior, GridState)
+    prior = np.exp(belief.prior.log_cautious[0] - belief.prior.log_cautious[0].max())
+    prior /= prior.sum()
+    told = np.zeros((len(guesses), belief.rates.size))
+    for row, guess in enumerate(guesses):
+        if guess > 0:
+            near = np.exp(GUESS_SHAPE * (np.log(belief.rates / guess) - belief.rates / guess))
+            told[row] = np.log(GUESS_DOUBT + (1.0 - GUESS_DOUBT) * near / near.sum() / prior)
+    return told
+
+
+def _by_belief(seen: ObservationColumns | None, scheduler: Scheduler, item_id: int) -> OwnRate:
+    """Return the rate of an item by the belief of the policy, as long as the sample has no polls."""
+    ranking = scheduler.policy.ranking
     table = poll_table(seen)
-    if seen is None or table.size == 0 or table.end is None:
-        return table, math.nan, 0.0
-    # Polls from before the engine ran may be much further apart; H must not be short against their intervals.
-    horizon_s = max(belief.horizon, REDRAWN * float(table.elapsed.mean()))
-    faded = replace(table, weight=np.exp(-np.maximum(now_s - table.end, 0.0) / horizon_s))
-    first = max(table.size - _LATEST, 0)
-    latest = table.of_polls(np.arange(table.size) >= first)
-    sharp = find_sharp_changes(latest, *known)
-    if sharp.weight is None:
-        return faded, math.nan, float(table.elapsed.sum())
-    assert faded.weight is not None
-    # Older polls belong to the present period if the first of the latest polls does.
-    same = np.r_[np.full(first, sharp.weight[0]), sharp.weight]
-    if sharp.poll.size == 0:
-        return replace(table, weight=same * faded.weight), math.nan, float(table.elapsed.sum())
-    mark = first + int(sharp.poll[-1])
-    return replace(table, weight=same), float(table.end[mark]), float(table.elapsed[mark:].sum())
+    ends = rate_interval(
+        ranking.adaptive.belief,
+        table,
+        level=_RATE_LEVEL,
+        of_items=ranking.total_items,
+        guess=_guess(scheduler, item_id),
+        guess_shape=GUESS_SHAPE,
+        guess_doubt=GUESS_DOUBT,
+    )
+    return OwnRate(*ends, period_s=float(table.elapsed.sum()))
+
+
+def _latest(seen: ObservationColumns | None, number: int) -> ObservationColumns | None:
+    return None if seen is None else seen.take(np.arange(len(seen)) >= len(seen) - number)
+
+
+def _join(tables: Sequence[PollTable]) -> PollTable:
+    """Return the polls of tables of one item each as one table, with the items in this order."""
+    none = np.zeros(0)
+    columns: list[tuple[Any, ...]] = [
+        (table.elapsed, table.changed, table.since, table.count, table.end) for table in tables if table.size
+    ]
+    item = np.repeat(np.arange(len(tables)), [table.size for table in tables])
+    if not columns:
+        return PollTable(item, none, none > 0, len(tables), end=none)
+    elapsed, changed, since, count, end = (np.concatenate(one) for one in zip(*columns, strict=True))
+    return PollTable(item, elapsed, changed, len(tables), since, count, end)
 
 
 def poll_table(seen: ObservationColumns | None) -> PollTable:

@@ -21,7 +21,7 @@ TOO_OFTEN = "it changes so often that a poll gains little"
 
 def expected_rate(policy: RowPolicy, row: int) -> float:
     """Return the median of the rates, in changes per second, with which the policy plans polls of ``row``.
-    It is a median like the shown rate: the mean of a wide distribution may be a hundred times as high."""
+    The mean of a wide distribution may be a hundred times as high."""
     rows, ranking = np.array([row]), policy.ranking
     share = np.cumsum(ranking.adaptive.belief.posteriors(rows)[0])
     rates = ranking.possible_rates(rows)[0]

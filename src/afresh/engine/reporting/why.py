@@ -30,7 +30,7 @@ from afresh.engine.scheduler.row_policy import RowPolicy
 from afresh.engine.settings.tables import Settings
 from afresh.sources.http.validators import FINAL_ADDRESS
 from afresh.stores.store import Store
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import UnknownItemError, did_you_mean
 from afresh.values.formatting import format_moment
 from afresh.values.items import Item, ItemQuery
 from afresh.values.units import format_duration
@@ -48,7 +48,7 @@ _HEAVIEST, _NEARLY = 1e9, 1.001  # the largest factor of a weight that is tried,
 @dataclass(frozen=True, slots=True)
 class Why:
     """Everything that ``afresh why`` shows, as of ``time_s``. Rates are per second, times in seconds.
-    ``rate_per_s`` is today's rate by the item's own polls: the median, with its 90 % confidence interval.
+    ``rate_per_s`` is today's rate by the item's own polls: their posterior mean, with its 90 % interval.
     ``jumped_s`` is the time of the first poll after the last sharp change of the rate, NaN without one, and
     ``period_s`` the time for which it has been polled since, or in all;
     ``interval_s`` is the polling interval, infinite if the item is dropped. ``marginal`` is the poll value
@@ -78,10 +78,10 @@ class Why:
 
 
 def explain_key(store: Store, settings: Settings, key: str, source: str | None, now_s: float) -> Why:
-    """Explain the item ``key``, of ``source`` if it is given; raise ``UsageError`` if there is none."""
+    """Explain the item ``key``, of ``source`` if it is given; raise ``UnknownItemError`` if there is none."""
     item = store.items.get(key, source)
     if item is None:
-        raise UsageError(_unknown(store, settings, key))
+        raise UnknownItemError(_unknown(store, settings, key))
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
 
 
@@ -96,7 +96,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     until_s = store.leases.until_s(item.id, now_s)
     row = policy.item_rows.row(item.id)
     if row is None:
-        raise UsageError(f"there is no item {item.key!r} any more: it was removed just now")
+        raise UnknownItemError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
     seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
@@ -135,7 +135,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     return Why(
         item=item,
         time_s=now_s,
-        rate_per_s=rate.median,
+        rate_per_s=rate.rate,
         rate_low=rate.low,
         rate_high=rate.high,
         jumped_s=rate.jumped_s,

@@ -57,7 +57,7 @@ def decide(
     if fetched.kind == "unchanged":
         elapsed_s = _elapsed_s(lease, fetched, now_s)
         seen = _observation(lease, fetched, now_s, elapsed_s, changed=False, audit=audit)
-        back: EventKind | None = "new" if _was_gone(lease) else None
+        back: EventKind | None = "new" if was_gone(lease) else None
         kept = _without_mark(fetched)
         return Outcome(lease, now_s, -math.inf, seen, validators=kept, event=back, links=fetched.links)
     return _no_observation(lease, fetched, rules, now_s)
@@ -73,12 +73,12 @@ def _content(lease: Lease, fetched: Fetched, now_s: float, *, audit: bool) -> Ou
         seen = _observation(
             lease, fetched, now_s, _elapsed_s(lease, fetched, now_s), changed=True, audit=audit
         )
-    event: EventKind = "new" if lease.content_hash is None or _was_gone(lease) else "changed"
+    event: EventKind = "new" if lease.content_hash is None or was_gone(lease) else "changed"
     kept = _without_mark(fetched)
     return Outcome(lease, now_s, -math.inf, seen, copy, kept, event=event, links=fetched.links)
 
 
-def _was_gone(lease: Lease) -> bool:
+def was_gone(lease: Lease) -> bool:
     """Return whether the last event of the item was that it is gone."""
     return lease.content_hash is not None and (lease.status == "gone" or TOLD_GONE in lease.validators)
 
@@ -143,7 +143,7 @@ def _end_status(
 ) -> tuple[Status, EventKind | None]:
     silent_s = math.inf if lease.polled_s is None else now_s - lease.polled_s
     if fetched.kind == "gone" and is_gone(fetched.status, failures, silent_s, rules.missing):
-        return "gone", "gone" if lease.content_hash is not None and not _was_gone(lease) else None
+        return "gone", "gone" if lease.content_hash is not None and not was_gone(lease) else None
     if fetched.kind == "refused" and failures >= REFUSALS_ENOUGH:
         return "refused", None
     return "active", None

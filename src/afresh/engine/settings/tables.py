@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import HookSetting, ItemViews
 from afresh.engine.settings.notify_rules import NotifyRules
+from afresh.engine.settings.receiver_rules import Webhooks
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
@@ -136,13 +138,25 @@ class FeedTable(Table):
     keep: Seconds = 30 * 86400.0
 
 
+def _check_callback(given: str) -> str:
+    """Return the public address of this server, without a slash at its end."""
+    parts = urlsplit(given)
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+    if given and not is_whole:
+        raise ValueError(
+            f"is {given!r}: the address of this server for others, such as https://afresh.example"
+        )
+    return given.rstrip("/")
+
+
 ContentReaders = Literal["nobody", "token", "everybody"]
 
 
 class WebTable(Table):
     """Where the dashboard listens; ``token`` may be a secret (``env:NAME``). ``read_token`` says whether
     reading needs the token too; by default it does if other machines can reach the host. ``content`` says
-    who may read the content of copies over the API if other machines can reach the host."""
+    who may read the content of copies over the API if other machines can reach the host. ``webhook`` are
+    webhooks by name; ``callback`` is the address at which hubs of feeds reach this server."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
@@ -150,6 +164,8 @@ class WebTable(Table):
     read_token: bool | None = None
     content: ContentReaders = "nobody"
     names: tuple[str, ...] = ()
+    webhook: Webhooks = Field(default_factory=dict, repr=False)
+    callback: Annotated[str, AfterValidator(_check_callback)] = ""
 
 
 def _check_shard_store(given: str) -> str:

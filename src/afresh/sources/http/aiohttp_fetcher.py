@@ -18,7 +18,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
 from afresh.sources.http.fetcher import RATE_WINDOW_S, Reply, Request, ResponseLimits, Trouble
-from afresh.sources.http.ip_addresses import NEVER, NOT_AN_ADDRESS, plain_address, prohibition, refusal
+from afresh.sources.http.ip_addresses import (
+    NEVER,
+    NOT_AN_ADDRESS,
+    address_problem,
+    plain_address,
+    prohibition,
+    refusal,
+)
 from afresh.sources.secrets import Secret
 from afresh.values.clock import Clock, SystemClock
 
@@ -223,26 +230,25 @@ class AiohttpFetcher:
         return self._session
 
 
-async def resolve_checked(host: str, port: int, *, allow_private: bool) -> list[str]:
+async def resolve_checked(
+    host: str, port: int, *, allow_private: bool, resolver: AbstractResolver | None = None
+) -> list[str]:
     """Return the allowed addresses of a host, to which alone a connection may be opened, for programs that
     open connections themselves. Raise ``PrivateAddressError`` if there are only forbidden ones."""
     _check_address(host, allow_private=allow_private)
     if refusal(plain_address(host)) != NOT_AN_ADDRESS:
         return [plain_address(host)]
-    resolver = CheckedResolver(aiohttp.ThreadedResolver(), allow_private=allow_private)
+    checked = CheckedResolver(resolver or aiohttp.ThreadedResolver(), allow_private=allow_private)
     async with asyncio.timeout(_RESOLVE_S):
-        found = await resolver.resolve(host, port, family=socket.AF_UNSPEC)
+        found = await checked.resolve(host, port, family=socket.AF_UNSPEC)
     return [answer["host"] for answer in found]
 
 
 def _check_address(host: str, *, allow_private: bool) -> None:
     """Raise ``PrivateAddressError`` for a forbidden IP address, and for names of this machine (localhost)."""
-    address = plain_address(host)  # a proxy, which resolves names, understands other spellings too
-    reason = prohibition(address) if allow_private else prohibition(address) or refusal(address)
-    if reason and reason != NOT_AN_ADDRESS:
-        raise PrivateAddressError(f"{host} is {_describe_refusal(address).partition(', ')[2]}")
-    if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
-        raise PrivateAddressError(f"{host} is a name of this machine")
+    problem = address_problem(host, allow_private=allow_private)
+    if problem:
+        raise PrivateAddressError(problem)
 
 
 def _describe_refusal(host: str) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.fetcher import Fetcher, Reply, Request, ResponseLimits
-from afresh.sources.http.ip_addresses import NEVER
+from afresh.sources.http.ip_addresses import with_remedy
 from afresh.sources.http.pacing.quota_headers import has_quota, remaining_quota
 from afresh.sources.http.robots import AGENT, MAX_BYTES, RobotsCache, RobotsNote, RobotsRules
 from afresh.sources.http.settings import HttpSettings, all_secrets, secret_headers
@@ -29,8 +29,6 @@ from afresh.values.fetched import Fetched, FetchedKind
 
 HeadersFor: TypeAlias = Callable[[str], dict[str, str]]
 """A function that returns the headers for a request to a URL, besides those that every request has."""
-
-_REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 
 
 @dataclass(slots=True)
@@ -174,8 +172,8 @@ class PoliteClient:
         moved = True
         while True:
             # The user did not choose the target of a redirect, so the message does not say how to allow it.
-            remedy = "" if seen else _REMEDY
-            blocked = await self._check_robots(url, cost, remedy)
+            is_chosen = not seen
+            blocked = await self._check_robots(url, cost, is_chosen=is_chosen)
             if blocked is not None:
                 return FinalResponse(url, Reply(), blocked=blocked)
             headers = default_headers(self._settings) | headers_for(url)
@@ -192,8 +190,8 @@ class PoliteClient:
             except AccessError as error:
                 kind: FetchedKind = "refused" if error.refused else "failed"
                 return FinalResponse(url, Reply(), blocked=Fetched(kind, problem=str(error)))
-            if reply.trouble == "private":
-                reply = replace(reply, problem=_with_remedy(reply.problem, remedy))
+            if reply.trouble == "private" and is_chosen:
+                reply = replace(reply, problem=with_remedy(reply.problem))
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
                 return FinalResponse(url, reply, headers, url if moved and seen else None, withheld=withheld)
@@ -233,14 +231,14 @@ class PoliteClient:
         place = origin(url)
         return place == origin(home) and (not listed or place in self._secret_origins)
 
-    async def _check_robots(self, url: str, cost: RequestCost, remedy: str) -> Fetched | None:
-        """Return the result of the poll if robots.txt forbids ``url``, or None if it allows ``url``.
-        ``remedy`` is added to the problem if the user can allow the request."""
+    async def _check_robots(self, url: str, cost: RequestCost, *, is_chosen: bool) -> Fetched | None:
+        """Return the result of the poll if robots.txt forbids ``url``, or None if it allows ``url``. If the
+        user has chosen the address, the problem says how to allow it."""
         if not self._settings.respect_robots:
             return None
         rules = await self.robots_rules(url, cost)
         if rules.refused:
-            return Fetched("refused", problem=_with_remedy(rules.refused, remedy))
+            return Fetched("refused", problem=with_remedy(rules.refused) if is_chosen else rules.refused)
         if rules.unreadable:
             wait_s = max(0.0, rules.expires_s - self._context.clock.elapsed_s())
             return Fetched("failed", retry_after_s=wait_s, problem=rules.unreadable)
@@ -310,10 +308,6 @@ def _make_request(
         return Request(url, headers, limits)
     headers = {**headers, "Content-Type": body.media_type}
     return Request(url, headers, limits, method="POST", body=body.content)
-
-
-def _with_remedy(problem: str, remedy: str) -> str:
-    return problem if NEVER in problem else problem + remedy
 
 
 def default_headers(settings: HttpSettings) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 NEVER = "never asked"
 NOT_AN_ADDRESS = "not an IP address"
+_REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS = 0xFFFFFFFF
 # Of Alibaba, Azure, Oracle, AWS and Google. Some of them are in public networks.
@@ -70,6 +71,28 @@ def plain_address(host: str) -> str:
         return socket.inet_ntoa(socket.inet_aton(host))
     except OSError:
         return host
+
+
+def address_problem(host: str, *, allow_private: bool) -> str:
+    """Return why a host is refused before any name is resolved; empty if it is a name or an allowed address.
+
+    >>> address_problem("127.1", allow_private=False)
+    '127.1 is a loopback address'
+    >>> address_problem("127.1", allow_private=True), address_problem("a.test", allow_private=False)
+    ('', '')
+    """
+    address = plain_address(host)  # a proxy, which resolves names, understands other spellings too
+    reason = prohibition(address) if allow_private else prohibition(address) or refusal(address)
+    if reason and reason != NOT_AN_ADDRESS:
+        return f"{host} is a {reason} address{f', {NEVER}' if prohibition(address) else ''}"
+    if not allow_private and f".{host.rstrip('.')}".endswith(".localhost"):
+        return f"{host} is a name of this machine"
+    return ""
+
+
+def with_remedy(problem: str) -> str:
+    """Return the words for a refused address that the user chose, with the settings that allow it, if any."""
+    return problem if NEVER in problem else problem + _REMEDY
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

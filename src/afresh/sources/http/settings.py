@@ -16,6 +16,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.decompression import ENCODINGS
 from afresh.sources.http.fetcher import USER_AGENT, Fetcher, ResponseLimits
 from afresh.sources.http.follow.settings import FollowSettings, read_follow
+from afresh.sources.http.ip_addresses import address_problem, with_remedy
 from afresh.sources.http.pacing.quota import QuotaRule, parse_quota
 from afresh.sources.http.politeness import Politeness
 from afresh.sources.http.rendering.modes import RenderMode
@@ -159,6 +160,16 @@ class HttpSettings(WebSettings):
     @property
     def polls_at_once(self) -> int:
         return self.concurrency
+
+    def refusal(self, key: str) -> str:
+        """Return why a page is refused: its address is private, and private ones are not allowed. A name may
+        lead to a private address too, which only the poll shows.
+
+        >>> HttpSettings(name="web").refusal("http://127.0.0.1/").partition(" (allowed by ")[0]
+        'refused: 127.0.0.1 is a loopback address'
+        """
+        problem = address_problem(urlsplit(key).hostname or "", allow_private=self.allow_private)
+        return with_remedy(f"refused: {problem}") if problem else ""
 
     @property
     def access_fingerprint(self) -> str:

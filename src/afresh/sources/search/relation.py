@@ -163,7 +163,7 @@ def read_columns(path: str, names: Sequence[str], resolver: Resolver = no_secret
     named = path.removesuffix(".gz").removesuffix(".zst").endswith(tuple(ENDINGS))
     table = read_table(path, [Column(name, "any") for name in names], format=None if named else "csv")
     check_names(path, names, table.given)
-    return TextColumns(path, {name: table.text(name).to_pylist() for name in names})
+    return TextColumns(path, {name: table.text(name).tolist() for name in names})
 
 
 def read_relation(

@@ -2,9 +2,9 @@
 
 Work is passed as a function, because it may have to run again: after a deadlock with another worker, or if
 the connection is lost before the commit. If the connection is lost *during* the commit, the server is asked
-whether the transaction was committed (``pg_xact_status``), so that no work is lost or done twice. If the
-server does not answer, ``CommitUnknownError`` is raised. It has the transaction id, with which the server can
-be asked later.
+whether the transaction was committed (``last_commits``), so that no work is lost or done twice. If the server
+does not answer, ``CommitUnknownError`` is raised. It names the transaction, about which the server can be
+asked later.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import psycopg
 from afresh.stores.postgres.binary_arrays import Array, column_arrays, to_array
 from afresh.stores.postgres.connection import Connection, LazyConnection, PostgresAddress, fetch_rows
 from afresh.stores.postgres.errors import is_lost, translate_error
+from afresh.stores.postgres.last_commits import LastCommits, TransactionName
 from afresh.stores.postgres.migrations import migrate
 from afresh.stores.rows import Row
 from afresh.stores.sql.dialect import Parameters, SqlDatabase, T, load_migrations, load_statements
@@ -30,17 +31,18 @@ _TRIES = 12  # PostgreSQL ends only one transaction of a deadlock, so every work
 # Statements that write find a few rows by key, so a hash or merge join, which reads a table, is never good.
 _WRITER = "SET enable_hashjoin = off; SET enable_mergejoin = off"
 _IDLE_SHARE = 0.8  # of the time that others wait for a lock
+_UPGRADE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _CONFLICTS = ("40P01", "40001")  # deadlock, serialisation
 
 
 class CommitUnknownError(StoreLockedError):
-    """Raised if the connection is lost during the commit of transaction ``xid`` and the server does not
-    answer. ``process`` is the server process of the transaction, ``result`` what the work returned."""
+    """Raised if the connection is lost during the commit of ``transaction`` and the server does not answer.
+    ``result`` is what the work returned."""
 
-    def __init__(self, text: str, xid: str, process: int, result: Any) -> None:
+    def __init__(self, text: str, transaction: TransactionName, result: Any) -> None:
         super().__init__(text)
-        self.xid, self.process, self.result = xid, process, result
+        self.transaction, self.result = transaction, result
 
 
 class PostgresDatabase(SqlDatabase[Connection]):
@@ -67,7 +69,7 @@ class PostgresDatabase(SqlDatabase[Connection]):
         prelude = f"{_WRITER}; SET idle_in_transaction_session_timeout = {idle_ms}"
         self._writer = LazyConnection(address, timeout_s, prelude)
         self._reader = LazyConnection(address, timeout_s, "SET default_transaction_read_only = on")
-        self._closed = False
+        self._last_commits, self._closed = LastCommits(), False
         scripts = load_migrations(__package__) if migrations is None else migrations
         try:
             self._open(scripts, create)
@@ -135,10 +137,10 @@ class PostgresDatabase(SqlDatabase[Connection]):
         with self._write_lock:
             self._retry(self._writer, lambda: fetch_rows(self._connection(self._writer), statement))
 
-    def was_committed(self, xid: str, process: int) -> bool:
-        """Return whether transaction ``xid`` was committed. ``process`` is the server process that ran it."""
+    def was_committed(self, transaction: TransactionName) -> bool:
+        """Return whether a transaction was committed whose ``CommitUnknownError`` named it."""
         with self._write_lock:
-            return self._retry(self._writer, lambda: self._is_committed(xid, process))
+            return self._retry(self._writer, lambda: self._is_committed(transaction))
 
     def close(self) -> None:
         with self._write_lock, self._read_lock:
@@ -152,8 +154,18 @@ class PostgresDatabase(SqlDatabase[Connection]):
         def prepare(connection: Connection) -> None:
             migrate(connection, self._address, migrations, create=create, read_only=self.read_only)
 
+        def upgrade() -> None:
+            # The table of the last commits may not exist yet. To upgrade twice does no harm.
+            connection = self._connection(lazy)
+            connection.execute(_UPGRADE)
+            _work_or_roll_back(connection, prepare)
+            connection.execute("COMMIT")
+
         try:
-            (self.snapshot if self.read_only else self.write)(prepare)
+            if self.read_only:
+                self.snapshot(prepare)
+            else:
+                self._retry(lazy, upgrade)
         except StoreReadOnlyError as error:
             if isinstance(error.__cause__, psycopg.Error):
                 raise StoreMissingError(str(error)) from error.__cause__
@@ -179,46 +191,30 @@ class PostgresDatabase(SqlDatabase[Connection]):
 
     def _transaction(self, work: Callable[[Connection], T], durable: bool) -> T:
         connection = self._connection(self._writer)
-        begin = connection.execute((_SQL["begin"] if durable else _SQL["begin_lightly"]).encode())
-        while begin.nextset():
-            pass
-        xid, process = begin.fetchall()[0]
-        try:
-            result = work(connection)
-        except BaseException:
-            _roll_back(connection)
-            raise
+        transaction = self._last_commits.begin(connection, durable=durable)
+        result = _work_or_roll_back(connection, work)
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
             if not is_lost(error):
                 raise
             self._writer.close()
-            if not self._resolve(xid, process, result, error):
+            if not self._resolve(transaction, result, error):
                 raise
         return result
 
-    def _resolve(self, xid: str, process: int, result: Any, error: psycopg.Error) -> bool:
+    def _resolve(self, transaction: TransactionName, result: Any, error: psycopg.Error) -> bool:
         """Return whether the transaction was committed, or raise ``CommitUnknownError``."""
         try:
-            return self._is_committed(xid, process)
+            return self._is_committed(transaction)
         except psycopg.Error:
             self._writer.close()
             reason = translate_error(error, self.name)
             text = f"{reason}; it is not known yet whether the last commit was done"
-            raise CommitUnknownError(text, xid, process, result) from error
+            raise CommitUnknownError(text, transaction, result) from error
 
-    def _is_committed(self, xid: str, process: int) -> bool:
-        connection = self._connection(self._writer)
-        given = {"xid": xid, "process": process}
-        ((status,),) = fetch_rows(connection, _SQL["status"], given)
-        if status == "in progress":
-            # The server process has not noticed that its connection was lost. End the process and ask again.
-            fetch_rows(connection, _SQL["terminate"], given)
-            ((status,),) = fetch_rows(connection, _SQL["status"], given)
-        if status not in ("committed", "aborted"):
-            raise StoreError(f"{self.name}: the server does not know what became of transaction {xid}")
-        return bool(status == "committed")
+    def _is_committed(self, transaction: TransactionName) -> bool:
+        return self._last_commits.is_committed(self._connection(self._writer), transaction)
 
     def _connection(self, lazy: LazyConnection) -> Connection:
         if self.read_only and lazy is self._writer:
@@ -226,6 +222,14 @@ class PostgresDatabase(SqlDatabase[Connection]):
         if self._closed:
             raise StoreError(f"{self.name} is closed")
         return lazy.connection()
+
+
+def _work_or_roll_back(connection: Connection, work: Callable[[Connection], T]) -> T:
+    try:
+        return work(connection)
+    except BaseException:
+        _roll_back(connection)
+        raise
 
 
 def _roll_back(connection: Connection) -> None:

@@ -38,12 +38,13 @@ ORDER BY number LIMIT %(limit)s;
 -- name: newest
 SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
+WHERE number < %(before)s
 ORDER BY number DESC LIMIT %(limit)s;
 
 -- name: newest_of_source
 SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
-WHERE source_id = %(source_id)s
+WHERE number < %(before)s AND source_id = %(source_id)s
 ORDER BY number DESC LIMIT %(limit)s;
 
 -- name: oldest

@@ -270,3 +270,9 @@ CREATE TABLE page_links (
 CREATE INDEX gaining_pages ON page_links (item_id) WHERE gained > 0;
 
 CREATE INDEX unlinked_pages ON page_links (item_id) WHERE unlinked_s IS NOT NULL;
+
+CREATE TABLE last_commit (
+    client uuid PRIMARY KEY,
+    number bigint NOT NULL,
+    committed timestamptz NOT NULL
+);

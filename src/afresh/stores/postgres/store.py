@@ -106,7 +106,7 @@ class CommitResolver:
     def _resolve(self) -> None:
         while self._unknown:
             unsure, keys = self._unknown[0]
-            if self._database.was_committed(unsure.xid, unsure.process):
+            if self._database.was_committed(unsure.transaction):
                 refusals = {refusal.item_id: refusal for refusal in unsure.result}
                 self._committed |= {key: refusals.get(key[0]) for key in keys}
             self._unknown.pop(0)

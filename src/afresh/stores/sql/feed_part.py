@@ -42,18 +42,23 @@ class SqlFeed(SqlPart[ConnectionT], contract.Feed):
         place = None if after is None else read_feed_cursor(after)
         return self._database.snapshot(lambda connection: self._read(connection, place, limit, source))
 
-    def newest(self, limit: int = 50, source: str | None = None) -> list[FeedEntry]:
+    def newest(
+        self, limit: int = 50, source: str | None = None, before: str | None = None
+    ) -> list[FeedEntry]:
         check_limit(limit)
+        place = None if before is None else read_feed_cursor(before)
 
         def work(connection: ConnectionT) -> list[FeedEntry]:
-            given = {"limit": limit}
+            epoch, last, _ = self._ends(connection)
+            if place is not None and (place.epoch != epoch or place.number > last):
+                raise foreign_cursor_error()
+            given = {"limit": limit, "before": last + 1 if place is None else place.number}
             rows: list[Row] = []
             if source is None:
                 rows = self._rows(connection, "newest", given)
             elif is_storable(source):
                 for (source_id,) in self._rows(connection, "source_id", {"text": source}):
                     rows = self._rows(connection, "newest_of_source", given | {"source_id": source_id})
-            epoch = self._ends(connection)[0]
             return [_entry(epoch, row) for row in rows]
 
         return self._database.snapshot(work)

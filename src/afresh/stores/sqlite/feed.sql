@@ -30,12 +30,13 @@ ORDER BY number LIMIT :limit;
 -- name: newest
 SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
+WHERE number < :before
 ORDER BY number DESC LIMIT :limit;
 
 -- name: newest_of_source
 SELECT number, item_id, key, name.text, kind, version, time_s, changed_s, size, previous_size, change_size
 FROM change JOIN name ON name.id = change.source_id
-WHERE source_id = :source_id
+WHERE number < :before AND source_id = :source_id
 ORDER BY number DESC LIMIT :limit;
 
 -- name: oldest

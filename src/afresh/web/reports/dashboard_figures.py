@@ -224,6 +224,7 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         if is_sampled
         else "",
         "trouble": _hash_failures(snapshot),
+        "last-change": str(snapshot.last_change),
         "item-views": _hash_views(snapshot),
         **{f"view-{at}": format_share(view.fresh) for at, view in enumerate(status.item_views[:VIEWS_SHOWN])},
         "as-of": format_time(snapshot.time_s),
@@ -235,7 +236,7 @@ def _describe_state(snapshot: StatusSnapshot) -> str:
     if snapshot.problem:
         return f"{snapshot.problem}. Trying again; the numbers are old."
     if pulse is None:
-        return "Start one with 'afresh run'."
+        return f"Start one with '{snapshot.run_command}'."
     if snapshot.state == "stopped":
         return f"It stopped at {format_time(pulse.time_s)}. Nothing is polled until it runs again."
     if snapshot.state == "lost":

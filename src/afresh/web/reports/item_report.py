@@ -5,23 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from afresh.engine.reporting.item_snapshot import (
-    ItemEstimate,
-    ItemSnapshot,
-    PastPoll,
-    estimate_items,
-    last_polls,
-)
-from afresh.engine.reporting.why import Why, explain
-from afresh.stores.store import Store
+from afresh.engine.reporting.item_snapshot import ItemEstimate
+from afresh.engine.reporting.overview import ItemDetail
 from afresh.values.items import Item
-from afresh.values.stored import Version
 from afresh.web.schemas import CurvesOut, ItemDetailOut, ItemOut, VersionOut
 
-_CURVE_POINTS, _POLLS_SHOWN = 121, 300
-_CURVE_SPAN = 3.0  # times the usual polling interval
 _FAR_ABOVE = 3.0  # times the threshold; an item with such a poll value should have been polled long ago
 _HEADINGS = {
     **dict.fromkeys(("left alone", "dropped", "futile", "unweighted"), "Why it is left alone"),
@@ -31,15 +19,8 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ItemReport:
-    """Everything that an item's page shows. ``polls`` are the last polls, oldest first. ``curves`` is None if
-    there is no copy, or if the source reports the item's staleness, which is then not estimated."""
-
-    why: Why
-    estimate: ItemEstimate
-    curves: CurvesOut | None
-    polls: tuple[PastPoll, ...]
-    versions: list[Version]
+class ItemReport(ItemDetail):
+    """Everything that an item's page shows."""
 
     @property
     def heading(self) -> str:
@@ -53,12 +34,17 @@ class ItemReport:
         waits_s, poll_value = why.time_s - why.next_s, why.marginal
         return waits_s > why.interval_s and _FAR_ABOVE * why.threshold < poll_value < math.inf
 
+    @property
+    def drawn(self) -> CurvesOut | None:
+        """The curves, as the charts and the API take them."""
+        return None if self.curves is None else CurvesOut.model_validate(self.curves)
+
     def to_schema(self) -> ItemDetailOut:
         return ItemDetailOut(
             item=item_schema(self.why.item, self.estimate),
             reasons=list(self.why.reasons),
             threshold=self.why.threshold,
-            curves=self.curves,
+            curves=self.drawn,
             polls=list(self.polls),
             versions=[VersionOut.model_validate(version) for version in self.versions],
         )
@@ -78,33 +64,5 @@ def item_schema(item: Item, estimate: ItemEstimate) -> ItemOut:
     return ItemOut.model_validate(stored | estimated)
 
 
-def report_item(store: Store, snapshot: ItemSnapshot, item: Item) -> ItemReport:
-    """Return the report about ``item``, which must be the only item of ``snapshot``."""
-    why = explain(store, snapshot, item)
-    is_observed = why.seen is not None and why.seen.state != "unknown"
-    return ItemReport(
-        why=why,
-        estimate=estimate_items(snapshot)[0],
-        curves=None if item.polled_s is None or is_observed else _compute_curves(snapshot, why),
-        polls=last_polls(snapshot.polls_of(item), _POLLS_SHOWN),
-        versions=store.copies.versions(item.id),
-    )
-
-
-def _compute_curves(snapshot: ItemSnapshot, why: Why) -> CurvesOut:
-    """Compute the curves over the time since the last poll. They end well after the next poll."""
-    polled_s = why.item.polled_s
-    since_s = 0.0 if polled_s is None else max(snapshot.time_s - polled_s, 0.0)
-    due_s = why.interval_s if 0 < why.interval_s < math.inf else math.inf
-    typical_s = due_s if math.isfinite(due_s) else 1.0 / max(why.rate_per_s, 1e-12)
-    elapsed_s = np.linspace(0.0, _CURVE_SPAN * max(typical_s, since_s / 2, 1.0), _CURVE_POINTS)
-    (row,) = snapshot.scheduler.item_rows.rows([why.item.id]).tolist()
-    fresh, poll_values = snapshot.scheduler.forecast.course(row, elapsed_s)
-    return CurvesOut(
-        time_s=elapsed_s.tolist(),
-        fresh=fresh.tolist(),
-        worth=poll_values.tolist(),
-        threshold=why.threshold,
-        now_s=since_s,
-        due_s=due_s,
-    )
+def report_item(detail: ItemDetail) -> ItemReport:
+    return ItemReport(detail.why, detail.estimate, detail.curves, detail.polls, detail.versions)

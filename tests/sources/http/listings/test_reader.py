@@ -67,10 +67,23 @@ def test_a_start_page_leads_to_sitemaps_and_feeds() -> None:
 
 def test_a_site_that_names_nothing_is_asked_for_sitemap_xml_and_reported() -> None:
     listings, site = read({"/": b"<p>bare"}, discover=["/"])
-    assert [listing.problem for listing in listings] == ["no sitemap or feed found: add pages with --file"]
+    words = "no sitemap or feed found: add pages with --file, or follow links with --follow"
+    assert [(listing.origin, listing.problem) for listing in listings] == [
+        (f"{site.url}/", ""),
+        (f"{site.url}/", words),  # known only after the sitemap was asked for
+    ]
     assert site.paths()[-1] == "/sitemap.xml"
+    assert sum(listing.requests for listing in listings) == len(site.seen) == 3
+    feed = {
+        "/": b'<link rel="alternate" type="application/rss+xml" href="/f">',
+        "/f": b"<rss><channel/></rss>",
+    }
+    assert not any(listing.problem for listing in read(feed, discover=["/"])[0])
+
+
+def test_a_site_whose_sitemap_only_was_guessed_is_not_said_to_have_none() -> None:
     listings, _ = read({"/": b"<p>bare", "/sitemap.xml": sitemap("{}/a")}, discover=["/"])
-    assert [paths(listing) for listing in listings] == [["/"], ["/a"]]
+    assert [(paths(listing), listing.problem) for listing in listings] == [(["/"], ""), (["/a"], "")]
 
 
 def test_circles_and_deep_nesting_of_sitemaps_end() -> None:

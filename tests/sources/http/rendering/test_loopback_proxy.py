@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 
 from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy, Visit
@@ -65,6 +66,37 @@ def test_forbidden_addresses_are_refused_in_every_spelling(host: str) -> None:
             assert site.seen == []
         assert list(visit.refused) == [host.strip("[]")]
         await proxy.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("tunnel", [False, True])
+def test_a_name_whose_address_turns_private_is_refused_and_none_is_asked_for_twice(tunnel: bool) -> None:
+    """A name of an attacker (DNS rebinding): its first address is public, the next one is this machine."""
+
+    async def work() -> None:
+        async with AppSite() as site:
+            opened: list[tuple[str, int]] = []
+
+            async def connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+                opened.append((address, port))  # nothing leaves this machine
+                return await asyncio.open_connection("127.0.0.1", site.port)
+
+            names = FakeNames({"rebind.test": ["8.8.8.8", "127.0.0.1", "10.0.0.7", "169.254.169.254"]})
+            proxy = LoopbackProxy(resolver=names, connect=connect)
+            await proxy.start()
+            visit = proxy.open_visit(100_000)
+            inside = "GET /file.txt HTTP/1.1\r\nHost: rebind.test\r\nConnection: close\r\n\r\n"
+            line = "CONNECT rebind.test:80" if tunnel else "GET http://rebind.test/file.txt"
+            rest = inside if tunnel else ""
+            assert WORDS in await ask(proxy, line, visit, rest, until=WORDS)
+            # The address that was checked is the one that is connected to: it is not resolved again.
+            assert (opened, names.asked) == ([("8.8.8.8", 80)], ["rebind.test"])
+            for reason in ("127.0.0.1, a loopback", "10.0.0.7, a private", "169.254.169.254, a link-local"):
+                assert b"403" in (await ask(proxy, line, visit, rest))[:20]
+                assert visit.refused["rebind.test"].startswith(f"rebind.test leads to {reason} address")
+            assert (len(opened), len(site.seen)) == (1, 1)
+            await proxy.close()
 
     asyncio.run(work())
 

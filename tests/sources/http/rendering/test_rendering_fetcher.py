@@ -9,10 +9,12 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 from tests.sources.polling import lease_of, lease_with_copy, quick_settings
 from tests.web.browser import CHROMIUM
@@ -21,6 +23,7 @@ from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http.fetcher import Request
 from afresh.sources.http.rendering.browser import BrowserHost
+from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy
 from afresh.sources.http.rendering.process_tree import descendants, option_of, program_of
 from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher, browser_proxy
 from afresh.sources.http.rendering.rules import BrowserRules
@@ -174,6 +177,34 @@ def test_the_browser_reaches_no_private_address_whatever_the_first_check_says() 
             await fetcher.close()
             assert (reply.trouble, reply.problem) == ("private", "refused: 127.0.0.1 is a loopback address")
             assert site.seen == []
+
+    asyncio.run(visit())
+
+
+def test_a_page_whose_name_turns_into_this_machine_reads_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DNS rebinding by the script of a page: its own name leads to another address the second time."""
+
+    async def visit() -> None:
+        async with AppSite() as site:
+
+            async def connect(address: str, _: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+                opened.append(address)  # nothing leaves this machine
+                return await asyncio.open_connection("127.0.0.1", site.port)
+
+            opened, table = list[str](), {"attacker.test": ["8.8.8.8", "127.0.0.1"]}
+            proxy = partial(LoopbackProxy, resolver=FakeNames(table), connect=connect)
+            monkeypatch.setattr("afresh.sources.http.rendering.browser.LoopbackProxy", proxy)
+            site.leak = "/file.txt"
+            plain = AiohttpFetcher(resolver=FakeNames({"attacker.test": ["8.8.8.8"]}))
+            rules = replace(quick_settings(**QUICK).render_rules, browser=BrowserRules(str(CHROMIUM)))
+            fetcher = RenderingFetcher(plain, rules, SystemClock())
+            reply = await fetcher.fetch(Request("http://attacker.test/leak", render=True))
+            await fetcher.close()
+            assert (reply.trouble, opened) == ("private", ["8.8.8.8"])
+            assert b"only words" not in reply.body
+            assert site.paths() == ["/leak"]
 
     asyncio.run(visit())
 

@@ -20,6 +20,7 @@ from afresh.tables.columns import Column, Kind
 from afresh.tables.dataset import DatasetPart
 from afresh.tables.input_file import InputFile
 from afresh.tables.reading import CheckedTable, scan_table
+from afresh.tables.text_columns import as_texts
 from afresh.tables.writing import TableWriter
 from afresh.values.arrays import Floats
 from afresh.values.errors import InputError, UsageError
@@ -150,11 +151,9 @@ def _plan_rows(job: PartPlan, batch: CheckedTable) -> dict[str, Any]:
 
 
 def _details(columns: ItemColumns, frequency: Floats, multiplier: float) -> dict[str, Any]:
-    import pyarrow as pa
-
     plan = Allocation(frequency, multiplier, spend=0.0, gap=0.0, freshness=0.0, age=0.0, dropped=0)
     detail = explain_parts(columns.rates, plan, weights=columns.weights, costs=columns.costs)(slice(None))
-    status = pa.array(STATUSES, pa.large_string()).take(pa.array(detail.status))
+    status = as_texts(STATUSES).take(detail.status)
     found = {name: getattr(detail, name) for name in ("freshness", "age", "marginal")}
     return {**found, "status": status}
 
@@ -254,7 +253,7 @@ def _checked(batches: Iterator[CheckedTable]) -> Iterator[CheckedTable]:
             if name in batch and is_used(batch.numbers(name)).any():
                 raise UsageError(_only_alone(batch.path, f"column {name!r}"))
         if "decay" in batch:
-            kinds = batch.text("decay").unique().to_pylist()
+            kinds = batch.text("decay").encode().labels
             if any(kind != DECAY.empty_value for kind in kinds):
                 raise UsageError(_only_alone(batch.path, "column 'decay'"))
         yield batch

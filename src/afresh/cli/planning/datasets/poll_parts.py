@@ -54,7 +54,7 @@ def survey_bucket(job: tuple[Bucket, int]) -> BucketSurvey:
     """Return the totals of a bucket and its sample, of as many items as the job says."""
     bucket, number = job
     names, polls = bucket.read()
-    keys = names.to_pylist()
+    keys = names.tolist()
     chosen = sample_keys(keys, number)
     sample = polls_of_sample(polls, chosen)
     return BucketSurvey(PollTotals.of(polls), [keys[at] for at in chosen], sample, len(keys) > number)

@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 from afresh.cli.planning.datasets.output_folder import part_file
 from afresh.cli.planning.poll_log import COLUMNS, SOURCE, PollLog, refuse_wrong_times, tell_apart
 from afresh.rates.item_sample import hash_keys_evenly
+from afresh.tables.arrow.arrow_texts import ArrowTexts, arrow_array
 from afresh.tables.dataset import DatasetPart
 from afresh.tables.input_file import InputFile
 from afresh.tables.object_paths import is_address, open_random_access
 from afresh.tables.reading import CheckedTable, scan_table
+from afresh.tables.text_columns import Texts
 from afresh.values.arrays import Ints
 
 _ROWS = 1 << 22  # polls of one file
@@ -79,7 +81,8 @@ def checked_polls(part: DatasetPart, now_s: float) -> Iterator[CheckedTable]:
 def as_arrow(batch: CheckedTable) -> pa.Table:
     """Return a batch with all columns of ``SCHEMA``."""
     arrays = [
-        pa.array(batch.column(column), field.type) for column, field in zip(_COLUMNS, SCHEMA, strict=True)
+        arrow_array(batch.text(column.name)) if column.is_text else pa.array(batch.column(column), field.type)
+        for column, field in zip(_COLUMNS, SCHEMA, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
@@ -138,14 +141,14 @@ def read_bucket(files: Sequence[str], bucket: int | None, given: frozenset[str])
             found = file.read() if bucket is None else file.read_row_group(bucket)
             tables.append(found.select(SCHEMA.names).cast(SCHEMA))
     table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-    names = table["item"].combine_chunks()
+    names: Texts = ArrowTexts(table["item"].combine_chunks())
     if SOURCE.name in given:
-        names = tell_apart(names, table[SOURCE.name].combine_chunks())
-    encoded = pa.chunked_array([names]).dictionary_encode().combine_chunks()
+        names = tell_apart(names, ArrowTexts(table[SOURCE.name].combine_chunks()))
+    encoded = names.encode()
     column: Any = {name: table[name].to_numpy() for name in SCHEMA.names if name not in ("item", "source")}
     return PollLog(
-        names=encoded.dictionary,
-        item=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+        names=encoded.labels,
+        item=encoded.code.astype(np.int64),
         time_s=column["time"],
         changed=column["changed"],
         modified_s=column["modified"] if "modified" in given else None,

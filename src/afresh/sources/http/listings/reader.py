@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
-from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
+from afresh.sources.http.listings.feeds import (
+    SMALL_FEED_BYTES,
+    ParsedFeed,
+    choose_link,
+    links_in_header,
+    read_feed,
+)
 from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import resolve_link
@@ -18,12 +24,14 @@ from afresh.sources.text_decoding import decode
 from afresh.values.listing import Listing, ListingEntry, ListingKind
 
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml")
+_NOTHING_FOUND = "no sitemap or feed found: add pages with --file, or follow links with --follow"
 _MAX_DEPTH = 3  # more than the protocol needs, which allows no index of indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A fetched document, or the problem with it, and the cost of fetching it."""
+    """A fetched document, or the problem with it, and the cost of fetching it. ``links`` is its HTTP header
+    ``Link``."""
 
     url: str
     body: bytes = field(repr=False)
@@ -33,6 +41,7 @@ class Document:
     bytes: int = 0
     seconds: float = 0.0
     problem: str = ""
+    links: str = ""
 
 
 class DocumentFetcher(Protocol):
@@ -50,13 +59,14 @@ class DocumentFetcher(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Task:
     """One document to read. Only pages of ``hosts`` that it lists are used. ``depth`` is the number of
-    sitemap indexes above it."""
+    sitemap indexes above it. If no document names this one, but sites often have it, ``guessed`` is what
+    its start page says if the site does not."""
 
     url: str
     kind: ListingKind
     hosts: frozenset[str]
     depth: int = 0
-    is_guess: bool = False  # it is no problem if the document does not exist
+    guessed: Listing | None = None
 
 
 async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> AsyncIterator[Listing]:
@@ -88,8 +98,14 @@ async def read_listings(settings: HttpSettings, reader: DocumentFetcher) -> Asyn
         except ParseBudgetError as error:
             listing, more = _listing(task, document, (), str(error)), []
         tasks.extend(more)
-        if not (task.is_guess and document.status == 404):
-            yield listing
+        if task.guessed is not None and document.status == 404:
+            listing = replace(
+                task.guessed,
+                requests=document.requests,
+                bytes=document.bytes,
+                seconds=document.seconds,
+            )
+        yield listing
 
 
 async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tuple[Listing, list[_Task]]:
@@ -102,12 +118,21 @@ async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tup
         feed = await reader.parsers.parse(
             read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES, party=host
         )
-        return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
+        found = _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s)
+        return _with_hub(found, document, feed), []
     # A sitemap may name 50,000 URLs: their hosts are compared in the parser process too.
     sitemap, foreign = await reader.parsers.parse(
         read_own_sitemap, document.body, document.url, document.bytes, task.hosts, party=host
     )
     return _sitemap(task, document, sitemap, foreign)
+
+
+def _with_hub(listing: Listing, document: Document, feed: ParsedFeed) -> Listing:
+    """Return a listing with the hub that the document names. Links in its header come before those in it."""
+    links = links_in_header(document.links)
+    hub = choose_link(links, "hub", document.url) or feed.hub
+    topic = choose_link(links, "self", document.url) or feed.topic or document.url
+    return replace(listing, hub=hub, topic=topic if hub else "")
 
 
 def read_own_sitemap(
@@ -143,14 +168,14 @@ async def _start_page(
         page_links, document.body, document.media_type, document.url, party=_host(document.url)
     )
     hosts = task.hosts | _hosts(document.url)
+    page = _listing(task, document, (ListingEntry(document.url),), "")
     # A sitemap named in robots.txt may be on another host and list pages of this site.
     sitemaps = [_Task(url, "sitemap", hosts | _hosts(url)) for url in (*named, *linked)]
     if not sitemaps:
-        sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, is_guess=True)]
+        none = page if feeds else replace(page, problem=_NOTHING_FOUND)
+        sitemaps = [_Task(urljoin(document.url, "/sitemap.xml"), "sitemap", hosts, guessed=none)]
     more = [*sitemaps, *(_Task(url, "feed", hosts) for url in feeds)]
-    entry = ListingEntry(document.url)
-    words = "" if named or linked or feeds else "no sitemap or feed found: add pages with --file"
-    return _listing(task, document, (entry,), words), more
+    return page, more
 
 
 def page_links(body: bytes, media_type: str, url: str) -> tuple[list[str], list[str]]:

@@ -14,10 +14,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from urllib.parse import urlsplit
+
+from aiohttp.abc import AbstractResolver
 
 from afresh.sources.http.aiohttp_fetcher import PrivateAddressError, resolve_checked
 
@@ -25,6 +28,8 @@ _HEAD_BYTES = 65_536
 _CHUNK = 65_536
 _CONNECT_S = 10.0
 _HEAD_S = 30.0
+Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""A function that opens a connection to an address and a port."""
 _DROPPED = (b"proxy-authorization:", b"proxy-connection:", b"connection:", b"keep-alive:")
 
 
@@ -49,10 +54,17 @@ class Visit:
 
 
 class LoopbackProxy:
-    """An HTTP proxy on 127.0.0.1 for the visits that are open. It belongs to one event loop."""
+    """An HTTP proxy on 127.0.0.1 for the visits that are open. It belongs to one event loop. ``resolver``
+    (default: that of the machine) resolves names, and ``connect`` opens connections to the addresses."""
 
-    def __init__(self, *, allow_private: bool = False) -> None:
-        self._allow_private = allow_private
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        resolver: AbstractResolver | None = None,
+        connect: Connect = asyncio.open_connection,
+    ) -> None:
+        self._allow_private, self._resolver, self._open = allow_private, resolver, connect
         self._visits: dict[str, Visit] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -129,12 +141,14 @@ class LoopbackProxy:
                 await upstream[1].wait_closed()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        addresses = await resolve_checked(host, port, allow_private=self._allow_private)
+        addresses = await resolve_checked(
+            host, port, allow_private=self._allow_private, resolver=self._resolver
+        )
         problem: Exception = OSError(f"no address found for {host}")
         for address in addresses:
             try:
                 async with asyncio.timeout(_CONNECT_S):
-                    return await asyncio.open_connection(address, port)
+                    return await self._open(address, port)
             except (OSError, TimeoutError) as error:
                 problem = error
         raise problem

@@ -13,6 +13,7 @@ from afresh.tables.columns import Column
 from afresh.tables.reading import read_table, scan_table
 from afresh.values.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("each_way")
 MakeFile = Callable[[str, bytes], str]
 Columns = tuple[Column, ...]
 
@@ -37,14 +38,14 @@ def test_reads_the_same_two_rows_however_they_are_written(
     make_file: MakeFile, items: Columns, data: bytes
 ) -> None:
     table = read_table(make_file("items.csv", data), items, unique="item")
-    assert table.text("item").to_pylist() == ["a", "b"]
+    assert table.text("item").tolist() == ["a", "b"]
     assert table.numbers("rate").tolist() == [1.0, 2.5]
     assert (table.rows, table.share, "weight" in table) == (2, 1.0, False)
 
 
 def test_quoted_commas_quotes_and_newlines_stay_in_their_cell(make_file: MakeFile, items: Columns) -> None:
     path = make_file("items.csv", b'item,rate\n"a, ""b""\nc",1\n"d",2\n')
-    assert read_table(path, items).text("item").to_pylist() == ['a, "b"\nc', "d"]
+    assert read_table(path, items).text("item").tolist() == ['a, "b"\nc', "d"]
 
 
 def test_empty_cells_and_absent_columns_take_their_default(make_file: MakeFile, items: Columns) -> None:
@@ -54,14 +55,14 @@ def test_empty_cells_and_absent_columns_take_their_default(make_file: MakeFile, 
     assert table.numbers("max_frequency").tolist() == [math.inf, math.inf]
     assert table.flags("changed").tolist() == [False, True]
     assert math.isnan(table.times("time")[0])
-    assert table.text("group").to_pylist() == ["none", "g"]
+    assert table.text("group").tolist() == ["none", "g"]
     assert table.counts("size").tolist() == [1, 1]
     assert table.counts("size").dtype == np.int64
     assert table.given == {"item", "rate", "weight", "max_frequency", "changed", "time", "group"}
 
 
 def test_absent_text_is_the_default_too(make_file: MakeFile, items: Columns) -> None:
-    assert read_table(make_file("a.csv", b"item,rate\na,1\n"), items).text("group").to_pylist() == ["none"]
+    assert read_table(make_file("a.csv", b"item,rate\na,1\n"), items).text("group").tolist() == ["none"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_flags_are_read_in_any_spelling(make_file: MakeFile, items: Columns) -> 
 @pytest.mark.parametrize("data", [b"item,rate\n", b"item,rate", b"item,rate\r\n\r\n"])
 def test_a_header_alone_is_an_empty_table(make_file: MakeFile, items: Columns, data: bytes) -> None:
     table = read_table(make_file("items.csv", data), items, unique="item")
-    assert (table.rows, table.numbers("rate").size, table.text("item").to_pylist()) == (0, 0, [])
+    assert (table.rows, table.numbers("rate").size, table.text("item").tolist()) == (0, 0, [])
 
 
 RIGHT_RATE = "must be a finite number of 0 or more (changes per day)"
@@ -201,4 +202,4 @@ def test_a_cell_of_any_kind_may_be_longer_than_a_usual_block(tmp_path: Path) -> 
     long = "x" * 9_000_000
     path.write_text(f"id,text\n1,a\n2,{long}\n3,b\n")
     table = read_table(path, [Column("id", "any"), Column("text", "any")])
-    assert table.text("text").to_pylist() == ["a", long, "b"]
+    assert table.text("text").tolist() == ["a", long, "b"]

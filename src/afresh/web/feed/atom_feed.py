@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from fastapi import FastAPI, Query, Request, Response
 
-from afresh.engine.feed.feed_reader import FeedReader
+from afresh.engine.project_interface import ChangeFeed
 from afresh.values.changes import FeedEntry
 from afresh.values.formatting import format_iso_time
 from afresh.values.printable_text import printable
@@ -23,7 +23,7 @@ Source = Annotated[str | None, Query(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
-def add_atom_feed(app: FastAPI, reader: FeedReader, access: ContentAccess) -> None:
+def add_atom_feed(app: FastAPI, reader: ChangeFeed, access: ContentAccess) -> None:
     """Add the route. ``access`` decides who may read differences."""
 
     @app.get("/changes.atom", include_in_schema=False)
@@ -55,7 +55,8 @@ def write_atom(entries: Sequence[FeedEntry], diffs: Sequence[str], address: str,
 
 def _add_entry(feed: ElementTree.Element, entry: FeedEntry, diff: str, address: str) -> None:
     one = _add(feed, "entry")
-    _add(one, "id", f"urn:afresh:change:{entry.cursor}")
+    own = entry.cursor.partition(".")[0]  # of the places in several shards, only that of its own stays
+    _add(one, "id", f"urn:afresh:change:{own}")
     _add(one, "title", f"{entry.kind}: {entry.key}")
     _add(one, "updated", format_iso_time(entry.time_s))
     is_page = entry.key.startswith(("http://", "https://"))

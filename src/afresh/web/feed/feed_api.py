@@ -8,27 +8,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from afresh.engine.feed.change_json import change_object
+from afresh.engine.feed.change_search import ChangeFilter, search_changes
 from afresh.engine.feed.content_forms import CONTENT_FORMS
-from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, FeedReader
+from afresh.engine.feed.feed_reader import LOOK_EVERY_S, ChangePage, ChangeQuery, plain_change
+from afresh.engine.project_interface import ChangeFeed
 from afresh.values.clock import SystemClock
 from afresh.values.errors import one_of
+from afresh.values.outcome import EventKind
 from afresh.values.units import parse_duration
 from afresh.web import schemas
 from afresh.web.content_access import ContentAccess
+from afresh.web.dashboard_data import ProjectData
 from afresh.web.error_responses import Problem, RequestError
+from afresh.web.reports.copy_diff import DiffRequest
 
-MOST_CHANGES, MOST_WAIT_S, MOST_WAITING = 1000, 60.0, 64
+MOST_CHANGES, MOST_FOUND, MOST_WAIT_S, MOST_WAITING = 1000, 200, 60.0, 64
 _NOW = "now"
+LONGEST_CURSOR = 50_000  # a cursor of 1,000 shards
 _FORMS = ", ".join(CONTENT_FORMS)
 Since = Annotated[
     str | None,
-    Query(max_length=60, description="A cursor: only later changes; now: none so far. Default: all kept."),
+    Query(
+        max_length=LONGEST_CURSOR,
+        description="A cursor: only later changes; now: none so far. Default: all kept.",
+    ),
 ]
 SourceName = Annotated[str | None, Query(max_length=500, description="Only changes of this source.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_CHANGES)]
@@ -36,6 +45,18 @@ Wait = Annotated[
     str, Query(max_length=20, description=f"Wait for a change, at most {MOST_WAIT_S:g} s; such as 30s.")
 ]
 Content = Annotated[str | None, Query(max_length=20, description=f"With the content, as one of {_FORMS}.")]
+Searched = Annotated[
+    str,
+    Query(
+        max_length=500, description="Looked for anywhere in the key; with * or ? a pattern for the whole key."
+    ),
+]
+LeastChange = Annotated[float, Query(ge=0, le=1, description="Without changes known to be smaller.")]
+SearchLimit = Annotated[int, Query(ge=1, le=MOST_FOUND)]
+Before = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="The cursor of the page before.")]
+VersionNumber = Annotated[
+    int | None, Query(ge=1, le=2**31, description="Default: the newest version and the one before.")
+]
 Responses = dict[int | str, dict[str, Any]]
 
 
@@ -43,7 +64,7 @@ class FeedWatch:
     """Tells whether there are new changes. Many may ask: the store is asked every ``LOOK_EVERY_S`` seconds
     at most. ``is_closing`` returns true when the server stops, so that nobody waits any longer."""
 
-    def __init__(self, reader: FeedReader) -> None:
+    def __init__(self, reader: ChangeFeed) -> None:
         self._reader, self._clock = reader, SystemClock()
         self._last, self._asked_s = 0, float("-inf")
         self._lock = asyncio.Lock()
@@ -79,8 +100,58 @@ class FeedWatch:
         return page
 
 
+def add_search(router: APIRouter, data: ProjectData, access: ContentAccess, responses: Responses) -> None:
+    """Add the routes by which people look at changes. ``access`` decides who may read differences."""
+
+    @router.get(
+        "/changes/newest",
+        response_model=schemas.NewestChangesOut,
+        response_model_exclude_unset=True,
+        responses=responses | {410: {"model": Problem}},
+        summary="The newest changes first, searched and paged",
+    )
+    def newest(
+        text: Searched = "",
+        source: SourceName = None,
+        kind: EventKind | None = None,
+        min_change: LeastChange = 0.0,
+        limit: SearchLimit = 50,
+        before: Before = None,
+    ) -> schemas.NewestChangesOut:
+        data.check_source(source)
+        wanted = ChangeFilter(source or "", kind or "", text, min_change)
+        found = search_changes(data.project.feed, wanted, limit, before)
+        changes = [
+            schemas.ChangeOut.model_validate(change_object(plain_change(one))) for one in found.entries
+        ]
+        return schemas.NewestChangesOut(changes=changes, cursor=found.cursor)
+
+    @router.get(
+        "/diff",
+        responses=responses | {status: {"model": Problem} for status in (401, 403)},
+        summary="The difference between two versions of an item",
+    )
+    def diff(
+        request: Request,
+        key: Annotated[str, Query(min_length=1, max_length=8192, description="The item's key.")],
+        source: SourceName = None,
+        old: VersionNumber = None,
+        new: VersionNumber = None,
+        form: Annotated[Literal["raw", "text"], Query(description="text: of the main texts.")] = "raw",
+    ) -> schemas.DiffOut:
+        access.check(request)
+        found = data.comparer.compare(DiffRequest(key, source, old, new, form))
+        return schemas.DiffOut(
+            old=found.old,
+            new=found.new,
+            words=found.words,
+            lines=[schemas.DiffLineOut.model_validate(line) for line in found.diff.lines],
+            versions=[schemas.VersionOut.model_validate(version) for version in found.versions],
+        )
+
+
 def add_changes(
-    router: APIRouter, watch: FeedWatch, reader: FeedReader, access: ContentAccess, responses: Responses
+    router: APIRouter, watch: FeedWatch, reader: ChangeFeed, access: ContentAccess, responses: Responses
 ) -> None:
     """Add the routes. ``access`` decides who may read contents."""
 

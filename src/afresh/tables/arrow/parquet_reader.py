@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from afresh.tables.arrow.arrow_cells import ArrowBatch
+from afresh.tables.arrow.errors import translate_arrow_errors
 from afresh.tables.columns import Column, Kind
-from afresh.tables.input_file import InputFile, translate_errors
+from afresh.tables.input_file import InputFile
 from afresh.values.errors import InputError
 from afresh.values.formatting import one_line
 
@@ -26,16 +28,16 @@ class ParquetReader:
             raise InputError(f"is not a whole Parquet file ({reason})", path=source.name) from None
         self.names: list[str] = list(self._file.schema_arrow.names)
 
-    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
+    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[ArrowBatch, float]]:
         """Yield tuples (batch of the ``wanted`` columns, share of the rows read so far, from 0 to 1)."""
         for column in wanted:
             self._refuse_wrong_type(column)
         done, total = 0, max(self._file.metadata.num_rows, 1)
         names = [column.name for column in wanted]
-        with translate_errors(self._source.name):
+        with translate_arrow_errors(self._source.name):
             for batch in self._file.iter_batches(batch_size=self._batch_rows, columns=names):
                 done += batch.num_rows
-                yield batch.select(names), done / total
+                yield ArrowBatch(batch.select(names)), done / total
 
     def line_of(self, row: int) -> int:  # noqa: ARG002 (the readers' common shape)
         """Return 0, because a Parquet file has no lines."""

@@ -12,7 +12,7 @@ from tests.web.serving import HOSTILE, PLAIN, TOKEN, Answer, Client, engine_of, 
 from afresh.engine.engine import Engine
 from afresh.values.changes import FeedEntry
 from afresh.web.app import make_app
-from afresh.web.atom_feed import write_atom
+from afresh.web.feed.atom_feed import write_atom
 from afresh.web.server import Server, listen
 
 ATOM = {"a": "http://www.w3.org/2005/Atom"}

@@ -1,8 +1,8 @@
-"""Read the rows of a CSV file, with every cell as text.
+"""The header of a CSV file, and what is wrong with its rows.
 
-pyarrow parses the file. Python's csv module, which is slow, is used only to find what is wrong, and where. A
-byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the names in the header are
-accepted. Semicolons or tabs are taken as separators if the header then contains more known columns."""
+A byte-order mark, CRLF, quoted commas and newlines, blank lines and spaces around the names in the header are
+accepted. Semicolons or tabs are taken as separators if the header then contains more known columns. The rows
+are read by ``arrow/arrow_csv.py`` or ``plain/plain_csv.py``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-
 from afresh.tables.columns import Column
 from afresh.tables.input_file import InputFile, translate_errors
 from afresh.values.errors import InputError
 from afresh.values.formatting import one_line
 
-_BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # pyarrow refuses rows that are larger than a block
+_BLOCK_BYTES, _LARGE_BLOCK_BYTES = 4 << 20, 64 << 20  # a row may not be larger than a block
 _HEADER_CHARACTERS = 120_000  # below the longest cell that Python's csv module accepts
 _CSV_PROBLEMS = {  # keys: the messages of Python's csv module
     "unexpected end of data": "a quote opened here is never closed",
@@ -28,11 +25,11 @@ _CSV_PROBLEMS = {  # keys: the messages of Python's csv module
 _SEPARATORS = (",", ";", "\t")
 
 
-class CsvReader:
-    """Reads the header of a CSV file when it is created, and the rows in ``batches``."""
+class CsvFile:
+    """Reads the header of a CSV file when it is created."""
 
     def __init__(self, source: InputFile, columns: Sequence[Column]) -> None:
-        self._source = source
+        self.source = source
         head = self._read_head()
         headers = {separator: _first_row(head, separator) for separator in _SEPARATORS}
         if not headers[","]:
@@ -40,24 +37,12 @@ class CsvReader:
             hint = f" with {wanted}" if wanted else ""
             raise InputError(f"is empty: needs a header line{hint}", path=source.name)
         large = any(column.kind == "any" for column in columns)
-        self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
+        self.block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
         known = {column.name for column in columns}
         # The comma comes first, so it wins a tie.
-        self._separator = max(_SEPARATORS, key=lambda each: len(known & set(map(str.strip, headers[each]))))
-        self._raw_names = headers[self._separator]
-        self.names = [name.strip() for name in self._raw_names]
-
-    def batches(self, wanted: Sequence[Column]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        """Yield tuples (batch of the ``wanted`` columns as text, share of the file read so far, 0 to 1)."""
-        raw = [self._raw_names[self.names.index(column.name)] for column in wanted]
-        try:
-            with translate_errors(self._source.name):
-                for batch in self._reader(raw):
-                    yield batch.rename_columns([column.name for column in wanted]), self._source.share_read()
-        except InputError as error:
-            if self._is_header_only():
-                return
-            raise self._find_fault() or error from None
+        self.separator = max(_SEPARATORS, key=lambda each: len(known & set(map(str.strip, headers[each]))))
+        self.raw_names = headers[self.separator]
+        self.names = [name.strip() for name in self.raw_names]
 
     def line_of(self, row: int) -> int:
         """Return the line on which data row ``row`` starts (both count from 1), or 0 if it is unknown."""
@@ -68,37 +53,21 @@ class CsvReader:
         except InputError:  # the file is malformed before that row
             return 0
 
-    def _reader(self, raw_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        # Otherwise pyarrow replaces the handlers of SIGINT and SIGTERM while it opens a file.
-        pa.enable_signal_handlers(False)
-        return iter(
-            pa_csv.open_csv(
-                self._source.stream(),
-                read_options=pa_csv.ReadOptions(block_size=self._block_bytes),
-                parse_options=pa_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
-                convert_options=pa_csv.ConvertOptions(
-                    include_columns=list(raw_names),
-                    column_types=dict.fromkeys(raw_names, pa.large_string()),
-                    strings_can_be_null=False,
-                ),
-            )
-        )
-
-    def _text(self, errors: str) -> io.TextIOWrapper:
-        return io.TextIOWrapper(self._source.stream(), encoding="utf-8-sig", errors=errors, newline="")
+    def text(self, errors: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self.source.stream(), encoding="utf-8-sig", errors=errors, newline="")
 
     def _read_head(self) -> str:
         try:
-            with translate_errors(self._source.name), self._text("strict") as text:
+            with translate_errors(self.source.name), self.text("strict") as text:
                 return text.read(_HEADER_CHARACTERS)
         except UnicodeDecodeError:
-            with translate_errors(self._source.name), self._text("surrogateescape") as text:
+            with translate_errors(self.source.name), self.text("surrogateescape") as text:
                 return text.read(_HEADER_CHARACTERS)
 
     def _slow_rows(self) -> Iterator[tuple[int, int, list[str]]]:
         """Yield tuples (row number, first line, cells), even if cells are not UTF-8. Row 0 is the header."""
-        with translate_errors(self._source.name), self._text("surrogateescape") as text:
-            rows = csv.reader(text, delimiter=self._separator, strict=True)
+        with translate_errors(self.source.name), self.text("surrogateescape") as text:
+            rows = csv.reader(text, delimiter=self.separator, strict=True)
             number, line = 0, 1
             try:
                 for cells in rows:
@@ -108,14 +77,14 @@ class CsvReader:
                     line = rows.line_num + 1
             except csv.Error as error:
                 problem = _CSV_PROBLEMS.get(str(error).split(" (")[0], one_line(error))
-                raise InputError(problem, path=self._source.name, row=number, line=line) from None
+                raise InputError(problem, path=self.source.name, row=number, line=line) from None
 
-    def _find_fault(self) -> InputError | None:
+    def find_fault(self) -> InputError | None:
         """Return the first error that Python's csv module finds in the file, or None."""
         expected = len(self.names)
         try:
             for number, line, cells in self._slow_rows():
-                where: dict[str, Any] = {"path": self._source.name, "row": number, "line": line}
+                where: dict[str, Any] = {"path": self.source.name, "row": number, "line": line}
                 if len(cells) != expected:
                     problem = f"has {len(cells)} cell{'s' * (len(cells) != 1)}, the header has {expected}"
                     return InputError(problem, **where)
@@ -126,16 +95,16 @@ class CsvReader:
             return error
         return None
 
-    def _is_header_only(self) -> bool:
+    def is_header_only(self) -> bool:
         # pyarrow refuses a header without a newline, although it is a complete table without rows.
-        with translate_errors(self._source.name), self._source.stream() as stream:
+        with translate_errors(self.source.name), self.source.stream() as stream:
             head = stream.read(4 * _HEADER_CHARACTERS + 3)
             return len(head) < 4 * _HEADER_CHARACTERS and len(head.strip().splitlines()) == 1
 
     def _has_one_line_per_row(self) -> bool:
         """Return whether the file has no quotes and no blank lines, so that row n is on line n + 1."""
         last = b""
-        with translate_errors(self._source.name), self._source.stream() as stream:
+        with translate_errors(self.source.name), self.source.stream() as stream:
             while block := stream.read(_BLOCK_BYTES):
                 block = last + block
                 if any(mark in block for mark in (b'"', b"\n\n", b"\n\r\n")):

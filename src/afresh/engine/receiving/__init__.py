@@ -1,0 +1,1 @@
+"""What other servers tell: webhooks, and hubs of feeds (WebSub). All of it becomes notices."""

@@ -1,0 +1,1 @@
+"""Tables by pyarrow: Parquet, and CSV and JSONL faster than ``plain`` reads and writes them."""

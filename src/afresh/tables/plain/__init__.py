@@ -1,0 +1,1 @@
+"""CSV and JSONL by Python and NumPy alone, where pyarrow is not installed."""

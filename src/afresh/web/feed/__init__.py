@@ -1,0 +1,1 @@
+"""The change feed over HTTP: for programs, feed readers and people."""

@@ -1,0 +1,158 @@
+"""Pages that are found by links: what is looked up, what comes back, and how fresh their copies are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.virtual_site import VirtualSite
+from tests.servers.site import Answer, Seen, page
+from tests.servers.threaded import sitemap
+
+from afresh.engine.runner.followed.found_pages import add_found_pages
+from afresh.engine.settings.parsing import parse_settings
+from afresh.engine.settings.tables import Settings
+from afresh.stores.opening import open_store
+from afresh.stores.sql.item_part import SqlItems
+from afresh.stores.store import Store
+from afresh.values.fetched import FoundLinks
+from afresh.values.items import ItemChange, NewItem
+from afresh.values.outcome import Outcome
+from afresh.values.stored import PageLinks
+
+HOME = "http://a.test/"
+A, B, C = (f"{HOME}{name}" for name in "abc")
+
+
+def settings_with(more: str = "") -> Settings:
+    return parse_settings(f'[[source]]\nname = "web"\n{more}[source.follow]\nstart = ["{HOME}"]\n')
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with open_store("memory:") as opened:
+        opened.items.add([NewItem(HOME, "web", "a.test", listed=True)], 1.0)
+        yield opened
+
+
+def read(store: Store, key: str, *links: str, settings: Settings | None = None, now_s: float = 9.0) -> int:
+    """Commit a poll of ``key`` that found ``links``; return how many new items it showed."""
+    (lease,) = store.leases.take([store.items.ids([key], "web")[key]], now_s, 60.0, worker="w")
+    outcomes = [Outcome(lease, now_s, now_s + 1.0, links=FoundLinks(links))]
+    outcomes = add_found_pages(store, settings or settings_with(), outcomes, now_s)
+    assert store.commit(outcomes, {}) == []
+    assert outcomes[0].links is not None
+    return outcomes[0].links.gained
+
+
+def known(store: Store) -> set[str]:
+    return set(store.items.ids([HOME, A, B, C], "web"))
+
+
+def links_of(store: Store, key: str) -> PageLinks:
+    (found,) = store.links.by_id([store.items.ids([key], "web")[key]])
+    return found
+
+
+def test_only_links_that_are_new_on_a_page_are_looked_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    ids = SqlItems.ids
+
+    def noted(items: SqlItems, keys: list[str], source: str | None = None) -> dict[str, int]:  # type: ignore[type-arg]
+        asked.append(sorted(keys))
+        return dict(ids(items, keys, source))
+
+    assert read(store, HOME, A, B) == 0  # the first reading says nothing about how often new pages appear
+    item_id = store.items.ids([HOME], "web")[HOME]
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlItems, "ids", noted)
+        patch.setattr(SqlItems, "counts", lambda _: pytest.fail("no item was added"))
+        (lease,) = store.leases.take([item_id], 10.0, 60.0, worker="w")
+        (outcome,) = add_found_pages(
+            store, settings_with(), [Outcome(lease, 10.0, 11.0, links=FoundLinks((A, B)))], 10.0
+        )
+    assert asked == []
+    assert outcome.links == FoundLinks((A, B))
+    store.commit([outcome], {})
+    assert read(store, HOME, A, B, C) == 1
+    assert known(store) == {HOME, A, B, C}
+    assert (links_of(store, HOME).readings, links_of(store, HOME).gained) == (3, 1)
+
+
+def test_an_item_that_was_removed_comes_back_only_by_a_new_link(store: Store) -> None:
+    read(store, HOME, A, B)
+    store.items.remove(list(store.items.ids([A], "web").values()), 5.0, announce=False)
+    read(store, HOME, A, B)
+    assert known(store) == {HOME, B}
+    read(store, B, A)
+    assert known(store) == {HOME, A, B}
+
+
+def test_a_page_that_is_gone_is_polled_again_only_after_a_new_link(store: Store) -> None:
+    read(store, HOME, A, B)
+    gone = store.items.ids([A], "web")[A]
+
+    def status() -> str:
+        return store.items.by_id([gone])[0].status
+
+    store.items.change([gone], ItemChange(status="gone"))
+    read(store, HOME, A, B)  # a dead link that stays on a page that changes
+    assert status() == "gone"
+    read(store, B, A)
+    assert status() == "active"
+
+
+def test_what_was_left_out_is_looked_at_again_at_the_next_reading(store: Store) -> None:
+    read(store, HOME, A, B, settings=settings_with("max_items = 2\n"))
+    assert known(store) == {HOME, A}
+    assert links_of(store, HOME).links == (A,)
+    read(store, HOME, A, B, settings=settings_with("max_items = 9\n"))
+    assert known(store) == {HOME, A, B}
+
+
+def _site_of(pages: int, seed: int) -> VirtualSite:
+    """A site whose pages link to each other, and change at rates that differ by orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    weights = rng.lognormal(0.0, 1.5, pages)
+    site = VirtualSite(0.4 * weights / weights.mean() / 17, seed=seed, lasts_s=900.0)
+
+    async def serve(seen: Seen, answer: Answer) -> None:
+        number = int(seen.path.removeprefix("/p/"))
+        mark = f'"{number}-{site.version(number, site.time.now_s())}"'
+        await site.serve(seen.path, seen.headers)
+        others = {(2 * number + 1) % pages, (2 * number + 2) % pages, *range(0, pages, 9)}
+        links = "".join(f'<a href="/p/{other}">{other}</a>' for other in sorted(others))
+        if seen.headers.get("if-none-match") == mark:
+            await answer.send(b"", 304, ETag=mark)
+        else:
+            await answer.send(f"{links}{mark}".encode(), ETag=mark, Content_Type="text/html")
+
+    site.routes |= {f"/p/{number}": serve for number in range(pages)}
+    site.routes["/p/"] = page(b'<a href="/p/0">first</a>', ETag='"home"', Content_Type="text/html")
+    names = sitemap(site.root, "p/", *(f"p/{number}" for number in range(pages)))
+    site.routes["/sitemap.xml"] = page(names, Content_Type="application/xml")
+    return site
+
+
+def test_copies_are_as_fresh_by_links_as_by_a_sitemap(tmp_path: Path) -> None:
+    """Links are read from what polls receive anyway, and those that lead to nothing new cost no poll."""
+    pages, requests, found = 60, list[int](), dict[str, float]()
+    for way in ("follow", "sitemaps"):
+        site = _site_of(pages, seed=3)
+        (tmp_path / way).mkdir()
+        with site.engine(tmp_path / way, budget="3/s", more="[plan]\naudit_share = 0") as engine:
+            if way == "follow":
+                engine.add_listings(follow=[f"{site.root}/p/"])
+            else:
+                engine.add_listings(sitemaps=[f"{site.root}/sitemap.xml"])
+            engine.run(for_s=150.0)
+        end_s = site.time.now_s()
+        found[way] = site.expected_freshness(end_s - 110.0, end_s)
+        requests.append(len(site.requests))
+        assert len({path for _, path in site.requests}) == pages
+    assert requests[0] == pytest.approx(requests[1], rel=0.02)
+    assert found["follow"] == pytest.approx(found["sitemaps"], abs=0.02)
