@@ -252,7 +252,7 @@ def follow(store: Store, limit: int, source: str | None, now_s: float) -> list[A
     store.feed.move("one", page.cursor, now_s, source or "")
     (consumer,) = store.feed.consumers()
     numbers = [number_of(entry.cursor) for entry in page.entries]
-    return [numbers, page.is_last, consumer._replace(cursor=number_of(consumer.cursor))]
+    return [numbers, page.is_last, replace(consumer, cursor=number_of(consumer.cursor))]
 
 
 def number_of(cursor: str) -> str:
