@@ -10,13 +10,12 @@ import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
+from afresh.engine.reporting.delivery_status import HookFailure, NotifyFailure, hook_failures, notify_failures
 from afresh.engine.reporting.found_summary import FoundPagesStatus, found_pages_statuses
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
-from afresh.engine.reporting.hook_status import HookFailure, hook_failures
 from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
 from afresh.engine.reporting.lag_status import LagStatus, lag_status
 from afresh.engine.reporting.noise_hints import NoiseHint, find_noise_hints
-from afresh.engine.reporting.notify_status import NotifyFailure, notify_failures
 from afresh.engine.reporting.pulse import Pulse, read_pulse
 from afresh.engine.reporting.savings import FactorEstimate, uniform_needs
 from afresh.engine.reporting.watched_items import WatchedItem, watched_items

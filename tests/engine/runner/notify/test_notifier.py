@@ -15,7 +15,7 @@ from tests.servers.message_receivers import Webhook, mail_server, webhook
 from tests.servers.quick_afresh import QuickAfresh
 from tests.waiting import until
 
-from afresh.engine.reporting.notify_status import notify_failures
+from afresh.engine.reporting.delivery_status import notify_failures
 from afresh.engine.runner.notify.notifier import Notifier
 from afresh.engine.settings.describing import settings_as_dict
 from afresh.engine.settings.parsing import parse_settings

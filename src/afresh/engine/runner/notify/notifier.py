@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from afresh.engine.feed.change_message import ChangeMessage, write_message
 from afresh.engine.logs import log_event
-from afresh.engine.reporting.notify_status import NotifyFailure, outlet_name, read_notify_failure
+from afresh.engine.reporting.delivery_status import NotifyFailure, outlet_name, read_notify_failure
 from afresh.engine.runner.notify.notify_address import NotifyAddress, open_addresses
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.tables import Settings
