@@ -1,4 +1,4 @@
-"""``make pictures`` takes the pictures of the dashboard that the pages show. It runs a site for five minutes."""
+"""``make pictures`` takes the pictures of the dashboard that the pages show, of a run of five minutes."""
 
 from __future__ import annotations
 
