@@ -41,6 +41,16 @@ SHOWN = {
     ("howto", "import subprocess\n\nimport dagster"): "make interop runs it with Dagster",
     ("scale", "pip install 'afresh[ray]'"): "several machines; tests/cluster runs clusters",
     ("commands", "afresh cluster run"): "several machines; tests/cluster runs clusters",
+    **{
+        ("tutorial-cluster", words): "several engines on Ray; tests/cluster/test_cluster_tutorial.py runs it"
+        for words in (
+            "pip install",
+            "afresh cluster run",
+            "afresh cluster status",
+            "afresh cluster rebalance",
+            "ray start",
+        )
+    },
     ("changes", "pip install 'afresh[text]' apsw"): "tests/examples runs the example",
     ("changes", "import afresh\nfrom langchain_core"): "make interop runs it with LangChain",
     ("changes", "import afresh\nfrom llama_index"): "make interop runs it with LlamaIndex",
