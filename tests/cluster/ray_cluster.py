@@ -54,12 +54,12 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 def _processes_of(folder: str) -> list[int]:
-    """The processes, except this one, that were started with this folder in their environment."""
+    """The processes, except this one, that have files in this folder open, as Ray's have their logs. What
+    they were started with cannot be read, because they overwrite it with a title."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is not ours
-            is_zombie = (place / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            if folder.encode() in (place / "environ").read_bytes() and not is_zombie:
+            if any(os.readlink(file).startswith(folder) for file in (place / "fd").iterdir()):
                 found.append(int(place.name))
     return [process for process in found if process != os.getpid()]
 
