@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test docs check bench bench-docs slow interop lowest lock locked format schema clean chromium
+.PHONY: help demo test docs check bench bench-docs slow interop lowest lock locked package versions format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -26,6 +26,8 @@ help:
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
 	@echo "make locked  set up .venv exactly as the lock file says, with hashes"
+	@echo "make package build/dist/: the wheel and the source archive, checked as the package index does"
+	@echo "make versions the fast tests with the other versions of Python in VERSIONS (3.12 3.13), which must be installed"
 	@echo "make format  let ruff put the code in shape"
 	@echo "make schema  write stores/sqlite/schema.sql as the migrations make it"
 
@@ -105,6 +107,23 @@ locked:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(AFRESH) $(READY)
+
+# In an environment of its own, because only those who publish need these tools.
+package:
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf build/dist
+	.venv-package/bin/python -m build --outdir build/dist
+	.venv-package/bin/python -m twine check --strict build/dist/*
+
+# Each version in an environment of its own; what waits for processes, browsers and servers runs with make test.
+VERSIONS ?= 3.12 3.13
+versions:
+	@for version in $(VERSIONS); do \
+	  python$$version -m venv .venv-$$version && \
+	  .venv-$$version/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,web,plots,parquet,fast,postgres]' && \
+	  .venv-$$version/bin/python -m pytest -n $(WORKERS) -o filterwarnings= -m "not slow and not waits" || exit 1; \
+	done
 
 format: $(READY)
 	$(BIN)/ruff check --fix-only .

@@ -54,7 +54,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "replay_stamps", "constants")
+WITH_CASES = ("constants", "follow", "large", "replay", "replay_limit", "replay_robust", "replay_stamps")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,11 +1,13 @@
 """Constants of the adaptive policy, chosen with one history left out and reported on it.
 
 ``AFRESH_DATA`` names the folder of histories (see ``bench.replay``). Each is replayed with its names and with
-shuffled names at one budget (``POLLS_PER_DAY``), with the value that each constant has and with others, in
-one random order of the items (``AFRESH_ORDERS``: more). For each history that value is chosen with which the
-other histories capture most of the oracle's gain over uniform polling, and measured is what this history
-captures with it; the ratio is to what it captures with the value of today. ``--case CAUTION`` runs one
-constant, ``--case docs-otel`` (several times) uses some of the histories. ``AFRESH_RESULTS`` keeps runs.
+shuffled names at several budgets (``BUDGETS``), with the value that each constant has and with others, in one
+random order of the items (``AFRESH_ORDERS``: more). A row for each of these cells has the points of freshness
+above uniform polling that every value gains. For each history that value is then chosen with which the other
+histories capture most of the oracle's gain, all budgets together, and measured is what this history captures
+with it; the ratio is to what it captures with the value of today. ``--case CAUTION`` runs one constant,
+``--case docs-otel`` (several times) uses some of the histories, ``--case 0.01`` some of the budgets.
+``AFRESH_RESULTS`` keeps runs.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from bench.replay_limit import poisson_world
 from bench.rows import Row
 from bench.trials import DAY, Results, Trial, history_key, in_random_orders, run_by_thirds
 
-POLLS_PER_DAY, BATCHES = 0.01, 30
+BUDGETS, BATCHES = (0.01, 0.02, 0.05), 30
 CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "CAUTION": (calibration, (5.0, 20.0, 80.0)),
     "ROUNDS": (calibration, (2.0, 4.0, 16.0)),
@@ -33,18 +35,35 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
 }
 Gained = dict[float, float]
 """Points of freshness above uniform polling after the warm-up, by the value of a constant."""
+Trials = dict[str, list[Trial]]
+"""The trials of each history, one for each budget."""
 
 
 def rows(*, quick: bool, cases: Sequence[str] = ()) -> list[Row]:
-    """Measure every constant, or those that ``cases`` name, on every history, or on those that it names."""
+    """Measure every constant, history and budget, or those that ``cases`` name."""
     chosen = [name for name in CONSTANTS if name in cases] or list(CONSTANTS)[: 1 if quick else None]
-    trials = dict(_trials(quick, [case for case in cases if case not in CONSTANTS]))
+    budgets = [budget for budget in BUDGETS if str(budget) in cases] or BUDGETS[: 1 if quick else None]
+    trials: Trials = {}
+    for name, trial in _trials(quick, cases):
+        trials[name] = [replace(trial, polls_per_day=budget) for budget in budgets]
     results, found = Results.from_environment(), []
-    to_gain = {name: _oracle_gain(trial, results) for name, trial in trials.items()}
+    to_gain = {name: sum(_oracle_gain(one, results) for one in each) for name, each in trials.items()}
     for constant in chosen:
-        gained = {name: _gained(trial, constant, results) for name, trial in trials.items()}
+        gained: dict[str, Gained] = {}
+        for name, each in trials.items():
+            cells = [_gained(one, constant, results) for one in each]
+            pairs = zip(each, cells, strict=True)
+            found += [_cell(f"{constant}, {name}, {one.polls_per_day}", cell) for one, cell in pairs]
+            gained[name] = {value: sum(sum(cell[value]) / 2 for cell in cells) for value in cells[0]}
         found += _left_out(constant, gained, to_gain)
     return found
+
+
+def _cell(what: str, cell: dict[float, tuple[float, float]]) -> Row:
+    """Return a row with what each value gains at one budget: with names and with shuffled names."""
+    points = (f"{value:g}: {named:+.2f} {shuffled:+.2f}" for value, (named, shuffled) in cell.items())
+    best = max(cell, key=lambda value: sum(cell[value]))
+    return Row(f"{what}: points with names, shuffled, with {', '.join(points)}", best, "best")
 
 
 def _trials(quick: bool, cases: Sequence[str]) -> Iterator[tuple[str, Trial]]:
@@ -53,12 +72,11 @@ def _trials(quick: bool, cases: Sequence[str]) -> Iterator[tuple[str, Trial]]:
         for seed in range(3):
             rng = np.random.default_rng(seed)
             world = poisson_world(rng.gamma(0.3, 0.03 / DAY, 60), 0.0, 500 * DAY, rng)
-            yield f"made up {seed}", Trial(world, [f"{item}" for item in range(60)], POLLS_PER_DAY, hour=None)
+            yield f"made up {seed}", Trial(world, [f"{item}" for item in range(60)], BUDGETS[0], hour=None)
         return
-    for path in sorted(Path(folder).glob("*.meta.json")):
-        name = path.name.removesuffix(".meta.json")
-        if not cases or name in cases:
-            yield name, Trial(*read_history(Path(folder), name), POLLS_PER_DAY)
+    names = [path.name.removesuffix(".meta.json") for path in sorted(Path(folder).glob("*.meta.json"))]
+    for name in [name for name in names if name in cases] or names:
+        yield name, Trial(*read_history(Path(folder), name), BUDGETS[0])
 
 
 def _left_out(constant: str, gained: dict[str, Gained], to_gain: dict[str, float]) -> list[Row]:
@@ -83,13 +101,15 @@ def _left_out(constant: str, gained: dict[str, Gained], to_gain: dict[str, float
     return found
 
 
-def _gained(trial: Trial, constant: str, results: Results) -> Gained:
-    """Return the gain with each value of the constant, mean over names and shuffled names."""
+def _gained(trial: Trial, constant: str, results: Results) -> dict[float, tuple[float, float]]:
+    """Return by value of the constant what is gained with names and with shuffled names."""
     uniform, found = _figure(trial, "uniform", results), {}
     for value in CONSTANTS[constant][1]:
         with _set(constant, value):
-            both = [_figure(trial, "adaptive", results, shuffled=shuffled) for shuffled in (False, True)]
-        found[value] = float(np.mean(both)) - uniform
+            named, shuffled = (
+                _figure(trial, "adaptive", results, shuffled=each) - uniform for each in (False, True)
+            )
+        found[value] = (named, shuffled)
     return found
 
 
@@ -102,7 +122,8 @@ def _figure(trial: Trial, policy: str, results: Results, *, shuffled: bool = Fal
     make, thirds = in_random_orders(replace(trial, batches_per_round=BATCHES), shuffled=shuffled), []
     values = [getattr(module, name) for name, (module, _) in CONSTANTS.items()]
     for order in range(int(os.environ.get("AFRESH_ORDERS", "1"))):
-        key = history_key(trial.history, policy, shuffled, order, values if policy == "adaptive" else ())
+        settings = (policy, shuffled, order, trial.polls_per_day)
+        key = history_key(trial.history, *settings, values if policy == "adaptive" else ())
         if key not in results.known:
             results.keep(key, f"{policy}, {values}, order {order}", run_by_thirds(make(order), policy))
         thirds.append(results.known[key][1:])

@@ -183,7 +183,7 @@ def test_every_setting_is_documented_with_its_default(table: str) -> None:
 def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> None:
     common, own = documented_settings("[[source]]"), documented_settings(f"Kind {kind}")
     known = BUILT_IN[kind].settings.model_fields
-    of_engine = {"on_change", "hook", "benefit", "stale_cost", "objective", "update_cost"}
+    of_engine = {"on_change", "hook", "benefit", "stale_cost", "objective", "update_cost", "decay"}
     of_engine |= {"notify", "notification"}
     assert set(common) == {*SourceSettings.model_fields, *of_engine}
     assert set(own) <= set(known)
@@ -284,7 +284,9 @@ def test_the_readme_is_under_two_screens() -> None:
 def test_every_page_begins_with_what_the_reader_will_be_able_to_do() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         begin = page.read_text().split("\n\n")[1]
-        assert re.match(r"(After this page|After ten minutes|Here you|This page shows)\b", begin), page.name
+        assert re.match(
+            r"(After this page|At the end of this tutorial you|Here you|This page shows)\b", begin
+        ), page.name
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

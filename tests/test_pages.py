@@ -2,7 +2,7 @@
 
 A page's sections are each run in a folder of their own: a project with a mirrored site, and the files that
 the pages speak of. Its ``toml`` blocks are the settings, checked by ``afresh config check``; its ``sh`` and
-``python`` blocks run in their order. The tutorial is one section, in an empty folder.
+``python`` blocks run in their order. The tutorials have a test of their own: test_tutorials.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.pages.blocks import PAGES, Block, all_blocks, blocks_of
 from tests.pages.stage import Stage, staged
+from tests.pages.tutorials import TUTORIALS
 from tests.servers.quick_afresh import QuickAfresh
 
 from afresh.engine import plugins
@@ -41,16 +42,6 @@ SHOWN = {
     ("howto", "import subprocess\n\nimport dagster"): "make interop runs it with Dagster",
     ("scale", "pip install 'afresh[ray]'"): "several machines; tests/cluster runs clusters",
     ("commands", "afresh cluster run"): "several machines; tests/cluster runs clusters",
-    **{
-        ("tutorial-cluster", words): "several engines on Ray; tests/cluster/test_cluster_tutorial.py runs it"
-        for words in (
-            "pip install",
-            "afresh cluster run",
-            "afresh cluster status",
-            "afresh cluster rebalance",
-            "ray start",
-        )
-    },
     ("changes", "pip install 'afresh[text]' apsw"): "tests/examples runs the example",
     ("changes", "import afresh\nfrom langchain_core"): "make interop runs it with LangChain",
     ("changes", "import afresh\nfrom llama_index"): "make interop runs it with LlamaIndex",
@@ -63,7 +54,8 @@ def is_shown(block: Block) -> bool:
 
 
 def test_every_block_is_run_or_has_a_reason() -> None:
-    loose = [block.place for block in all_blocks() if block.language not in RUN and not is_shown(block)]
+    others = [block for block in all_blocks() if block.page not in TUTORIALS]
+    loose = [block.place for block in others if block.language not in RUN and not is_shown(block)]
     assert loose == [], "fence these with sh, python or toml so that they run, or give a reason above"
     for page, words in SHOWN:
         assert any(block.text.startswith(words) for block in blocks_of(page)), f"{page}: {words} is gone"
@@ -80,8 +72,8 @@ def stage(
 def sections(page: str) -> list[list[Block]]:
     """The blocks of a page that run, by section: the README's begin with bold words, to be short."""
     blocks = [block for block in blocks_of(page) if not is_shown(block)]
-    if page == "tutorial":
-        return [blocks]
+    if page in TUTORIALS:
+        return []
     lines, heads = PAGES[page].read_text().splitlines(), "**" if page == "readme" else "##"
     starts = [number for number, line in enumerate(lines, 1) if line.startswith(heads)]
     parts: dict[int, list[Block]] = {}
@@ -109,16 +101,10 @@ def script(blocks: list[Block], stage: Stage, folder: Path, python: str = "quick
 def test_the_blocks_of_a_page_run_in_their_order(page: str, stage: Stage, tmp_path: Path) -> None:
     for number, blocks in enumerate(sections(page)):
         folder = tmp_path / str(number)
-        if page == "tutorial":
-            folder.mkdir()
-        else:
-            shutil.copytree(stage.model, folder)
+        shutil.copytree(stage.model, folder)
         own = any(block.language == "toml" for block in blocks)
         text = script(blocks, stage, folder)
         stage.run(text, folder, **({"sources": {}} if own else {}))
-    if page == "tutorial":
-        assert (folder / "mirror" / "news.html").read_text() == "<h1>/news</h1>"
-        assert (folder / "mirror" / "copies" / "index.jsonl").read_text().count("\n") == 3
 
 
 @pytest.mark.slow

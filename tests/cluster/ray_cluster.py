@@ -56,12 +56,17 @@ def ray_cluster() -> Iterator[RayCluster]:
 def _processes_of(folder: str) -> list[int]:
     """The processes, except this one, that have files in this folder open, as Ray's have their logs. What
     they were started with cannot be read, because they overwrite it with a title."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is not ours
-            if any(os.readlink(file).startswith(folder) for file in (place / "fd").iterdir()):
-                found.append(int(place.name))
-    return [process for process in found if process != os.getpid()]
+    processes = [int(place.name) for place in Path("/proc").glob("[0-9]*")]
+    return [process for process in processes if process != os.getpid() and _has_open(process, folder)]
+
+
+def _has_open(process: int, folder: str) -> bool:
+    with suppress(OSError):  # it has ended, or is not ours
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):  # it was closed just now
+                if file.readlink().is_relative_to(folder):
+                    return True
+    return False
 
 
 def _started() -> Iterator[RayCluster]:

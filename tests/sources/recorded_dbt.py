@@ -1,4 +1,4 @@
-"""What dbt wrote for the project of ``tests/interop/dbt``, recorded at three moments.
+"""What dbt wrote for the project of ``examples/dbt_shop``, recorded at three moments.
 
 ``1-built``: everything was built; ``2-loaded``: then orders were loaded, and the freshness of sources was
 read; ``3-failed``: then a model that others are made from failed."""

@@ -172,6 +172,24 @@ class CursorSource(Source, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FormAnswer:
+    """The answer to a form: its HTTP status, if any, why it was not taken, and the cost of sending it."""
+
+    status: int | None
+    problem: str = ""
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+class FormSender(Source, Protocol):
+    """A source that can send a form to a server that one of its documents names, such as a hub of a feed."""
+
+    async def send_form(self, url: str, fields: Mapping[str, str]) -> FormAnswer:
+        """Send a form by POST, within the limits of the source. This raises nothing: see ``problem``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """The optional protocols of a source. Each field is the source itself, or None without that protocol."""
 
@@ -180,6 +198,7 @@ class Capabilities:
     staleness: StalenessSource | None = None
     state: StatefulSource | None = None
     cursor: CursorSource | None = None
+    forms: FormSender | None = None
 
 
 def find_capabilities(source: Source) -> Capabilities:

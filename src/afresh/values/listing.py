@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue"]
+ListingKind: TypeAlias = Literal["sitemap", "feed", "page", "query", "catalogue", "websub"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,9 @@ _DATE_DAYS = {4: 366, 7: 31, 10: 1}  # days, by the length of a text: 2026, 2026
 class Listing:
     """The entries of one document. A ``complete`` document lists all items, so a missing item is gone.
     ``origin`` is the address of the document. ``again_after_s`` is how many seconds later it wants to be read
-    again (a feed's ttl). ``problem`` describes an error in it; ``entries`` are those before the error."""
+    again (a feed's ttl). ``problem`` describes an error in it; ``entries`` are those before the error.
+    ``hub`` announces what the feed publishes (WebSub), under the address ``topic``; empty if it has none. A
+    listing of the kind ``websub`` is what a hub sent."""
 
     origin: str
     kind: ListingKind
@@ -61,6 +63,8 @@ class Listing:
     bytes: int = 0
     seconds: float = 0.0
     problem: str = ""
+    hub: str = ""
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)

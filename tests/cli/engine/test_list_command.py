@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,11 @@ def test_lines_have_titles_and_ages(polled: Afresh, site: Site) -> None:
     assert first.split()[0] == "active"
     assert " ago" in first
     assert first.endswith(f"{site.url}/a")
+
+
+def test_rates_have_their_unit(polled: Afresh) -> None:
+    cell = polled("list", "--columns", "rate,status").out.splitlines()[1]
+    assert re.match(r" *[0-9.e+]+ an? (second|hour|day|week|year)  active", cell)
 
 
 def test_a_table_of_all_items_and_of_none(polled: Afresh, tmp_path: Path) -> None:

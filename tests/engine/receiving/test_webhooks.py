@@ -12,7 +12,8 @@ from tests.sources.polling import SetClock
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
-from afresh.engine.receiving.webhooks import ReceiverError, WebhookReceiver, find_keys
+from afresh.engine.receiving.receiver_error import ReceiverError
+from afresh.engine.receiving.webhooks import WebhookReceiver, find_keys
 from afresh.engine.settings.describing import settings_as_dict
 from afresh.engine.settings.parsing import parse_settings
 from afresh.sources.context import no_secrets

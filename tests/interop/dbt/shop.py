@@ -1,4 +1,5 @@
-"""A dbt project of thirteen models over four raw tables in DuckDB, the load that writes them, and dbt."""
+"""The example of a dbt project, ``examples/dbt_shop``: thirteen models over four raw tables in DuckDB, the
+load that writes them, and dbt."""
 
 from __future__ import annotations
 
@@ -9,34 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+from examples.dbt_shop.load import EVENTS, MAKE, ORDERS, WRITES
+from tests.interop.environments import ROOT
 
-PROJECT = Path(__file__).parent / "project"
+PROJECT = ROOT / "examples" / "dbt_shop"
+
 TABLES = ("orders", "customers", "events", "prices")
-_MAKE = """
-    CREATE SCHEMA raw;
-    CREATE TABLE raw.orders AS SELECT range AS id, range * 7 % 1000 AS customer_id, range % 50 AS product_id,
-        range % 97 + 1.5 AS amount, TIMESTAMP '2026-01-01' + to_minutes(range) AS ordered_at,
-        get_current_timestamp()::TIMESTAMPTZ AS loaded_at FROM range({orders});
-    CREATE TABLE raw.customers AS SELECT range AS id, ['de', 'fr', 'us'][1 + range % 3] AS country,
-        get_current_timestamp()::TIMESTAMPTZ AS loaded_at FROM range(1000);
-    CREATE TABLE raw.events AS SELECT range AS id, range * 13 % 1000 AS customer_id,
-        ['view', 'buy'][1 + range % 2] AS kind, TIMESTAMP '2026-01-01' + to_minutes(range) AS happened_at,
-        get_current_timestamp()::TIMESTAMPTZ AS loaded_at FROM range({events});
-    CREATE TABLE raw.prices AS SELECT range AS product_id, range / 10 AS price,
-        get_current_timestamp()::TIMESTAMPTZ AS loaded_at FROM range(50);
-"""
-_WRITES = {
-    "orders": "INSERT INTO raw.orders SELECT max(id) + 1, 1, 1, 9.5, now()::TIMESTAMP, now() FROM raw.orders",
-    "customers": "INSERT INTO raw.customers SELECT max(id) + 1, 'de', now() FROM raw.customers",
-    "events": "INSERT INTO raw.events SELECT max(id) + 1, 1, 'buy', now()::TIMESTAMP, now() FROM raw.events",
-    "prices": "UPDATE raw.prices SET price = price * 1.01, loaded_at = now()",
-}
 
 
 class Shop:
     """A copy of the project in ``folder``, with its database. ``programs`` is the folder with dbt."""
 
-    def __init__(self, folder: Path, programs: Path, *, orders: int = 20_000, events: int = 50_000) -> None:
+    def __init__(self, folder: Path, programs: Path, *, orders: int = ORDERS, events: int = EVENTS) -> None:
         self.folder, self.database, self.programs = folder, folder / "shop.duckdb", programs
         shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
         self.environment = {
@@ -45,7 +30,7 @@ class Shop:
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
             "DBT_PROFILES_DIR": str(folder),
         }
-        self.run_sql(_MAKE.format(orders=orders, events=events))
+        self.run_sql(MAKE.format(orders=orders, events=events))
 
     def run_sql(self, statements: str) -> list[tuple[object, ...]]:
         with duckdb.connect(str(self.database)) as connection:
@@ -54,7 +39,7 @@ class Shop:
     def write(self, *tables: str) -> None:
         """Write one row to each of these raw tables."""
         for table in tables:
-            self.run_sql(_WRITES[table])
+            self.run_sql(WRITES[table])
 
     def dbt(self, *words: str, fails: bool = False) -> None:
         """Run dbt, which must succeed, or fail if ``fails``."""

@@ -13,6 +13,7 @@ from afresh.cli.engine.project import open_project
 from afresh.cli.summary import print_data, print_json, print_note
 from afresh.values.errors import AfreshError, OutputError, UsageError
 from afresh.values.formatting import format_count
+from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
     from afresh.engine.dbt_models import DueModels
@@ -97,13 +98,13 @@ def _print_selection(found: DueModels, *, is_built: bool, as_json: bool) -> None
         print_json({"models": found.models, "stale": found.stale, "cost_s": cost_s, "budget_s": budget_s})
     for model in () if as_json or is_built else found.models:
         print_data(model)
-    of = "" if math.isinf(found.budget_s) else f" of {found.budget_s:.3g} s"
+    of = "" if math.isinf(found.budget_s) else f" of the {format_duration(found.budget_s)} allowed"
     if not found.models:
-        why = "no model is stale" if not found.stale else f"none of {found.stale} stale models fits{of}"
-        print_note(f"nothing is due: {why}")
+        none_fits = f"none of {found.stale} stale models fits into the time allowed now"
+        print_note(f"nothing is due: {none_fits if found.stale else 'no model is stale'}")
         return
     these = f"building {' '.join(found.models)}" if is_built else "these"
-    print_note(f"{found.stale:,} stale; {these}: about {found.cost_s:.3g} s{of}")
+    print_note(f"{found.stale:,} stale; {these}: about {format_duration(found.cost_s)}{of}")
 
 
 def _add_source(target: str, source: str | None) -> str:

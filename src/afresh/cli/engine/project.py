@@ -16,6 +16,7 @@ from afresh.values.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
+    from afresh.engine.logs import EqualFailures
     from afresh.sources.http.settings import HttpSettings
 
 CLEAR_LINE = "\r\x1b[K"
@@ -76,9 +77,10 @@ def known_source(engine: Engine, name: str | None) -> str | None:
 
 def set_up_logs(kind: str, level: int) -> None:
     """Write log records of this level and above to standard error, as ``plain`` lines or ``json`` objects."""
-    from afresh.engine.logs import LOGGER, JsonLines, PlainLines
+    from afresh.engine.logs import LOGGER, EqualFailures, JsonLines, PlainLines
 
-    handler = _StderrHandler()
+    # Programs, and people who look for a fault, get every line.
+    handler = _StderrHandler(EqualFailures() if kind == "plain" and level >= logging.INFO else None)
     handler.setFormatter(JsonLines() if kind == "json" else PlainLines())
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
@@ -88,10 +90,15 @@ def set_up_logs(kind: str, level: int) -> None:
 class _StderrHandler(logging.Handler):
     """Writes log lines to standard error. On a terminal it clears the progress line first."""
 
+    def __init__(self, failures: EqualFailures | None) -> None:
+        super().__init__()
+        self._failures = failures
+
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write a line, unless it is only counted."""
         start = CLEAR_LINE if sys.stderr.isatty() else ""
-        sys.stderr.write(f"{start}{self.format(record)}\n")
+        for line in [record] if self._failures is None else self._failures.pass_on(record):
+            sys.stderr.write(f"{start}{self.format(line)}\n")
         sys.stderr.flush()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from afresh.engine.receiving.receiver_error import Received, ReceiverError
 from afresh.engine.receiving.signatures import Replays, is_signed, signed_time_s
 from afresh.engine.settings.receiver_rules import WebhookRules
 from afresh.engine.settings.tables import Settings
@@ -20,22 +20,6 @@ from afresh.values.errors import UsageError, did_you_mean
 
 MOST_KEYS, _LONGEST_KEY = 10_000, 8000
 _WEB_SCHEMES = ("http://", "https://")
-
-
-class ReceiverError(Exception):
-    """A request that was received is refused. ``status`` is the HTTP status that says why."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """How many items a request announced, and how many of its keys belong to no item."""
-
-    noticed: int
-    unknown: int
 
 
 class WebhookReceiver:

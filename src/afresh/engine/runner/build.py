@@ -21,6 +21,7 @@ from afresh.engine.runner.run_context import RunContext, StopSignal
 from afresh.engine.runner.source_set import BuildSource, SourceSet, retry_after_settings_change
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.websub.websub_task import WebSubTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.content_settings import forget_after_content_change
 from afresh.engine.scheduler.poll_recorder import PollRecorder
@@ -76,7 +77,8 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     if first is None and not given.once:
         first = await store.run(lambda: first_due_items(given.store, given.settings, given.clock.now_s()))
     context = await _make_context(store, given, first)
-    watcher, listing = StoreWatcher(context, edit_number), ListingTask(context)
+    watcher, websub = StoreWatcher(context, edit_number), WebSubTask(context)
+    listing = ListingTask(context, websub)
     await watcher.begin()
     await context.sources.open(given.settings)
     await watcher.follow_lent_requests()
@@ -88,7 +90,7 @@ async def _build(store: ThreadedStore, given: RunInput) -> Run:
     await notifier.begin()
     writer = Writer(context, staleness, given.parsers)
     unlinked = UnlinkedPagesTask(context, writer)
-    tasks = RunTasks(watcher, listing, staleness, hooks, notifier, writer, unlinked)
+    tasks = RunTasks(watcher, listing, staleness, hooks, notifier, writer, unlinked, websub)
     return Run(context, tasks, given.rng, given.stop, once=given.once, is_complete=first is given.only)
 
 

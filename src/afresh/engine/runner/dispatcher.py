@@ -23,6 +23,7 @@ from afresh.engine.runner.poll_tasks import Bulk, PollTasks
 from afresh.engine.runner.run_context import TICK_S, RunContext, StopSignal
 from afresh.engine.runner.staleness_task import StalenessTask
 from afresh.engine.runner.store_watcher import StoreWatcher
+from afresh.engine.runner.websub.websub_task import WebSubTask
 from afresh.engine.runner.writer import Writer
 from afresh.engine.scheduler.audits import may_audit
 from afresh.engine.scheduler.picker import GroupKey
@@ -49,6 +50,7 @@ class RunTasks:
     notifier: Notifier
     writer: Writer
     unlinked: UnlinkedPagesTask
+    websub: WebSubTask
 
 
 class Dispatcher:

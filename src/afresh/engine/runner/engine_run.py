@@ -242,7 +242,7 @@ class Run:
                 self.dispatcher.run_when_idle(lambda: self._switch_to(full))
             await self._is_complete.wait()
         tasks = self.tasks
-        others = (tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run())
+        others = (tasks.watcher.run(), tasks.staleness.run(), tasks.unlinked.run(), tasks.websub.run())
         await asyncio.gather(*others, delete_unnamed_copies(self.context))
 
     async def _switch_to(self, full: Scheduler) -> None:

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from afresh.engine.logs import log_event
 from afresh.engine.runner.listing_changes import AppliedListing, apply_listing
 from afresh.engine.runner.run_context import RunContext
+from afresh.engine.runner.websub.websub_task import WebSubTask
 from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, SETTLED_SOURCES, TROUBLE
 from afresh.sources.source import Source
@@ -45,8 +46,9 @@ class ListingResult:
 class ListingTask:
     """Reads the listings of every source when they are due, if this worker is the planner."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, websub: WebSubTask) -> None:
         self._context, self._store, self._clock = context, context.store, context.clock
+        self._websub = websub
         self._sources = context.sources
         self._troubles: dict[str, str] = {}
         self._reported: dict[str, Mapping[str, str]] = {}
@@ -138,7 +140,9 @@ class ListingTask:
         documents = born = 0
         problems: dict[str, str] = {}
         unread: set[str] = set()
+        read: list[Listing] = []  # without their entries
         async for listing in source.listings():
+            read.append(replace(listing, entries=listing.entries[:1]))
             applied = await self._apply(name, source, listing)
             documents, born = documents + 1, born + applied.born
             problem = "; ".join(words for words in (listing.problem, applied.problem) if words)
@@ -148,6 +152,7 @@ class ListingTask:
                 unread.add(listing.origin)
             if listing.again_after_s is not None:
                 wait_s = max(wait_s, listing.again_after_s)
+        self._websub.listings_read(name, read)
         self._failures[name] = self._failures.get(name, 0) + 1 if len(unread) == documents else 0
         if self._failures[name]:
             first_s = table.settings.first_rest_s if table is not None else 1.0

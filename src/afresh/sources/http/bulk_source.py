@@ -41,7 +41,7 @@ class BulkHttpSource(HttpSource):
         assert template is not None
         self._api, self._request = ApiClient(api, context), template
         self._group = host_group(bulk.address("key"))
-        self.capabilities = Capabilities(bulk=self, state=self)
+        self.capabilities = Capabilities(bulk=self, state=self, forms=self)
 
     def bulk_limit(self, group: str) -> int:
         return self._bulk.at_once if group == self._group else 1

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from urllib.parse import urlencode
 
-from afresh.sources.capabilities import Capabilities, GroupBackoff
+from afresh.sources.capabilities import Capabilities, FormAnswer, GroupBackoff
 from afresh.sources.change_detection import EVERY_BYTE, Comparison, Recipe, compare_content, most_bytes_here
 from afresh.sources.context import SourceContext
-from afresh.sources.http.client import FinalResponse, PoliteClient, RequestCost
+from afresh.sources.http.client import FinalResponse, PoliteClient, RequestBody, RequestCost
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
-from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, needs_browser
+from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, is_browser_needed
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, make_fetcher
 from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
@@ -77,7 +78,7 @@ class HttpSource:
         self.trust = HostTrust()
         self.render_modes = RenderModes(settings.render)
         self.follower = LinkFollower(settings.follow, context.parsers)
-        self.capabilities = Capabilities(state=self)
+        self.capabilities = Capabilities(state=self, forms=self)
 
     @property
     def name(self) -> str:
@@ -148,7 +149,24 @@ class HttpSource:
             cost.bytes,
             cost.seconds,
             self._client.hide(problem),
+            reply.headers.get("link", ""),
         )
+
+    async def send_form(self, url: str, fields: Mapping[str, str]) -> FormAnswer:
+        """Send a form by POST. Robots.txt, delays and checks of addresses apply as for an item."""
+        cost, status, problem = RequestCost(), None, ""
+        body = RequestBody(urlencode(fields).encode(), "application/x-www-form-urlencoded")
+        try:
+            response = await self._client.fetch(url, url, lambda _: {}, cost, listed=True, body=body)
+            status = response.reply.status
+            if response.blocked is not None:
+                problem = response.blocked.problem
+            elif response.reply.trouble is not None or status is None or not 200 <= status < 300:
+                problem = classify_reply(response.reply, conditional=False)[1]
+        except (HostBackoffError, UsageError) as error:
+            problem = str(error)
+        problem = self._client.hide(problem)
+        return FormAnswer(status, problem, cost.requests, cost.bytes, cost.seconds)
 
     async def _fetch_document(self, url: str, cost: RequestCost) -> FinalResponse:
         """Fetch a document. Unlike a poll, this may wait for a long Crawl-delay after reading robots.txt."""
@@ -213,7 +231,7 @@ class HttpSource:
         if self.render_modes.learns:
             with suppress(ParseBudgetError):  # a page that cannot be compared decides nothing
                 pages = reply.body, plain.body, _media_type(plain)
-                needed = await self.parsers.parse(needs_browser, *pages, party=group)
+                needed = await is_browser_needed(self.parsers, *pages, party=group)
                 self.render_modes.learn(response.url, needed=needed)
         if how != "compare":
             return response

@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter
 
 from afresh.engine.engine import Engine
+from afresh.engine.receiving.hub_calls import HubCalls
 from afresh.engine.receiving.webhooks import WebhookReceiver
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
+from afresh.web.receivers.hub_routes import add_hubs
 from afresh.web.receivers.webhook_routes import add_webhooks
 
 
@@ -27,6 +29,7 @@ class Receivers:
         self.router = APIRouter(include_in_schema=False)
         place = engine.store, engine.clock, settings, self._parsers
         add_webhooks(self.router, WebhookReceiver(*place, secrets))
+        add_hubs(self.router, HubCalls(*place))
 
     def __enter__(self) -> Self:
         self._parsers.join()

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from afresh.engine.receiving.webhooks import ReceiverError, WebhookReceiver
+from afresh.engine.receiving.receiver_error import ReceiverError
+from afresh.engine.receiving.webhooks import WebhookReceiver
 from afresh.web.error_responses import RequestError
 
 

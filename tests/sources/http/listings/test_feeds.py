@@ -50,3 +50,19 @@ def test_a_body_that_is_the_name_of_a_file_opens_no_file(tmp_path: Path) -> None
     path = tmp_path / "feed.xml"
     path.write_bytes(ATOM)
     assert read_feed(str(path).encode(), AT).entries == ()
+
+
+def test_the_hub_of_a_feed_is_found_in_atom_and_rss() -> None:
+    atom = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href="http://plain.test/"/>
+    <link rel="hub" href="https://hub.test/"/><link rel="self" href="/feed"/></feed>"""
+    found = read_feed(atom, "http://a.test/x")
+    assert (found.hub, found.topic) == ("https://hub.test/", "http://a.test/feed")
+    rss = b"""<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>
+    <atom:link rel="hub" href="https://hub.test/"/></channel></rss>"""
+    assert (read_feed(rss, "http://a.test/x").hub, read_feed(rss, "http://a.test/x").topic) == (
+        "https://hub.test/",
+        "",
+    )
+    for hub in ("ftp://hub.test/", "javascript:x", "https://hub.test/" + "x" * 3000, ""):
+        none = f'<feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href="{hub}"/></feed>'
+        assert read_feed(none.encode(), "http://a.test/x").hub == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
@@ -24,17 +25,23 @@ _PERIOD_S = {
     "monthly": 2629800.0,
     "yearly": 31557600.0,
 }
+_LINK = re.compile(r"<([^<>]*)>([^<]*)")
+_RELATION = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|([^\s";,]+))""", re.IGNORECASE)
+_LONGEST_HEADER, _LONGEST_ADDRESS = 8000, 2000
 _LONGEST_TTL_S = 30 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
     """The entries of a feed. ``again_after_s`` is the time in seconds after which the feed asks to be read
-    again (ttl, syndication period); None if it states none. ``problem`` describes what could not be read."""
+    again (ttl, syndication period); None if it states none. ``problem`` describes what could not be read.
+    ``hub`` is the address of the hub that announces new entries (WebSub), and ``topic`` the feed's own."""
 
     entries: tuple[ListingEntry, ...]
     again_after_s: float | None = None
     problem: str = ""
+    hub: str = ""
+    topic: str = ""
 
 
 def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
@@ -64,7 +71,32 @@ def read_feed(body: bytes, url: str, media_type: str = "") -> ParsedFeed:
         problem = f"more than {MAX_ENTRIES} entries: the rest is not read"
     elif len(listed) > len(entries):
         problem = "some entries have no address of their own"
-    return ParsedFeed(entries, _again_after_s(parsed.feed), problem)
+    links = [(str(link.get("rel", "")), str(link.get("href", ""))) for link in parsed.feed.get("links", ())]
+    hub, topic = (choose_link(links, relation, url) for relation in ("hub", "self"))
+    hub = "" if hub == url else hub  # an empty address is read as that of the document
+    return ParsedFeed(entries, _again_after_s(parsed.feed), problem, hub, topic)
+
+
+def links_in_header(text: str) -> list[tuple[str, str]]:
+    """Return the (relation, address) of each link in an HTTP header ``Link`` (RFC 8288).
+
+    >>> links_in_header('<https://hub.test/>; rel="hub", </feed>; rel=self')
+    [('hub', 'https://hub.test/'), ('self', '/feed')]
+    """
+    found = []
+    for address, parameters in _LINK.findall(text[:_LONGEST_HEADER]):
+        relation = _RELATION.search(parameters)
+        if relation is not None:
+            found += [(one, address) for one in (relation[1] or relation[2]).lower().split()]
+    return found
+
+
+def choose_link(links: Iterable[tuple[str, str]], relation: str, url: str) -> str:
+    """Return the first address of a relation that can be asked, as seen from the document ``url``; empty
+    without one. An address with TLS comes before others, because a subscription is sent with a secret."""
+    found = [resolve_link(url, address) for name, address in links if name.lower() == relation and address]
+    whole = [address for address in found if address is not None and len(address) <= _LONGEST_ADDRESS]
+    return next((one for one in whole if one.startswith("https:")), whole[0] if whole else "")
 
 
 def _to_entry(entry: Any, url: str) -> ListingEntry | None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
-from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
+from afresh.sources.http.listings.feeds import (
+    SMALL_FEED_BYTES,
+    ParsedFeed,
+    choose_link,
+    links_in_header,
+    read_feed,
+)
 from afresh.sources.http.listings.sitemaps import ParsedSitemap, read_sitemap
 from afresh.sources.http.settings import HttpSettings
 from afresh.sources.http.urls import resolve_link
@@ -24,7 +30,8 @@ _MAX_DEPTH = 3  # more than the protocol needs, which allows no index of indexes
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A fetched document, or the problem with it, and the cost of fetching it."""
+    """A fetched document, or the problem with it, and the cost of fetching it. ``links`` is its HTTP header
+    ``Link``."""
 
     url: str
     body: bytes = field(repr=False)
@@ -34,6 +41,7 @@ class Document:
     bytes: int = 0
     seconds: float = 0.0
     problem: str = ""
+    links: str = ""
 
 
 class DocumentFetcher(Protocol):
@@ -110,12 +118,21 @@ async def _read(task: _Task, document: Document, reader: DocumentFetcher) -> tup
         feed = await reader.parsers.parse(
             read_feed, document.body, document.url, document.media_type, small=SMALL_FEED_BYTES, party=host
         )
-        return _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s), []
+        found = _listing(task, document, feed.entries, feed.problem, again_after_s=feed.again_after_s)
+        return _with_hub(found, document, feed), []
     # A sitemap may name 50,000 URLs: their hosts are compared in the parser process too.
     sitemap, foreign = await reader.parsers.parse(
         read_own_sitemap, document.body, document.url, document.bytes, task.hosts, party=host
     )
     return _sitemap(task, document, sitemap, foreign)
+
+
+def _with_hub(listing: Listing, document: Document, feed: ParsedFeed) -> Listing:
+    """Return a listing with the hub that the document names. Links in its header come before those in it."""
+    links = links_in_header(document.links)
+    hub = choose_link(links, "hub", document.url) or feed.hub
+    topic = choose_link(links, "self", document.url) or feed.topic or document.url
+    return replace(listing, hub=hub, topic=topic if hub else "")
 
 
 def read_own_sitemap(
