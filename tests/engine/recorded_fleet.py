@@ -189,7 +189,9 @@ class RecordedFleet:
             assert worker.running.returncode is None
         calm_s = CLOCK.now_s()
         until(lambda: self._asked_since(calm_s) == set(range(HOSTS)), "every host is asked again")
-        until(lambda: self.engine.store.events.waiting() < HOSTS, "the hooks are told")
+        # Hooks are called one at a time: on a busy machine, pages may change faster than they are told of it.
+        self.site.stop_changes()
+        until(lambda: not self.engine.store.events.waiting(), "the hooks are told", limit_s=10 * LIMIT_S)
         until(lambda: all(map(self._has_joined, self.workers)), "every engine has started")
         for worker in self.workers:
             worker.running.send_signal(signal.SIGTERM)

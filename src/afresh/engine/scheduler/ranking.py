@@ -264,9 +264,11 @@ class Ranking:
     def values_of(self, rows: Ids, now_s: float) -> Float64s:
         """Return an array with one entry per row: the exact poll values of ``rows``, and 0 elsewhere."""
         self.grow()
-        value = np.zeros(self.item_rows.size)
-        value[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s))
+        value, wanted = np.zeros(self.item_rows.size), np.zeros(self.item_rows.size, dtype=bool)
+        value[rows], wanted[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s)), True
         self._subtract_updates(value, None, self.now_s)
+        for kind, special in self._special_rows(wanted):
+            value[special] = self._values_under(kind, special, self.now_s)
         return value
 
     def possible_rates(self, rows: Ids) -> Float64s:
