@@ -168,7 +168,7 @@ def _add_item_changes(router: APIRouter, data: DashboardData, options: dict[str,
 def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str, Any]) -> None:
     engine = data.engine
 
-    @router.post("/notices", **options, summary="A webhook: these items are said to have changed")
+    @router.post("/notices", **options, summary="A webhook: says that these items have changed")
     def notices(wanted: schemas.NoticesIn) -> schemas.NoticedOut:
         keys = list(dict.fromkeys(wanted.keys))
         unknown = engine.notice(keys, source=wanted.source)

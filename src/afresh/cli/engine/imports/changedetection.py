@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Any
@@ -53,7 +54,7 @@ def read_backup(content: bytes, name: str) -> ImportedList:
             if sum(one.file_size for one in chosen) > _MOST_BYTES:
                 raise InputError(f"{name}: its lists have more than {_MOST_BYTES // 10**6} MB")
             texts = [archive.read(one) for one in chosen]
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"{name}: is not a whole ZIP file: {error}") from None
     if not chosen:
         raise InputError(f"{name}: is not a backup of changedetection.io: no {_LIST} in it")
@@ -75,7 +76,7 @@ def _read(watches: Iterable[object]) -> ImportedList:
             skipped.append(f"{address!r}: not an address")
             continue
         filters = watch.get("include_filters") or watch.get("css_filter") or []
-        selector, left = choose_selector([filters] if isinstance(filters, str) else filters)
+        selector, left = choose_selector(filters if isinstance(filters, list) else [filters])
         skipped += [f"{address}: {words}" for words in _left_words(left, watch)]
         own = {} if watch.get("time_between_check_use_default", False) else watch.get("time_between_check")
         items.append(
@@ -104,5 +105,8 @@ def _interval_s(parts: Any) -> float:
     if not isinstance(parts, dict):
         return float("inf")
     numbers = [(parts.get(name) or 0, scale) for name, scale in _SECONDS.items()]
-    total_s = sum(float(value) * scale for value, scale in numbers if isinstance(value, int | float))
+    try:
+        total_s = sum(float(value) * scale for value, scale in numbers if isinstance(value, int | float))
+    except OverflowError:  # a number of hundreds of digits
+        return float("inf")
     return total_s if total_s > 0 else float("inf")
