@@ -29,6 +29,7 @@ BENCHES = (
     "changes",
     "sql_bulk",
     "views",
+    "view_simulation",
     "dbt_models",
     "polling",
     "crawl",
