@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +21,6 @@ from afresh.values.units import format_duration
 if TYPE_CHECKING:
     from afresh.engine.reporting.group_status import GroupStatus
     from afresh.engine.reporting.item_view_status import ViewWhy
-    from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
     from afresh.engine.reporting.why import Why
@@ -108,6 +108,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
     rows += _hook_rows(found)
+    rows += _notify_rows(found)
     rows += [(f"  {one.source}", one.words) for one in found.found_pages]
     rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
@@ -117,9 +118,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     ]
     rows += _money_rows(found)
     rows += lag_rows(found.target_lags)
-    rows += [(f"  {view.item}", _describe_view(view)) for view in found.views[:_VIEWS_SHOWN]]
-    if len(found.views) > _VIEWS_SHOWN:
-        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    rows += _view_rows(found)
     item_views = found.item_views[:_VIEWS_SHOWN]
     rows += [(f"  view {view.name}", describe_item_view(view)) for view in item_views]
     if len(found.item_views) > _VIEWS_SHOWN:
@@ -145,6 +144,20 @@ def _hook_rows(found: Status) -> list[tuple[str, str]]:
     lost = f"{format_count(found.events_given_up, 'change')} given up; " if found.events_given_up else ""
     words = f"{lost}{first.kind} {first.item} failed {format_count(first.attempts, 'time')}: {first.problem}"
     return [("hooks", f"{words}; see 'afresh hooks'")]
+
+
+def _notify_rows(found: Status) -> list[tuple[str, str]]:
+    """Return a line for each address that could not be told of changes."""
+    rows = []
+    for one in found.notify_failures:
+        parts = []
+        if one.attempts:
+            parts.append(f"{one.address} failed {format_count(one.attempts, 'time')}: {one.problem}")
+        if one.given_up:
+            again = f"'afresh consumers reset {one.name} --to {one.since}' and a new run tell them"
+            parts.append(f"{format_count(one.given_up, 'change')} given up: {again}")
+        rows.append((f"  notify {one.source}", "; ".join(parts)))
+    return rows
 
 
 def _describe_quota(group: GroupStatus) -> str:
@@ -198,16 +211,40 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
             words += f" ({where} {format_number(per_s)}/s)"
         if lasted_s > 1 / own:
             which = "this" if running else "the last"
-            words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
-            words += _describe_unspent(run, own * lasted_s)
+            parts = {_UNSPENT.get(reason, reason): count for reason, count in run.unspent.items()}
+            words += f"; {_describe_use(run.requests, parts, own * lasted_s, which)}"
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
 
 
-def _describe_unspent(run: Pulse, requests: float) -> str:
-    """Describe why parts of the ``requests`` of the budget were not spent; parts below 1 % are left out."""
-    shares = {reason: count / requests for reason, count in run.unspent.items() if count >= requests / 100}
-    parts = [f"{share:.0%} {_UNSPENT.get(reason, reason)}" for reason, share in shares.items()]
-    return f" (not used: {', '.join(parts)})" if parts else ""
+def _describe_use(used: float, unspent: Mapping[str, float], allowed: float, which: str) -> str:
+    """Describe which share of what was ``allowed`` a run ``used``, and why the rest was not. The percentages
+    add up to 100, unless more was used, from the burst.
+
+    >>> _describe_use(59.6, {"hosts at their limit": 20.2, "nothing due": 20.2}, 100.0, "this")
+    '60% used by this run (not used: 20% hosts at their limit, 20% nothing due)'
+    """
+    if used >= allowed:
+        return f"{used / allowed:.0%} used by {which} run"
+    shares = _whole_percentages([used, *unspent.values()], allowed)
+    parts = [f"{share}% {words}" for words, share in zip(unspent, shares[1:], strict=True) if share]
+    left = 100 - sum(shares)
+    parts += [f"{left}% for other reasons"] if left > 0 else []
+    return f"{shares[0]}% used by {which} run" + (f" (not used: {', '.join(parts)})" if parts else "")
+
+
+def _whole_percentages(amounts: Sequence[float], total: float) -> list[int]:
+    """Return the shares of ``amounts`` in ``total`` as whole percentages. If the amounts add up to the total,
+    or nearly so, the percentages add up to 100: those that are cut most are rounded up.
+
+    >>> _whole_percentages([1.0, 1.0, 1.0], 3.0), _whole_percentages([1.0, 1.0], 4.0)
+    ([34, 33, 33], [25, 25])
+    """
+    exact = [100.0 * amount / total for amount in amounts]
+    found = [math.floor(share) for share in exact]
+    most_cut = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
+    for at in most_cut[: round(sum(exact)) - sum(found)]:
+        found[at] += 1
+    return found
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
@@ -232,14 +269,13 @@ def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
     if run is None or math.isinf(share) or run.time_s <= run.started_s:
         return []
     allowed_s = share * (run.time_s - run.started_s)
-    parts = [
-        f"{seconds / allowed_s:.0%} {_UNSPENT_SECONDS.get(reason) or _UNSPENT.get(reason, reason)}"
+    unspent = {
+        _UNSPENT_SECONDS.get(reason) or _UNSPENT.get(reason, reason): seconds
         for reason, seconds in run.unspent_seconds.items()
-        if seconds >= allowed_s / 100
-    ]
-    which = "this run" if run.state(found.time_s) == "running" else "the last run"
-    words = f"{format_number(run.seconds)} s used by {which} of {format_number(allowed_s)} s allowed"
-    return [("", words + (f" (not used: {', '.join(parts)})" if parts else ""))]
+    }
+    which = "this" if run.state(found.time_s) == "running" else "the last"
+    words = f"{format_number(run.seconds)} s of {format_number(allowed_s)} s allowed"
+    return [("", f"{words}: {_describe_use(run.seconds, unspent, allowed_s, which)}")]
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
@@ -268,8 +304,22 @@ def _describe_search(search: SearchStatus) -> str:
     return "; ".join(parts)
 
 
-def _describe_view(view: WatchedItem) -> str:
-    """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh."""
+def _view_rows(found: Status) -> list[tuple[str, str]]:
+    """Return a line for each view. Without a running engine, the views are as they were seen last."""
+    run = found.run
+    runs = run is not None and run.state(found.time_s) == "running"
+    rows = [(f"  {view.item}", describe_view(view, runs=runs)) for view in found.views[:_VIEWS_SHOWN]]
+    if rows and run is not None and not runs:
+        words = f"as they were seen {format_moment(run.time_s)}: nobody looks at them until an engine runs"
+        rows.insert(0, ("views", words))
+    if len(found.views) > _VIEWS_SHOWN:
+        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    return rows
+
+
+def describe_view(view: WatchedItem, *, runs: bool = True) -> str:
+    """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh.
+    ``runs`` says whether an engine runs."""
     from afresh.engine.reporting.watched_items import describe_given_up
 
     state: str = view.state
@@ -282,8 +332,9 @@ def _describe_view(view: WatchedItem) -> str:
     if not math.isnan(view.cost_s):
         parts.append(f"{format_duration(view.cost_s)} a refresh")
     expected = f", about {format_moment(view.next_s)}" if math.isfinite(view.next_s) else ""
+    turn = f"after {format_count(view.ahead, 'other view')}" if view.ahead else "as soon as the budget allows"
     following = {
-        "stale": "next: as soon as the budget allows",
+        "stale": f"next: {turn if runs else 'when an engine runs'}",
         "fresh": f"next: when it changes{expected}",
         "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
@@ -310,7 +361,17 @@ def _describe_audits(found: Status) -> str:
         return "not needed: staleness is observed, so that no random polls are made"
     if found.audited.n == 0:
         return "no audits yet"
-    return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
+    return describe_audited(found.audited)
+
+
+def describe_audited(audited: ShareEstimate) -> str:
+    """Describe the freshness that random polls measured, with its interval."""
+    polls = format_count(audited.n, "random poll")
+    if audited.high <= audited.value:  # the end of the interval is the estimate
+        return f"{audited.low:.3f} or more by {polls}, none of which found a change"
+    if audited.low >= audited.value:
+        return f"{audited.high:.3f} or less by {polls}, each of which found a change"
+    return f"{_format_share(audited)} by {polls}"
 
 
 def _format_share(share: ShareEstimate) -> str:
@@ -356,13 +417,16 @@ def _describe_frequency(found: Why) -> str:
     late = f"; recently: every {format_duration(sum(gaps_s) / len(gaps_s))}" if gaps_s else ""
     if found.waits_for_cursor:
         return f"when its cursor moves{late}"
+    if found.seen is not None and found.seen.state in ("fresh", "stale"):
+        return f"when it is stale and its turn comes{late}"
     if math.isinf(found.interval_s):
         return f"planned: never, except for reviews{late}"
     return f"planned: every {format_duration(found.interval_s)}{late}"
 
 
 def _describe_poll_value(found: Why) -> str:
-    """Describe the priority of an item (its poll value), and the shadow price at which items are polled."""
+    """Describe the priority of an item: its poll value, compared with the shadow price at which items are
+    polled; for a stale view, how many others are refreshed before it."""
     if found.seen is not None and found.seen.state == "fresh":
         return "none: it is fresh"
     if found.marginal == -math.inf:
@@ -370,8 +434,15 @@ def _describe_poll_value(found: Why) -> str:
     if found.marginal >= _BEFORE_ALL:
         why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
         return f"before all others: {why}"
-    level = f"; polled at {format_number(found.threshold)}" if found.threshold > 0 else ""
-    return f"{format_number(found.marginal)}{level}"
+    if found.seen is not None and found.seen.state == "stale":
+        ahead = found.seen.ahead
+        return f"{format_count(ahead, 'other view')} first" if ahead else "before all other views"
+    if found.threshold <= 0:
+        return "not known yet: nothing was polled to compare with"
+    turn = ": its turn has come" if found.marginal >= found.threshold else ""
+    return (
+        f"{format_number(found.marginal / found.threshold)} times what a poll must gain to be made now{turn}"
+    )
 
 
 def _describe_cost(found: Why) -> str:
@@ -390,5 +461,5 @@ def _describe_next_poll(found: Why) -> str:
     if not math.isfinite(found.next_s):
         return "never, at this budget"
     if found.next_s <= found.time_s:
-        return "now"
+        return "now" if found.seen is None else "when its turn comes"
     return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"
