@@ -20,7 +20,6 @@ from afresh.values.units import format_duration
 if TYPE_CHECKING:
     from afresh.engine.reporting.group_status import GroupStatus
     from afresh.engine.reporting.item_view_status import ViewWhy
-    from afresh.engine.reporting.pulse import Pulse
     from afresh.engine.reporting.status import SearchStatus, Status
     from afresh.engine.reporting.watched_items import WatchedItem
     from afresh.engine.reporting.why import Why
@@ -29,19 +28,6 @@ if TYPE_CHECKING:
 _VIEWS_SHOWN = 20
 _NO_DELAY = "no host limit"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
-_UNSPENT = {
-    "lent": "lent to other programs",
-    "hosts": "hosts at their limit",
-    "windows": "windows closed",
-    "nothing": "no item worth a poll yet",
-    "intervals": "no item may be polled again yet (min_interval)",
-    "unchanged": "rows whose cursor has not moved",
-    "targets": "kept free for target lags",
-    "requests": "requests used up, also by looks (see look_every)",
-    "limits": "other limits of the budget",
-    "machine": "machine or answers too slow",
-}
-_UNSPENT_SECONDS = {"nothing": "no stale view worth a refresh", "hosts": "waits for the database"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -189,25 +175,23 @@ def _describe_run(found: Status) -> str:
 def _describe_budget(found: Status, set_per_s: float) -> str:
     """Describe the budget that applies, and how much of it was used. If the settings and the running (or
     last) engine have different budgets, name both."""
+    from afresh.engine.reporting.used_budget import describe_unused_requests, used_requests
+
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
     if run is not None and own is not None:
-        running, lasted_s = run.state(found.time_s) == "running", run.time_s - run.started_s
+        running = run.state(found.time_s) == "running"
         if own != set_per_s:
             where, per_s = ("the settings say", set_per_s) if running else ("the last run had", own)
             words += f" ({where} {format_number(per_s)}/s)"
-        if lasted_s > 1 / own:
+        if not math.isnan(used := used_requests(run)):
             which = "this" if running else "the last"
-            words += f"; {run.requests / (own * lasted_s):.0%} used by {which} run"
-            words += _describe_unspent(run, own * lasted_s)
+            words += f"; {used:.0%} used by {which} run{_in_brackets(describe_unused_requests(run))}"
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
 
 
-def _describe_unspent(run: Pulse, requests: float) -> str:
-    """Describe why parts of the ``requests`` of the budget were not spent; parts below 1 % are left out."""
-    shares = {reason: count / requests for reason, count in run.unspent.items() if count >= requests / 100}
-    parts = [f"{share:.0%} {_UNSPENT.get(reason, reason)}" for reason, share in shares.items()]
-    return f" (not used: {', '.join(parts)})" if parts else ""
+def _in_brackets(unused: str) -> str:
+    return f" (not used: {unused})" if unused else ""
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
@@ -228,18 +212,15 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
 
 def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
     """Return a line about the seconds that the run used and was allowed, and why the rest was not used."""
+    from afresh.engine.reporting.used_budget import describe_unused_seconds
+
     run, share = found.run, found.limits.seconds
     if run is None or math.isinf(share) or run.time_s <= run.started_s:
         return []
     allowed_s = share * (run.time_s - run.started_s)
-    parts = [
-        f"{seconds / allowed_s:.0%} {_UNSPENT_SECONDS.get(reason) or _UNSPENT.get(reason, reason)}"
-        for reason, seconds in run.unspent_seconds.items()
-        if seconds >= allowed_s / 100
-    ]
     which = "this run" if run.state(found.time_s) == "running" else "the last run"
     words = f"{format_number(run.seconds)} s used by {which} of {format_number(allowed_s)} s allowed"
-    return [("", words + (f" (not used: {', '.join(parts)})" if parts else ""))]
+    return [("", words + _in_brackets(describe_unused_seconds(run, share)))]
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
