@@ -29,6 +29,7 @@ BENCHES = (
     "changes",
     "sql_bulk",
     "views",
+    "view_simulation",
     "dbt_models",
     "polling",
     "crawl",
@@ -54,7 +55,7 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("large", "replay", "replay_limit", "replay_robust", "replay_stamps", "constants")
+WITH_CASES = ("constants", "follow", "large", "replay", "replay_limit", "replay_robust", "replay_stamps")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,9 +6,10 @@ seconds): then every history in it is replayed at 0.01, 0.02, 0.05 and 0.14 poll
 each, with its names and with names shuffled, and with its names for the objectives age and lag. Each row is
 the mean over random orders of the items (``bench.trials``) after a warm-up of a third: freshness of adaptive,
 uniform and oracle, the standard error of the gain in points, the gain in each third of the window, the share
-of the oracle's gain captured, and, as the ratio judged, the gain in points. No cell may be below uniform by
-more than 0.1 point and two standard errors (0.3 where an item gets fewer than ten polls), nor have an age or
-a lag more than 2 % above that of uniform.
+of the oracle's gain captured, how many times the requests uniform polling needs for the same freshness, and,
+as the ratio judged, the gain in points. No cell may be below uniform by more than 0.1 point and two standard
+errors (0.3 where an item gets fewer than ten polls), nor have an age or a lag more than 2 % above that of
+uniform.
 
 ``--case NAME`` (may be given again; the beginning of a name is enough) runs some of them: ``speed``,
 ``docs-istio``, ``docs-istio, 0.02``, ``docs-istio, 0.02, shuffled``, ``age, docs-istio``.
@@ -100,7 +101,7 @@ def _histories(folder: Path, cases: tuple[str, ...]) -> list[Row]:
         if cases and not name.startswith(cases):
             continue
         figures = measure(name, make, orders(quick=False), results)
-        found.append(figures.row(name))
+        found.append(figures.row(name, with_needs=True))
         cells.get(kind, []).append(figures)
     for kind, least in LEAST_CAPTURED.items():
         found += pooled(f"all together, {kind}", cells[kind], least)

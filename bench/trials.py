@@ -30,6 +30,7 @@ from afresh.replay.change_history import UNSEEN_CHANGES, ChangeHistory
 from afresh.replay.compare import captured
 from afresh.replay.policy_run import ORACLE_BATCHES, batch_for, run_policy
 from afresh.replay.scores import scores_when_seen, seen_at
+from afresh.replay.uniform_needs import UniformCurve
 from afresh.replay.uniform_polling import UniformPolling
 from afresh.values.arrays import Float64s, Ints
 from bench.rows import Row
@@ -142,7 +143,14 @@ class Figures:
         few = self.trial.polls_per_item < FEW_POLLS or self.means[2] < self.means[1]
         return (MOST_LOST_WITH_FEW_POLLS if few else MOST_LOST) + 2.0 * self.error
 
-    def row(self, name: str, *, judged: bool = True) -> Row:
+    def uniform_needs(self) -> float:
+        """How many times the requests uniform polling needs for the same figure; NaN: no budget suffices."""
+        history = self.trial.history
+        start = replace(PolicyInput.of(history.items, self.trial.budget), objective=self.trial.objective)
+        curve = UniformCurve(history, start, (history.start + history.length / 3,), seed=1)
+        return curve.factor(self.means[0], 0)
+
+    def row(self, name: str, *, judged: bool = True, with_needs: bool = False) -> Row:
         """The row of a benchmark: freshness of the three policies, and by how much adaptive is above."""
         own, uniform, oracle = self.means
         gained = captured([self.means])
@@ -152,6 +160,7 @@ class Figures:
             return Row(what, gained, "captured", ratio=own / uniform, at_most=most)
         thirds = " ".join(f"{points:+.2f}" for points in self.points_by_third)
         what = f"{name}: {own:.4f} of {uniform:.4f} to {oracle:.4f}, ± {self.error:.2f}, thirds {thirds}"
+        what += f", uniform needs {self.uniform_needs():.2f} times the requests" if with_needs else ""
         least = -round(self.most_lost(), 3) if judged else None
         return Row(what, gained, "captured", ratio=self.points, at_least=least)
 

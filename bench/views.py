@@ -2,10 +2,10 @@
 
 Every policy has the same writes and the same budget: after a refresh of d seconds the next may begin
 d/share later. ``afresh`` is ``afresh run`` with ``seconds`` of refreshing: it learns rates on the way. The
-others refresh all views in turn, in proportion to
-their true rates, or in turn those that are stale, and look as often as they like. The writer reports its
-counters at once, where PostgreSQL would within a second or so: the load is some hundred times as fast as that
-of a warehouse.
+others refresh all views in turn, in proportion to their true rates, or in turn those that are stale, and look
+as often as they like. The writer reports its counters at once, where PostgreSQL would within a second or so:
+the load is some hundred times as fast as that of a warehouse. One draw of the writes lasts a minute;
+``view_simulation`` makes many of the same world in virtual time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from threading import Thread
 
 import numpy as np
 import psycopg
-from tests.servers.postgres import running_postgres
+from tests.servers.postgres import PostgresServer, running_postgres
 
 from afresh.sources.capabilities import StalenessReport
 from afresh.sources.context import SourceContext
@@ -25,12 +27,13 @@ from afresh.sources.views.settings import ViewSettings
 from afresh.sources.views.source import ViewSource
 from afresh.values.lease import Lease
 from bench.rows import Row
-from bench.view_engine import COUNTER_LAG_S, Ran, run_engine
+from bench.view_engine import COUNTER_LAG_S, Clock, NotedViews, Ran, run_engine
 from bench.view_world import LOADS, UPSTREAM, VIEWS, Array, Load, Refresh, Writer, lags, make
 
 SHARE = 0.2  # of the time may be spent refreshing
 SCARCE_SHARE = 0.03
 ROWS = 400  # of each table at first
+LOOK_EVERY_S = 0.25
 TARGETS = dict.fromkeys(VIEWS, 10.0) | {"public.dear": 25.0, "public.wide": 25.0, "public.top": 15.0}
 
 
@@ -81,31 +84,44 @@ class Result:
 
 async def run(url: str, policy: Policy, load: Load) -> Result:
     """Run one policy on a new database."""
-    settings = ViewSettings(name="house", url=url, look_every=0.25)
-    source = ViewSource(settings, SourceContext())
-    writer = Writer(url, load.writes(), prompt=True)
+    settings = ViewSettings(name="house", url=url, look_every=LOOK_EVERY_S)
+    writer, refreshes, threads = Writer(url, load.writes(), prompt=True), list[Refresh](), list[Thread]()
+    source = NotedViews(settings, SourceContext(), refreshes, writer.now_s)
+
+    def begin() -> None:
+        refreshes.clear()
+        threads.append(writer.begin())
+
+    spent_s = await run_policy(source, policy, load, begin, writer.now_s)
+    await asyncio.to_thread(threads[0].join)
+    return result_of(refreshes, writer.committed, load, spent_s)
+
+
+async def run_policy(
+    source: ViewSource, policy: Policy, load: Load, begin: Callable[[], None], now_s: Clock
+) -> float:
+    """Refresh all views once, begin the load, and refresh what the policy chooses while the load lasts.
+    ``now_s`` counts from the beginning of the load. Return the seconds of refreshing."""
     for view in VIEWS:
         await _refresh(source, view)
-    refreshes: list[Refresh] = []
     seen, free_s, spent_s = Situation(load), 0.0, 0.0
-    thread = writer.begin()
-    while (now_s := writer.now_s()) < load.seconds:
+    begin()
+    while (time_s := now_s()) < load.seconds:
         _ = [one async for one in source.listings()]
-        seen.told, seen.now_s = source.staleness_reports(), now_s
-        chosen = policy(seen) if now_s >= free_s else None
+        seen.told, seen.now_s = source.staleness_reports(), time_s
+        chosen = policy(seen) if time_s >= free_s else None
         if chosen is None:
-            await asyncio.sleep(min(settings.look_every, max(free_s - writer.now_s(), 0.01)))
+            wait_s = free_s - now_s() if free_s > now_s() else LOOK_EVERY_S
+            await asyncio.sleep(min(LOOK_EVERY_S, max(wait_s, 0.01)))
             continue
-        begun_s = writer.now_s()
+        begun_s = now_s()
         done = await _refresh(source, chosen)
-        ended_s = writer.now_s()
-        refreshes += [Refresh(view, begun_s, ended_s) for view in done]
+        ended_s = now_s()
         spent_s += ended_s - begun_s
         free_s = begun_s + (ended_s - begun_s) / SHARE
         seen.last_s |= dict.fromkeys(done, ended_s)
-    await asyncio.to_thread(thread.join)
     await source.close()
-    return result_of(refreshes, writer.committed, load, spent_s)
+    return spent_s
 
 
 async def _refresh(source: ViewSource, view: str) -> list[str]:
@@ -129,25 +145,33 @@ def rows(*, quick: bool) -> list[Row]:
     found: list[Row] = []
     with running_postgres() as server:
         for name, load in list(LOADS.items())[: 1 if quick else None]:
-            found += _compared(server.url(), name, replace(load, seconds=2.0) if quick else load, quick=quick)
+            found += _compared(server, name, replace(load, seconds=2.0) if quick else load, quick=quick)
         load = LOADS["as named"]
         found += _kept_targets(server.url(), replace(load, seconds=2.0) if quick else load, quick=quick)
         found += _named_targets(server.url(), replace(load, seconds=2.0 if quick else 20.0), quick=quick)
     return found
 
 
-def _compared(url: str, name: str, load: Load, *, quick: bool) -> list[Row]:
-    make_world(url, ROWS)
-    ran = run_engine(url, load, SHARE, look_every_s=0.25)
+def _compared(server: PostgresServer, name: str, load: Load, *, quick: bool) -> list[Row]:
+    """Run all policies side by side, each in a database of its own, so that other programs disturb all alike;
+    each of them mostly waits."""
+    rivals = dict(list(POLICIES.items())[: 1 if quick else None])
+    urls = {policy: _new_database(server, f"view_world_{at}") for at, policy in enumerate(rivals)}
+    make_world(server.url(), ROWS)
+    with ThreadPoolExecutor(len(rivals)) as threads:
+        running = {
+            other: threads.submit(asyncio.run, run(urls[other], policy, load))
+            for other, policy in rivals.items()
+        }
+        ran = run_engine(server.url(), load, SHARE, look_every_s=LOOK_EVERY_S)
     ours = result_of(ran.refreshes, ran.committed, load, ran.spent_s)
     found = [
         Row(f"load {name}: mean age, afresh", ours.age_s, "s"),
         Row("stale, afresh", ours.stale, "of time"),
         Row("refreshing, afresh", ours.spent_s, "s"),
     ]
-    for other, policy in list(POLICIES.items())[: 1 if quick else None]:
-        make_world(url, ROWS)
-        theirs = asyncio.run(run(url, policy, load))
+    for other, future in running.items():
+        theirs = future.result()
         ratio = ours.age_s / theirs.age_s if theirs.age_s else 1.0
         wanted = None if quick else 1.0
         found.append(Row(f"mean age, {other}", theirs.age_s, "s", ratio=ratio, at_most=wanted))
@@ -158,11 +182,20 @@ def _compared(url: str, name: str, load: Load, *, quick: bool) -> list[Row]:
     return found
 
 
+def _new_database(server: PostgresServer, name: str) -> str:
+    """Make a database with the tables and views, and return its address."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    make_world(server.url(name), ROWS)
+    return server.url(name)
+
+
 def _kept_targets(url: str, load: Load, *, quick: bool) -> list[Row]:
     """Measure how long views are within their targets, where these fit the budget. Time is compressed twelve
     times: a target of 10 s stands for two minutes."""
     make_world(url, ROWS)
-    ran = run_engine(url, load, SHARE, look_every_s=0.25, targets=_target_settings(TARGETS))
+    ran = run_engine(url, load, SHARE, look_every_s=LOOK_EVERY_S, targets=_target_settings(TARGETS))
     held = [float((lag <= TARGETS[view]).mean()) for view, lag in lags_of(ran, load).items()]
     found = ran.status.target_lags
     assert found is not None
@@ -178,7 +211,7 @@ def _named_targets(url: str, load: Load, *, quick: bool) -> list[Row]:
     """Measure whether the targets that do not fit are named at 3 % of the time: those of views that
     would wait too long for the expensive one."""
     make_world(url, ROWS)
-    ran = run_engine(url, load, SCARCE_SHARE, look_every_s=0.25, targets=_target_settings(TARGETS))
+    ran = run_engine(url, load, SCARCE_SHARE, look_every_s=LOOK_EVERY_S, targets=_target_settings(TARGETS))
     found = ran.status.target_lags
     assert found is not None
     costs = {view.item: view.cost_s for view in ran.status.views}
@@ -201,7 +234,7 @@ def unfit_by_hand(costs: Mapping[str, float], load: Load, share: float) -> set[s
     for view, target_s in _inherited().items():
         related = {view, *_below(view), *(each for each in VIEWS if view in _below(each))}
         other = max(chain[each] for each in VIEWS if each not in related)
-        if target_s < chain[view] + 0.25 + COUNTER_LAG_S + other / share:
+        if target_s < chain[view] + LOOK_EVERY_S + COUNTER_LAG_S + other / share:
             unfit.add(view)
     left, inherited = share, _inherited()
     demand = {view: costs[view] / (inherited[view] + 1 / load.rate_of(view)) for view in VIEWS}

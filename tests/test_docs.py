@@ -183,7 +183,7 @@ def test_every_setting_is_documented_with_its_default(table: str) -> None:
 def test_every_setting_of_a_source_is_documented_with_its_default(kind: str) -> None:
     common, own = documented_settings("[[source]]"), documented_settings(f"Kind {kind}")
     known = BUILT_IN[kind].settings.model_fields
-    of_engine = {"on_change", "hook", "benefit", "stale_cost", "objective", "update_cost"}
+    of_engine = {"on_change", "hook", "benefit", "stale_cost", "objective", "update_cost", "decay"}
     of_engine |= {"notify", "notification"}
     assert set(common) == {*SourceSettings.model_fields, *of_engine}
     assert set(own) <= set(known)

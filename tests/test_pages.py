@@ -38,7 +38,7 @@ SHOWN = {
     ("deploy", "*/10 * * * *"): "a line of a crontab",
     ("install", "python3 -m build"): "a container program; test_package runs the commands of the file",
     ("metrics", "scrape_configs"): "settings of Prometheus",
-    ("howto", "from airflow.sdk"): "a DAG of Airflow, whose one command runs in the section before it",
+    ("howto", "from airflow.sdk"): "a DAG of Airflow; tests/pages/test_airflow_recipe.py runs its command",
     ("howto", "import subprocess\n\nimport dagster"): "make interop runs it with Dagster",
     ("scale", "pip install 'afresh[ray]'"): "several machines; tests/cluster runs clusters",
     ("commands", "afresh cluster run"): "several machines; tests/cluster runs clusters",

@@ -66,6 +66,14 @@ def test_a_cell_below_uniform_is_missed_unless_noise_or_few_polls_explain_it() -
     assert not some_figures([0.896, 0.896], [0.9, 0.9], 0.89, days=90).row("x").ok
 
 
+def test_a_row_says_how_many_requests_uniform_polling_needs() -> None:
+    figures = measure("one", in_random_orders(a_trial()), 2, Results(None))
+    uniform = Figures({**figures.thirds, "adaptive": figures.thirds["uniform"]}, figures.trial)
+    assert uniform.uniform_needs() == pytest.approx(1.0, abs=0.15)
+    assert figures.uniform_needs() > 1.1
+    assert "times the requests" in figures.row("one", with_needs=True).name
+
+
 def test_age_is_judged_by_its_ratio_to_that_of_uniform() -> None:
     figures = measure("age", in_random_orders(a_trial("age")), 2, Results(None))
     row = figures.row("age")

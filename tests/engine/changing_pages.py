@@ -59,6 +59,11 @@ class ChangingPages:
         """How often a page had changed by then."""
         return int(np.searchsorted(self.changes[page], now_s))
 
+    def stop_changes(self) -> None:
+        """From now on, no page changes any more."""
+        now_s = self._clock.now_s()
+        self.changes = [times[times <= now_s] for times in self.changes]
+
     def content(self, page: int, version: int) -> bytes:
         """What a version says."""
         return f"page {page} version {version} {'x' * (page % 50)}".encode()

@@ -1,4 +1,5 @@
-"""Judges what a fleet did from a recorded history: the site's requests, the calls of hooks, the store's end.
+"""Judges what a fleet did from a recorded history: the site's requests, the calls of hooks, what a reader of
+the feed saw meanwhile, and the store's end.
 
 Nothing here runs a process, so that the judge itself can be tested with histories that are wrong.
 """
@@ -17,6 +18,15 @@ class Told:
     item: str
     number: int
     page_version: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FedChange:
+    """One change of the feed: its number, the item and the version."""
+
+    number: int
+    item: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,44 @@ def judge_order(told: Iterable[Told], last_numbers: Mapping[str, int]) -> list[s
             )
         if any(after <= before for before, after in pairwise(pages)):
             problems.append(f"{item}: the page went back: {pages}")
+    return problems
+
+
+def judge_feed(
+    followed: Sequence[FedChange], feed: Sequence[FedChange], last_numbers: Mapping[str, int]
+) -> list[str]:
+    """Return a problem for each promise of the feed that was broken. ``feed`` is the whole feed at the end,
+    ``followed`` what a reader got from it by cursors while the engines wrote it: the same, each change once
+    and in order. Changes are numbered without gaps, and an item's versions are in order, each once.
+
+    >>> feed = [FedChange(1, "a", 1), FedChange(2, "b", 1), FedChange(3, "a", 2)]
+    >>> judge_feed(feed, feed, {"a": 2, "b": 1})
+    []
+    >>> judge_feed([feed[0], feed[2]], feed, {"a": 2, "b": 1})
+    ['the reader of the feed missed [2]']
+    >>> judge_feed([feed[0], feed[0], feed[2], feed[1]], feed, {"a": 2, "b": 1})
+    ['the reader of the feed got changes twice or out of order: [1, 1, 3, 2]']
+    >>> judge_feed(feed[:2], feed[:2], {"a": 2, "b": 1})
+    ['a: the feed has versions [1], the store has 1 to 2']
+    """
+    numbers, seen = [change.number for change in feed], [change.number for change in followed]
+    problems = []
+    if numbers != list(range(1, len(numbers) + 1)):
+        problems.append(f"the feed is numbered {numbers}")
+    if missed := sorted(set(numbers) - set(seen)):
+        problems.append(f"the reader of the feed missed {missed}")
+    if any(after <= before for before, after in pairwise(seen)):
+        problems.append(f"the reader of the feed got changes twice or out of order: {seen}")
+    if not set(followed) <= set(feed):
+        problems.append(f"the reader of the feed got others: {sorted(set(followed) - set(feed))}")
+    versions: dict[str, list[int]] = {item: [] for item in last_numbers}
+    for change in feed:
+        versions.setdefault(change.item, []).append(change.version)
+    for item, found in versions.items():
+        if found != list(range(1, last_numbers.get(item, 0) + 1)):
+            problems.append(
+                f"{item}: the feed has versions {found}, the store has 1 to {last_numbers.get(item, 0)}"
+            )
     return problems
 
 

@@ -13,22 +13,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import numpy as np
 from tests.engine import afresh_with_jumps
-from tests.engine.history import ItemHistory, Told, judge_budget, judge_order, judge_outcomes
+from tests.engine.history import (
+    FedChange,
+    ItemHistory,
+    Told,
+    judge_budget,
+    judge_feed,
+    judge_order,
+    judge_outcomes,
+)
 from tests.engine.living import CLOCK, LivingSite
 from tests.servers.postgres_proxy import PostgresProxy
 from tests.servers.quick_afresh import QuickAfresh, QuickProcess
 from tests.waiting import LIMIT_S, until
 
 from afresh.engine.app import open_engine
+from afresh.stores.store import Store
+from afresh.values.changes import FeedEntry, read_feed_cursor
 
 HOSTS = 4
 BUDGET, BURST, CLAIM_S, LEASE_S = 60.0, 12.0, 1.5, 2.0
 # Requests reach the site's log late when the machine is busy. What a fleet spends too much adds up.
 JITTER_S = 3.0
+_FEED_EVERY_S = 0.005  # so often that commits are under way while the feed is read
 _SETTINGS = f"""
 [store]
 url = "{{url}}"
@@ -95,6 +106,39 @@ class Worker:
             self.process = None
 
 
+class FeedReader:
+    """Follows the feed by cursors while engines write it, in a thread of its own, and keeps what it gets."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._over = store, Event()
+        self._cursor: str | None = None
+        self.followed: list[FedChange] = []
+        self._thread = Thread(target=self._follow)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._over.wait(_FEED_EVERY_S):
+            self._read()
+
+    def _read(self) -> None:
+        while entries := self._store.feed.read(self._cursor, 100).entries:
+            self.followed += [_fed(entry) for entry in entries]
+            self._cursor = entries[-1].cursor
+
+    def end(self) -> None:
+        """Read to the end, and stop."""
+        self.close()
+        self._read()
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def _fed(entry: FeedEntry) -> FedChange:
+    return FedChange(read_feed_cursor(entry.cursor).number, entry.key, entry.version)
+
+
 class RecordedFleet:
     """Engines on one store and one site. ``cut_off`` counts the polls that were under way at kills."""
 
@@ -108,6 +152,7 @@ class RecordedFleet:
         # An engine of ours on the same store, to look with: its network and clock are never disturbed.
         self.engine = open_engine(self._folder)
         self.engine.add(site.urls())
+        self.feed_reader = FeedReader(self.engine.store)
 
     def wait_for_requests(self, count: int) -> None:
         before = len(self.site.requests)
@@ -144,13 +189,16 @@ class RecordedFleet:
             assert worker.running.returncode is None
         calm_s = CLOCK.now_s()
         until(lambda: self._asked_since(calm_s) == set(range(HOSTS)), "every host is asked again")
-        until(lambda: self.engine.store.events.waiting() < HOSTS, "the hooks are told")
+        # Hooks are called one at a time: on a busy machine, pages may change faster than they are told of it.
+        self.site.stop_changes()
+        until(lambda: not self.engine.store.events.waiting(), "the hooks are told", limit_s=10 * LIMIT_S)
         until(lambda: all(map(self._has_joined, self.workers)), "every engine has started")
         for worker in self.workers:
             worker.running.send_signal(signal.SIGTERM)
         for worker in self.workers:
             assert worker.process is not None
             assert worker.process.wait(LIMIT_S) == 0, (worker.folder / "log").read_text()[-2000:]
+        self.feed_reader.end()
 
     def _has_joined(self, worker: Worker) -> bool:
         names = [each.name for each in self.engine.store.fleet.workers(-1e12)]
@@ -204,7 +252,10 @@ class RecordedFleet:
             for item in items
         ]
         found += judge_outcomes(histories)
-        found += judge_order(self.told(), {item.key: item.version for item in items})
+        versions = {item.key: item.version for item in items}
+        found += judge_order(self.told(), versions)
+        feed = [_fed(entry) for entry in store.feed.read(limit=10**6).entries]
+        found += judge_feed(self.feed_reader.followed, feed, versions)
         found += judge_budget([time_s for time_s, _ in self.site.requests], BUDGET, BURST, JITTER_S)
         return found + [f"{path} was asked for twice at once" for path in self.site.twice]
 
@@ -225,9 +276,12 @@ def recorded_fleet(
         with LivingSite(rates, hosts=HOSTS, lasts_s=lasts_s) as site:
             fleet = RecordedFleet(site, crew, url)
             with fleet.engine:
-                for worker in crew:
-                    worker.start()
-                yield fleet
+                try:
+                    for worker in crew:
+                        worker.start()
+                    yield fleet
+                finally:
+                    fleet.feed_reader.close()
     finally:
         for worker in crew:
             worker.close()

@@ -1,4 +1,4 @@
-"""Histories of disturbed fleets: whatever happens, outcomes, budget and the order of hooks are kept.
+"""Histories of disturbed fleets: whatever happens, outcomes, budget, the order of hooks and feed are kept.
 
 A small history runs with every change. The slow ones are 1,000 kills, on SQLite and PostgreSQL with one and
 three engines, and long mixtures of kills, pauses, cuts of the network and jumps of clocks.

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+LIMIT_S = 1800.0
+"""The time limit of a test. Other tools are started many times, and take long on a busy machine: thirty
+invocations of dbt are a minute on a quiet one, and five minutes beside twenty other processes."""
+
 collect_ignore_glob = [] if "AFRESH_INTEROP" in os.environ else ["*/*"]
 
 
@@ -16,6 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.interop)
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
 
 
 @pytest.fixture(scope="session")

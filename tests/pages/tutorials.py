@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.pages.blocks import PAGES, ROOT, Block, blocks_of
 
-TUTORIALS = tuple(page for page in PAGES if page.startswith("tutorial"))
+TUTORIALS = tuple(page for page in PAGES if PAGES[page].read_text().startswith("# Tutorial: "))
 """The pages that are typed through from their first line to their last."""
 
 _SERVER = re.compile(r"# in the second terminal\npython ~/afresh/(examples/\w+\.py)\n")

@@ -45,11 +45,12 @@ def test_every_named_class_is_fitted_and_tried() -> None:
     assert {fit.name for fit in fit_decays([1.0, 2.0, 4.0]).fits} == set(DECAYS)
 
 
+@pytest.mark.parametrize("samples", [3, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cut", [None, 5.0])
 @pytest.mark.parametrize("name", list(TRUE))
-def test_the_class_that_made_the_lifetimes_is_found_again(name: str, cut: float | None) -> None:
+def test_the_class_that_made_the_lifetimes_is_found_again(name: str, cut: float | None, samples: int) -> None:
     chosen = []
-    for seed in range(15):
+    for seed in range(samples):
         found = fit_decays(*lifetimes_of(TRUE[name], cut=cut, seed=seed))
         chosen.append(found.best.name)
         times = np.array([0.5, 2.0, 5.0])
@@ -57,7 +58,7 @@ def test_the_class_that_made_the_lifetimes_is_found_again(name: str, cut: float 
         assert found.best.relative_error < 0.2
         assert [fit.aic for fit in found.fits] == sorted(fit.aic for fit in found.fits)
     # AIC takes a wider class that holds the true one in about a sixth of the cases.
-    assert chosen.count(name) >= (10 if name == "exponential" else 15)
+    assert chosen.count(name) >= (samples * 2 // 3 if name == "exponential" else samples)
 
 
 def log_likelihood(decay: Decay, lived: Floats, ended: Floats) -> float:

@@ -133,7 +133,7 @@ def test_an_error_leaves_the_older_file_and_nothing_else(
 
     def write_and_fail() -> None:
         with TableWriter(path, {"f": "number"}) as writer:
-            writer.write({"f": np.arange(100_000.0)})
+            writer.write({"f": np.arange(30_000.0)})
             raise error
 
     with pytest.raises(error):
@@ -156,7 +156,7 @@ def small_limit() -> Iterator[None]:
 @pytest.mark.usefixtures("small_limit")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_no_space_left_is_said_and_nothing_left_behind(tmp_path: Path, ending: str) -> None:
-    values = {"f": np.random.default_rng(0).random(100_000)}
+    values = {"f": np.random.default_rng(0).random(30_000)}
     with pytest.raises(OutputError, match=rf"plan\.{ending}: no space left to write it$"):
         write_table(tmp_path / f"plan.{ending}", {"f": "number"}, values)
     gc.collect()

@@ -16,6 +16,7 @@ from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
 from afresh.engine.settings.parsing import parse_settings
+from afresh.sources.context import NewFetcher, network_fetcher
 from afresh.values.clock import Clock
 from afresh.web.app import make_app
 from afresh.web.server import Server, listen
@@ -114,9 +115,15 @@ def filled(engine: Engine) -> None:
     )
 
 
-def engine_of(folder: Path, more: str = "", clock: Clock | None = None) -> Engine:
+def engine_of(
+    folder: Path,
+    more: str = "",
+    clock: Clock | None = None,
+    new_fetcher: NewFetcher = network_fetcher,
+) -> Engine:
     """An engine over a store in ``folder``; its time stands still unless another clock is given."""
-    return make_engine(parse_settings(SETTINGS + more), folder, clock=clock or SetClock(), seed=1)
+    settings = parse_settings(SETTINGS + more)
+    return make_engine(settings, folder, clock=clock or SetClock(), seed=1, new_fetcher=new_fetcher)
 
 
 def two_shops(folder: Path) -> Engine:

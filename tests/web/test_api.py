@@ -88,7 +88,7 @@ def test_a_cursor_of_another_query_is_refused(web: Client) -> None:
 def test_actions_change_the_store(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine, dashboard(engine) as web:
         added = web.ask("POST", "/api/v1/items", {"keys": ["https://a.example/"], "weight": 2}, token=TOKEN)
-        assert added.json() == {"new": 1}
+        assert added.json() == {"new": 1, "problems": {}}
         path = item_path("https://a.example/")
         assert web.ask("PATCH", path, {"weight": 5}, token=TOKEN).json()["weight"] == 5
         assert web.ask("PATCH", path, {"status": "paused"}, token=TOKEN).json()["status"] == "paused"

@@ -14,6 +14,8 @@ from jinja2.utils import htmlsafe_json_dumps
 from playwright.sync_api import Browser, Page, expect
 from tests.engine.living import LivingSite, engine_for
 from tests.engine.warehouse import OF_A
+from tests.servers.site import page as served_page
+from tests.servers.threaded import served
 from tests.slow_cases import with_slow_cases
 from tests.web.browser import LOOKS, PHONE, as_seen, cut, page_of, serious
 from tests.web.cluster_site import cluster_dashboard
@@ -309,6 +311,38 @@ def test_the_budget_is_set_and_an_item_added_with_the_token(browser: Browser, tm
             expect(page.locator("#toast")).to_have_text("1 new")
             assert engine.store.items.get("https://a.example/new") is not None
             assert ear.complaints == []
+
+
+def test_what_a_whole_site_would_add_is_shown_before_it_is_added(browser: Browser, tmp_path: Path) -> None:
+    links = "".join(f'<a href="page-{number}.html">{number}</a>' for number in range(230))
+    routes = {"/docs/": served_page((links + '<a href="/docs/a/a/a/a/a/">a</a>').encode())}
+    with (
+        served(routes) as site,
+        engine_for(tmp_path, budget="50/s") as engine,
+        dashboard(engine) as client,
+        page_of(browser, charts=False) as (page, ear),
+    ):
+        page.goto(client.address + "items")
+        page.get_by_role("button", name="Add items").click()
+        page.get_by_label("What").select_option("A site, by its links")
+        expect(page.locator("#add-hint")).to_contain_text("all pages below them are found by links")
+        expect(page.locator("#add-weight-row")).to_be_hidden()
+        page.locator("#add-keys").fill(f"{site.url}/docs/\nhttp://169.254.169.254/")
+        page.get_by_role("button", name="Preview").click()
+        page.locator("#token-input").fill(TOKEN)
+        page.keyboard.press("Enter")
+        preview = page.locator("#add-preview")
+        expect(preview).to_contain_text("231 items would be added; these pages may show")
+        expect(preview).to_contain_text(f"{site.url}/docs/page-7.html")
+        expect(preview).to_contain_text("… and 31 more")
+        expect(preview).to_contain_text("169.254.169.254 is a link-local address, never asked")
+        expect(preview).to_contain_text("1 link left out: a path that repeats itself")
+        check_looks(page, whole_tables=False)
+        assert engine.status().items == 0
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator("#toast")).to_contain_text("1 new; http://169.254.169.254/: refused")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        assert ear.complaints == []
 
 
 def test_items_are_searched_and_paged_and_the_token_can_be_refused(browser: Browser, mirror: Mirror) -> None:

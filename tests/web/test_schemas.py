@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.engine.virtual_site import VirtualSite
 from tests.web.serving import TOKEN, dashboard, engine_of, filled
 
 from afresh.web.app import make_app
@@ -24,8 +25,8 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard of its own: its store gets full of nonsense."""
-    with engine_of(tmp_path_factory.mktemp("schema")) as engine:
+    """A dashboard of its own: its store gets full of nonsense. No server is asked for what it is to read."""
+    with engine_of(tmp_path_factory.mktemp("schema"), new_fetcher=lambda *_: VirtualSite()) as engine:
         filled(engine)
         with dashboard(engine) as web:
             yield web.address.rstrip("/")

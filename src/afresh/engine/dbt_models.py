@@ -82,7 +82,9 @@ class DbtModels:
             )
         if len(found) > 1:
             names = " or ".join(own.name for own in found)
-            raise UsageError(f"the settings have several sources of dbt models: use --source {names}")
+            wrong = UsageError(f"the settings have several sources of dbt models: name {names}")
+            wrong.option_hint = " (--source)"
+            raise wrong
         return found[0]
 
     async def find_due(self, period_s: float, source: str | None = None) -> DueModels:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from afresh.engine.event_loop import (
     NewEventLoop,
@@ -26,6 +26,7 @@ from afresh.engine.event_loop import (
     cancel_on_stop,
     new_fast_loop,
     run_coroutine,
+    stop_after,
 )
 from afresh.engine.external_polls import ExternalPollsResult
 from afresh.engine.external_scheduler import ExternalScheduler
@@ -70,6 +71,7 @@ Report: TypeAlias = "Callable[[RunProgress], None]"
 BesideRun: TypeAlias = "Callable[[Run], Coroutine[object, object, None]]"
 """Work that goes on beside a run, and is cancelled at its end; ``Engine.beside`` starts it with each run."""
 
+T = TypeVar("T")
 _REPORT_S, _REPORT_RARELY = 0.5, 20.0
 _MOST_HOPS = 3
 
@@ -234,7 +236,9 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
             finally:
                 self._external.live = None
 
-    def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
+    def _read_listings(
+        self, source: str, documents: Mapping[str, Sequence[str]], limit_s: float
+    ) -> ListingResult | None:
         settings = self._with_listings()
         tables = tuple(
             replace(table, settings=with_only_listings(table.settings, documents))
@@ -247,21 +251,39 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
             run = await self.open_run(settings=replace(settings, sources=tables), only=[])
             return await run.list_items(source)
 
-        return run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
+        return self._run_within(work(), limit_s)
 
-    def preview(self, *, source: str | None = None, **documents: Sequence[str]) -> Preview:
+    def _refresh(self, item_id: int, limit_s: float = math.inf) -> None:
+        """Poll one item now, for ``limit_s`` seconds at most."""
+
+        async def work() -> bool:
+            run = await self.open_run(only=[item_id])
+            return await run.refresh(item_id)
+
+        self._run_within(work(), limit_s)
+
+    def _run_within(self, work: Coroutine[Any, Any, T], limit_s: float) -> T | None:
+        """Run ``work`` and return its result; cancel it after ``limit_s`` seconds and return None."""
+        limited = stop_after(cancel_on_stop(work, self.on_stop), limit_s)
+        return run_coroutine(limited, self._given.new_loop)
+
+    def preview(
+        self, *, source: str | None = None, limit_s: float = math.inf, **documents: Sequence[str]
+    ) -> Preview:
         """Return what ``add_listings`` with these arguments would add, without adding it. Of the pages whose
-        links are followed, only the start pages are read. The requests are made within the budget."""
+        links are followed, only the start pages are read. The requests are made within the budget. After
+        ``limit_s`` seconds, what was found by then is returned, and a problem that says so."""
         from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
         from afresh.engine.reporting.preview import compare_preview
         from afresh.stores.sqlite.memory_store import MemoryStore
 
         name, problems = self._source_name(source), dict[str, str]()
+        end_s = self.clock.elapsed_s() + limit_s
         with MemoryStore() as tried:
             other = Engine(self.settings, tried, self.clock, self._given)
             other.on_stop = self.on_stop
             try:
-                other.add_listings(source=source, **documents)
+                other.add_listings(source=source, limit_s=limit_s, **documents)
             except ListingError as error:
                 problems |= error.problems
             if documents.get("follow"):
@@ -270,8 +292,11 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
                     if len(items) > len(documents["follow"]) * 2 or all(item.polls for item in items):
                         break
                     for item in items:
-                        if not item.polls:
-                            other.get(item.key, source=name, max_age_s=0.0)
+                        if not item.polls and (left_s := end_s - self.clock.elapsed_s()) > 0:
+                            other._refresh(item.id, left_s)
+            if self.clock.elapsed_s() >= end_s:
+                given = [url for urls in documents.values() for url in urls]
+                problems.setdefault(given[0], f"not everything was read within {limit_s:g} s")
             spent = tried.ledger.total(0.0, math.inf)
             self.store.ledger.add(name, self.clock.now_s(), spent)
             return compare_preview(self.store, tried, self.settings, name, problems)
@@ -318,12 +343,7 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
         polled_s = -math.inf if item.polled_s is None else item.polled_s
         is_old = version is None and now_s - polled_s > max_age_s
         if is_old and item.source not in self.settings.closed_sources(now_s):
-
-            async def work() -> bool:
-                run = await self.open_run(only=[item.id])
-                return await run.refresh(item.id)
-
-            run_coroutine(cancel_on_stop(work(), self.on_stop), self._given.new_loop)
+            self._refresh(item.id)
         return self.store.copies.get(item.id, version)
 
     # The budget.

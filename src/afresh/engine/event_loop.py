@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
@@ -34,6 +35,17 @@ async def cancel_on_stop(work: Coroutine[Any, Any, T], on_stop: StopContext) -> 
 
     with on_stop(ask, CANCEL_S):
         return await task
+
+
+async def stop_after(work: Coroutine[Any, Any, T], limit_s: float) -> T | None:
+    """Await ``work`` and return its result; after ``limit_s`` seconds cancel it, and return None."""
+    try:
+        async with asyncio.timeout(None if limit_s == math.inf else limit_s) as limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            return None
+        raise
 
 
 def new_fast_loop() -> asyncio.AbstractEventLoop:

@@ -39,8 +39,11 @@ class ItemOperations(ABC):
         """Return the settings with the current budget."""
 
     @abstractmethod
-    def _read_listings(self, source: str, documents: Mapping[str, Sequence[str]]) -> ListingResult:
-        """Read listings of ``source`` now. ``documents`` maps settings such as ``sitemaps`` to URLs."""
+    def _read_listings(
+        self, source: str, documents: Mapping[str, Sequence[str]], limit_s: float
+    ) -> ListingResult | None:
+        """Read listings of ``source`` now. ``documents`` maps settings such as ``sitemaps`` to URLs. Return
+        None if this takes longer than ``limit_s`` seconds; what was read by then is applied."""
 
     def add(
         self,
@@ -87,13 +90,16 @@ class ItemOperations(ABC):
             wrong.option_hint = " (--source)"
             raise wrong from None
 
-    def add_listings(self, *, source: str | None = None, **documents: Sequence[str]) -> int:
+    def add_listings(
+        self, *, source: str | None = None, limit_s: float = math.inf, **documents: Sequence[str]
+    ) -> int:
         """Register the items that listings name; return how many are new. ``documents`` are the keyword
         arguments ``sitemaps``, ``feeds``, ``discover`` (start pages) and ``follow`` (pages whose links are
         followed), each a list of URLs. They are read
         now, within the budget, and later regularly by every run. A document that cannot be read is not saved;
         ``ListingError`` is raised when the others are applied. At hours in which the source may not be
-        polled, documents are only saved, and a run reads them later."""
+        polled, documents are only saved, and a run reads them later; so it does if they take longer than
+        ``limit_s`` seconds."""
         name = self._source_name(source)
         group = self._group_function(name)
         for field, urls in documents.items():
@@ -113,7 +119,12 @@ class ItemOperations(ABC):
             words = f"outside its windows: a run reads the listings from {format_moment(opens_s)} on"
             log_event(logging.WARNING, words, source=name)
             return 0
-        found = self._read_listings(name, documents)
+        before = self._count_items(name)
+        found = self._read_listings(name, documents, limit_s)
+        if found is None:
+            save_listings(self.store, name, documents)
+            log_event(logging.WARNING, f"not read within {limit_s:g} s: a run reads the rest", source=name)
+            return self._count_items(name) - before
         self._keep_listings(name, documents, found)
         named = {url for urls in documents.values() for url in urls}
         failed |= {url: words for url, words in found.problems.items() if url in named & found.unread}
@@ -123,6 +134,9 @@ class ItemOperations(ABC):
         if failed:
             raise ListingError(failed, found.born)
         return found.born
+
+    def _count_items(self, source: str) -> int:
+        return sum(count.items for count in self.store.items.counts() if count.source == source)
 
     def _keep_listings(self, name: str, documents: Mapping[str, Sequence[str]], found: ListingResult) -> None:
         """Save the documents that could be read; if they are the first, also when to read them again."""

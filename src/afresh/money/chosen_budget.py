@@ -18,7 +18,7 @@ from afresh.model.roots import solve_decreasing
 from afresh.money.best_interval import solve_items
 from afresh.money.excess_income import frequency_of, income_at, spend_at
 from afresh.money.limited import with_money
-from afresh.money.priced_items import build_items
+from afresh.money.priced_items import DecayLike, IncomeOptions, build_items
 from afresh.values.arrays import ArrayLike, Bools, Float64s
 from afresh.values.errors import InputError
 
@@ -47,6 +47,7 @@ def choose_budget(
     requests: ArrayLike = 1.0,
     stale_cost: ArrayLike = 0.0,
     update_cost: ArrayLike = 0.0,
+    decay: DecayLike = "exponential",
     limit: float | None = None,
     most_requests: float = np.inf,
 ) -> ChosenBudget:
@@ -54,7 +55,7 @@ def choose_budget(
 
     ``benefit`` is earned per time while a copy is correct, ``stale_cost`` lost per time while it is wrong.
     A poll costs the money ``cost`` and takes ``requests`` requests; ``update_cost`` is paid for each change
-    that it finds.
+    that it finds. ``decay`` is that of all items, or a sequence with that of each.
     Razniewski 2016, Example 4: addresses with a benefit of 1 and a cost of 1 per poll. The fourth address
     is added here; it changes too fast for refreshes to pay.
 
@@ -62,7 +63,7 @@ def choose_budget(
     >>> chosen.interval.round(2), round(chosen.requests, 3), chosen.futile.tolist()
     (array([3.38, 4.42, 5.36,  inf]), 0.709, [False, False, False, True])
     """
-    items = build_items(rate, benefit, cost, stale_cost=stale_cost, update_cost=update_cost)
+    items = build_items(rate, benefit, cost, stale_cost=stale_cost, update_cost=update_cost, decay=decay)
     items = items.with_terms(items.terms)
     if ((items.terms.check == 0) & (items.terms.gain > 0) & (items.rate > 0)).any():
         raise InputError("a poll of some items costs nothing, so that no budget is best: give it a cost")
@@ -75,7 +76,8 @@ def choose_budget(
             return _intervals(solve_items(items.with_terms(replace(items.terms, check=dearer))).interval), 0.0
         # What only seems to be paid, for the limit of requests, does not count against the money.
         money = limit + (extra * most_requests if extra else 0.0)
-        plan = with_money(rate, benefit, dearer, money, stale_cost=stale_cost, update_cost=update_cost)
+        own: IncomeOptions = {"stale_cost": stale_cost, "update_cost": update_cost, "decay": decay}
+        plan = with_money(rate, benefit, dearer, money, **own)
         return _intervals(plan.interval), plan.price
 
     def count_requests(interval: Float64s) -> float:

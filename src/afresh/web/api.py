@@ -14,6 +14,7 @@ from afresh.values.items import Status as ItemStatus
 from afresh.values.objective_names import OBJECTIVE_NAMES, OBJECTIVES_IN_WORDS
 from afresh.values.units import parse_rate
 from afresh.web import schemas
+from afresh.web.adding_api import add_adding
 from afresh.web.content_access import ContentAccess
 from afresh.web.dashboard_data import DashboardData, ProjectData
 from afresh.web.error_responses import Problem, RequestError
@@ -49,6 +50,7 @@ def make_api(data: DashboardData, access: ContentAccess, watch: FeedWatch) -> AP
     _add_sources(router, data)
     _add_plan(router, data)
     options = {"responses": _WRITE, "dependencies": [Depends(_token_check(data.token))]}
+    add_adding(router, data, options)
     _add_item_changes(router, data, options)
     _add_other_changes(router, data, options)
     add_leases(router, data, options)
@@ -146,12 +148,6 @@ def _add_plan(router: APIRouter, data: DashboardData) -> None:
 def _add_item_changes(router: APIRouter, data: DashboardData, options: dict[str, Any]) -> None:
     engine = data.engine
 
-    @router.post("/items", **options, summary="Register items")
-    def add(wanted: schemas.AddIn) -> schemas.AddedOut:
-        new = engine.add(wanted.keys, source=wanted.source, weight=wanted.weight)
-        data.forget()
-        return schemas.AddedOut(new=new)
-
     @router.patch("/item", **options, summary="Change an item's weight, pause or resume it")
     def change(key: KeyQuery, wanted: schemas.ChangeIn, source: SourceQuery = None) -> schemas.ItemOut:
         name = data.find_item(key, source).source
@@ -172,7 +168,7 @@ def _add_item_changes(router: APIRouter, data: DashboardData, options: dict[str,
 def _add_other_changes(router: APIRouter, data: DashboardData, options: dict[str, Any]) -> None:
     engine = data.engine
 
-    @router.post("/notices", **options, summary="A webhook: these items are said to have changed")
+    @router.post("/notices", **options, summary="A webhook: says that these items have changed")
     def notices(wanted: schemas.NoticesIn) -> schemas.NoticedOut:
         keys = list(dict.fromkeys(wanted.keys))
         unknown = engine.notice(keys, source=wanted.source)

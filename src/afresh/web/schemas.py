@@ -260,20 +260,6 @@ class ClusterOut(Model):
     large_hosts: list[LargeHostOut]
 
 
-class AddIn(Model):
-    """Items to register."""
-
-    keys: list[Key] = Field(min_length=1, max_length=10_000)
-    source: str | None = None
-    weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-
-
-class AddedOut(Model):
-    """The number of items that were new."""
-
-    new: int
-
-
 class ChangeIn(Model):
     """The fields of an item to change. A field that is left out stays as it is."""
 

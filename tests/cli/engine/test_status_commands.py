@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK, write_settings
 from tests.servers.site import Site, page
 
+from afresh.cli.engine.status_commands import describe_audited, describe_view
 from afresh.engine.app import open_engine
+from afresh.engine.reporting.watched_items import WatchedItem
+from afresh.engine.scheduler.audits import wilson_interval
 from afresh.values.clock import SystemClock
 from afresh.values.outcome import Spent
 
@@ -158,3 +163,26 @@ def test_a_single_version_has_nothing_to_compare_with(mirror: Afresh, site: Site
     shown = mirror("get", f"{site.url}/a", "--max-age", "0s", "--diff", "--allow-private")
     assert (shown.code, shown.out) == (0, "")
     assert "there is only one version" in shown.err
+
+
+def _view(**given: Any) -> WatchedItem:
+    known = WatchedItem("daily", "house", "stale", 60.0, 0.1, 0.05, 0.2, 2.0, 0.0, 0.0, "")
+    return replace(known, **given)
+
+
+def test_the_turn_of_a_stale_view_is_told() -> None:
+    assert "next: after 3 other views" in describe_view(_view(ahead=3))
+    assert "next: as soon as the budget allows" in describe_view(_view())
+    assert "next: when an engine runs" in describe_view(_view(ahead=3), runs=False)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "words"),
+    [
+        (2, "0.342 or more by 2 random polls, none of which found a change"),
+        (0, "0.658 or less by 2 random polls, each of which found a change"),
+        (1, "0.500 (0.095 … 0.905) by 2 random polls"),
+    ],
+)
+def test_an_interval_that_ends_at_its_estimate_is_told_as_a_bound(fresh: int, words: str) -> None:
+    assert describe_audited(wilson_interval(fresh, 2)) == words

@@ -72,6 +72,18 @@ def test_looks_leave_requests_for_refreshes(
     assert run.unspent_seconds.get("machine", 0.0) < 0.1 * sum(run.unspent_seconds.values())
 
 
+def test_the_mean_age_is_that_of_the_views(tmp_path: Path, always_stale: _AlwaysStale) -> None:
+    """It is seen, and not estimated."""
+    with _engine_of_views(tmp_path, 6, "5s") as engine:
+        engine.run(for_s=60.0)
+        status = engine.status()
+    assert len(always_stale.refreshed) > 6
+    assert status.age_s == pytest.approx(sum(view.stale_for_s for view in status.views) / 6)
+    assert sorted(view.ahead for view in status.views if view.state == "stale") == list(
+        range(sum(view.state == "stale" for view in status.views))
+    )
+
+
 @pytest.mark.parametrize(("sources", "look_every"), [(6, "5s"), (1, "1s")])
 def test_a_single_round_ends_although_looks_are_always_due(
     tmp_path: Path, always_stale: _AlwaysStale, sources: int, look_every: str

@@ -235,3 +235,47 @@ def test_the_cost_of_updates_makes_polls_rarer_and_changing_pages_futile(tmp_pat
     assert np.mean(intervals_s[1][:4]) == pytest.approx(float(plan.interval[0]), rel=0.4)
     assert np.mean(intervals_s[1][:4]) > 1.05 * np.mean(intervals_s[0][:4])
     assert dear.income_per_s < free.income_per_s
+
+
+@pytest.mark.parametrize("decay", ["linear", "weibull:2"])
+def test_a_stated_decay_decides_when_a_poll_pays(tmp_path: Path, decay: str) -> None:
+    """As `choose_budget` plans it: intervals and the income expected follow the stated decay."""
+    rates = [0.5] * 4
+    found, intervals_s = [], []
+    for number, stated in enumerate(("", f'decay = "{decay}"')):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        own = f'benefit = "5/s"\n{stated}'
+        with VirtualSite(rates, hosts=4) as site, engine_of(site, folder, benefit=own) as engine:
+            engine.add(site.urls())
+            engine.observe(past_polls(site.time.now_s(), site.urls(), rates))
+            found.append(engine.status().money)
+            intervals_s.append(np.mean([engine.why(url).interval_s for url in site.urls()]))
+    plans = [choose_budget([0.5], 5.0, 1.0, decay=each) for each in ("exponential", decay)]
+    for interval_s, plan in zip(intervals_s, plans, strict=True):
+        assert interval_s == pytest.approx(float(plan.interval[0]), rel=0.25)
+    assert intervals_s[1] / intervals_s[0] == pytest.approx(
+        float(plans[1].interval[0] / plans[0].interval[0]), rel=0.1
+    )
+    incomes = [0.0 if money is None else money.income_per_s for money in found]
+    assert incomes == pytest.approx([4 * float(plan.net_income[0]) for plan in plans], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('decay = "linear"', "decay says what copies earn over time: give benefit or stale_cost too"),
+        ('benefit = "1/s"\ndecay = "weibul:2"', "unknown decay 'weibul': did you mean 'weibull'"),
+        ('benefit = "1/s"\ndecay = "weibull"', "weibull needs a shape, such as 'weibull:0.8'"),
+        ('benefit = "1/s"\ndecay = "weibull:-1"', "decay"),
+        (
+            'benefit = "1/s"\ndecay = "geometric"',
+            "an engine knows exponential, linear, weibull, gamma, lomax",
+        ),
+        ('benefit = "1/s"\nobjective = "age"\ndecay = "linear"', "the objective is age"),
+        ('benefit = "1/s"\ndecay = 3', "decay"),
+    ],
+)
+def test_a_decay_that_cannot_be_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_settings(f'[budget]\nprice_per_request = 1\n[[source]]\nname = "web"\n{text}')

@@ -182,6 +182,73 @@ def test_a_requested_row_waits_for_three_new_rows_at_most() -> None:
     assert [picker.next(NOW, always) == 0 for _ in range(5)] == [False, False, False, True, False]
 
 
+class SlowRanking:
+    """A stopwatch by which each ranking of all rows takes 60 ms, as on a busy machine."""
+
+    def __init__(self) -> None:
+        self.elapsed_s = 0.0
+
+    def __call__(self) -> float:
+        self.elapsed_s += 0.06
+        return self.elapsed_s
+
+
+def test_an_overdue_row_does_not_wait_for_the_next_pool() -> None:
+    """200 polls per second, of 100,000 new rows and of row 0, which is to be polled every 50 ms."""
+    is_first = np.arange(100_001) < 1
+    chosen = policy(
+        is_first.size,
+        polled_s=np.where(is_first, NOW, np.nan),
+        max_interval_s=np.where(is_first, 0.05, np.inf),
+    )
+    item_rows = chosen.item_rows
+    picker, ends, polled_s = Picker(chosen, SlowRanking()), dict[int, int](), list[float]()
+    for step in range(2000):
+        now_s = NOW + step / 200
+        if step in ends:
+            over = np.array([ends.pop(step)])
+            item_rows.polled_s[over], item_rows.is_busy[over] = now_s, False
+            item_rows.due_s[over] = chosen.next_polls_s(over, now_s)
+            picker.record_polled(over, now_s)
+        row = picker.next(now_s, always)
+        assert row is not None
+        ends[step + 8] = row  # its poll and the commit take 40 ms
+        if row == 0:
+            polled_s.append(now_s)
+    assert np.diff([*polled_s, NOW + 10.0]).max() < 0.15
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_row_whose_next_poll_has_come_does_not_wait_for_the_next_pool(settled: bool) -> None:
+    chosen = policy(3000, polled_s=np.where(np.arange(3000) < 1, 500.0, np.nan))
+    chosen.restore_price(1e9, [])  # so that the row is in no pool
+    picker, item_rows = Picker(chosen), chosen.item_rows
+    assert [picker.next(NOW, always) == 0 for _ in range(8)] == [False] * 8
+    chosen.settled_sources = frozenset([1]) if settled else frozenset()
+    item_rows.due_s[0] = NOW + 0.004
+    picker.record_polled(np.array([0]), NOW)
+    assert [picker.next(NOW + 0.003, always) == 0 for _ in range(4)] == [False] * 4
+    assert any(picker.next(NOW + 0.005, always) == 0 for _ in range(4)) is not settled
+
+
+def test_a_row_that_is_due_waits_for_its_group() -> None:
+    chosen = policy(3000, polled_s=np.where(np.arange(3000) < 2, 500.0, np.nan))
+    chosen.item_rows.max_interval_s[:2] = 100.0
+    chosen.item_rows.group[0] = 3
+    picker = Picker(chosen)
+    item_rows = chosen.item_rows
+    item_rows.is_busy[:2] = True
+    for _ in range(3):
+        picker.next(NOW, always)
+    item_rows.polled_s[:2] = NOW - 200.0
+    item_rows.is_busy[:2] = False
+    picker.record_polled(np.arange(2), NOW)
+    ready = {2: NOW, 3: NOW + 5}
+    rows = [picker.next(NOW, lambda place, _now: ready[place[1]]) for _ in range(5)]
+    assert rows[0] == 1
+    assert 0 not in rows
+
+
 def test_a_group_that_is_full_is_not_ranked_anew_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, asked = policy(600), list[float]()
     priorities = chosen.priorities

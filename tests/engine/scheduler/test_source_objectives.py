@@ -45,6 +45,17 @@ def test_an_age_of_one_mean_interval_counts_as_much_as_a_stale_copy() -> None:
     assert value[1] == pytest.approx(1000.0**2 / 2 / unit_s, rel=0.2)
 
 
+def test_rows_that_others_picked_are_valued_under_their_own_objective_and_decay() -> None:
+    other, now_s = always_changing("age"), NOW + 1400.0
+    value = other.ranking.values(now_s)
+    assert other.ranking.values_of(np.arange(2), now_s) == pytest.approx(value)
+    other.ranking.source_decays = {1: "linear"}
+    decayed = other.ranking.values_of(np.arange(2), now_s)
+    assert decayed == pytest.approx(other.ranking.values(now_s))
+    assert decayed[0] == pytest.approx(value[0] / 2, rel=0.2)  # ∫z of a linear decay is half as long
+    assert other.ranking.values_of(np.array([1]), now_s)[0] == 0.0
+
+
 def test_a_source_with_its_own_objective_in_a_run(tmp_path: Path) -> None:
     """A page that changes far too fast for its freshness is polled all the same, for its age."""
 

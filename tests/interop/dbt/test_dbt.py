@@ -81,7 +81,7 @@ def test_failed_and_skipped_models_stay_due_until_they_are_repaired(kept: Kept) 
     kept.shop.model("orders_by_customer", "select broken from {{ ref('stg_orders') }}")
     assert kept.due("--", "dbt", "--quiet", "build", code=1) == ABOVE["orders"]
     assert set(kept.due_object()["models"]) == broken
-    assert "broken" in kept.shop.run([*AFRESH, "why", "orders_by_customer"]).stderr
+    assert "broken" in kept.shop.run([*AFRESH, "why", "orders_by_customer"]).stdout
     kept.shop.model("orders_by_customer", text)
     kept.shop.dbt("build", "--select", "orders_by_customer+")  # somebody else runs it
     kept.afresh("observe", "--dbt", "target/")

@@ -1,1 +1,1 @@
-"""afresh together with dagster."""
+"""The recipes for LangChain and LlamaIndex, together with both."""

@@ -9,12 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from afresh.engine.receiving.webhooks import find_keys
 from afresh.policy.families import families_of
 from afresh.sources.change_detection import Recipe, normalise
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
+from afresh.sources.http.follow.page_reading import read_page
 from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.reader import page_links
 from afresh.sources.http.listings.sitemaps import read_sitemap
+from afresh.sources.http.rendering.modes import needs_browser
 from afresh.sources.http.robots import read_file
 from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
 from afresh.sources.linear_pattern import compile_pattern
@@ -44,6 +47,11 @@ def decompression(data: bytes) -> None:
         inflater.feed(data)
 
 
+def webhook(data: bytes) -> None:
+    with suppress(ValueError):
+        find_keys(data, "*.[].a", "http://a.test/{}")
+
+
 def families(data: bytes) -> None:
     families_of(data.decode("latin-1").splitlines())
 
@@ -71,6 +79,9 @@ PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "sitemap": lambda data: read_sitemap(data, HOME),
     "feed": lambda data: read_feed(data[:SMALL_FEED_BYTES], HOME),
     "links": lambda data: page_links(data, "text/html", HOME),
+    "followed page": lambda data: read_page(data, "text/html", HOME),
+    "rendered page": lambda data: needs_browser(data, data[::-1]),
+    "webhook": webhook,
     "sketch": sketch,
     "decompression": decompression,
     "families": families,

@@ -80,7 +80,9 @@ def test_what_an_answer_lacks_is_gone_asked_for_again_or_asked_for_alone(
     assert sorted(alone) == ([] if says_total else ["/one/7", "/one/9"])
 
 
-def test_a_server_that_gives_fewer_than_asked_for_is_asked_for_fewer(tmp_path: Path) -> None:
+def test_a_server_that_gives_fewer_than_asked_for_is_asked_for_fewer_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
     clock = SetClock(0.0)
 
     async def many(request: web.Request) -> web.Response:
@@ -94,10 +96,16 @@ def test_a_server_that_gives_fewer_than_asked_for_is_asked_for_fewer(tmp_path: P
             clock.time_s += 1.0
             await desk.ask(source)
         await source.close()
+        for bulk in (30, 40):  # with another setting nothing is known
+            later = source_on(site, tmp_path, clock, bulk=bulk)
+            later.load_state(source.save_state())
+            clock.time_s += 1e6
+            await Desk(KEYS, clock).ask(later)
+            await later.close()
         return desk
 
     with served_api({"/many": many}) as site:
         desk = asyncio.run(run(site))
     assert all(found.is_successful for found in desk.fetched.values())
     assert len(desk.fetched) == 60
-    assert [path.count("%7C") + path.count("|") + 1 for path in site.asked] == [30, 20, 20]
+    assert [path.count("%7C") + path.count("|") + 1 for path in site.asked] == [30, 20, 20, 20, 40]

@@ -29,6 +29,7 @@ class Issuer:
         self.tokens: list[str] = []
         self.forms: list[dict[str, str]] = []
         self.refused = 0
+        self.life: object = 60
 
     async def token(self, request: web.Request) -> web.Response:
         wanted = base64.b64encode(b"me:h%3Aunter2").decode()
@@ -38,7 +39,9 @@ class Issuer:
         if not is_known and form.get("client_secret") != "h:unter2":
             return web.json_response({"error": "invalid_client"}, status=401)
         self.tokens.append(f"token-{len(self.tokens) + 1}")
-        return web.json_response({"access_token": self.tokens[-1], "expires_in": 60, "token_type": "Bearer"})
+        return web.json_response(
+            {"access_token": self.tokens[-1], "expires_in": self.life, "token_type": "Bearer"}
+        )
 
     async def list(self, request: web.Request) -> web.Response:
         if not self.tokens or request.headers.get("Authorization") != f"Bearer {self.tokens[-1]}":
@@ -52,6 +55,16 @@ def issued() -> Iterator[tuple[Issuer, ApiSite]]:
     issuer = Issuer()
     with served_api({"/token": issuer.token, "/list": issuer.list}) as site:
         yield issuer, site
+
+
+@pytest.mark.parametrize(
+    "life", [int("9" * 400), "soon", [], -5, None], ids=["huge", "word", "list", "past", "none"]
+)
+def test_a_token_with_a_strange_life_is_used(life: object) -> None:
+    with issued() as (issuer, site):
+        issuer.life = life
+        oauth = {**OAUTH, "token_url": site.url + "/token"}
+        assert ask(site, first, secrets=SECRETS, oauth=oauth).problem == ""
 
 
 async def first(asker: Asker) -> RecordsAnswer:

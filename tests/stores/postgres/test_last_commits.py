@@ -15,7 +15,7 @@ from tests.stores.backends import copy_of, new_items, schema_url, seen
 from afresh.stores.postgres.connection import parse_address
 from afresh.stores.postgres.last_commits import LastCommits, TransactionName
 from afresh.stores.postgres.store import PostgresStore
-from afresh.values.errors import StoreLockedError
+from afresh.values.errors import StoreFullError, StoreLockedError
 from afresh.values.outcome import Spent
 
 
@@ -73,6 +73,25 @@ def place(postgres_url: str, tmp_path: Path) -> Iterator[Place]:
         for connection in (one, two):
             connection.execute(f"SET search_path TO {address.schema}".encode())
         yield address.schema, one, two
+
+
+def test_a_transaction_that_cannot_begin_hinders_no_later_one(postgres_url: str, tmp_path: Path) -> None:
+    url = schema_url(postgres_url, tmp_path)
+    schema = parse_address(url).schema
+    with PostgresStore(url) as store, psycopg.connect(postgres_url, autocommit=True) as admin:
+        store.ledger.add("web", 0.0, Spent(requests=1))
+        admin.execute(
+            f"""SET search_path TO {schema};
+            CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+            CREATE TRIGGER full_disk BEFORE UPDATE ON last_commit EXECUTE FUNCTION full_disk()""".encode()
+        )
+        for _ in range(2):
+            with pytest.raises(StoreFullError):
+                store.ledger.add("web", 0.0, Spent(requests=1))
+        admin.execute(b"DROP TRIGGER full_disk ON last_commit")
+        store.ledger.add("web", 0.0, Spent(requests=1))
+        assert store.ledger.total(0.0, 60.0).requests == 2
 
 
 @pytest.mark.parametrize("earlier", [0, 3], ids=["the first of its client", "a later one"])

@@ -44,14 +44,23 @@ LATELY = "307 requests, 1 kB in the last hour"
 @pytest.mark.parametrize(
     ("more", "share", "words"),
     [
-        ({}, "72.0 %", f" by this run; {LATELY}"),
+        ({}, "72.0 %", f" by this run; not used: 28% for other reasons; {LATELY}"),
+        ({"requests": 210}, "105.0 %", f" by this run; {LATELY}"),  # from the burst
         (
             {"unspent": {"hosts": 50, "machine": 6, "lent": 1}},
             "72.0 %",
             f" by this run; not used: 25% hosts at their limit, 3% machine or answers too slow; {LATELY}",
         ),
-        ({"stopped": True}, "72.0 %", f" by the last run; {LATELY}"),
-        ({"budget_per_s": 4.0}, "36.0 %", f" by this run, which had 4/s; {LATELY}"),
+        (
+            {"stopped": True, "unspent": {"hosts": 56}},
+            "72.0 %",
+            f" by the last run; not used: 28% hosts at their limit; {LATELY}",
+        ),
+        (
+            {"budget_per_s": 4.0, "unspent": {"hosts": 256}},
+            "36.0 %",
+            f" by this run, which had 4/s; not used: 64% hosts at their limit; {LATELY}",
+        ),
         ({"budget_per_s": 0.001}, "–", f"; {LATELY}"),  # not even one request was allowed so far
     ],
 )
@@ -63,9 +72,9 @@ def test_the_budget_used_is_that_of_the_run(
 
 
 def test_the_page_and_the_command_say_the_same_of_the_budget(snapshot: StatusSnapshot) -> None:
-    run = run_of(snapshot, unspent={"hosts": 50})
+    run = run_of(snapshot, unspent={"hosts": 56})
     line = _describe_budget(replace(with_run(snapshot, run).status, time_s=snapshot.time_s), 2.0)
-    assert "72% used by this run (not used: 25% hosts at their limit); 307 requests in the last hour" in line
+    assert "72% used by this run (not used: 28% hosts at their limit); 307 requests in the last hour" in line
 
 
 def test_seconds_count_where_the_budget_limits_them(snapshot: StatusSnapshot) -> None:

@@ -124,7 +124,9 @@ def consumers(
     name: Annotated[str | None, Argument(metavar="NAME", help="reset, remove: the consumer.")] = None,
     to: Annotated[
         str | None,
-        Option(metavar="CURSOR", help="reset: continue after this cursor, or 'now'; default: anew."),
+        Option(
+            metavar="CURSOR", help="reset: continue after this cursor, or 'now'; default: from the start."
+        ),
     ] = None,
     as_json: PrintJson = False,
 ) -> None:

@@ -56,7 +56,7 @@ def preview_addition(
     given = [*keys, *(item.key for item in (imported.items if imported is not None else ()))]
     new = _unknown(engine, list(dict.fromkeys(given)), name)
     known = len(set(given)) - len(new)
-    found = engine.preview(source=source, **listings) if listings else None
+    found = engine.preview(source=source, limit_s=float("inf"), **listings) if listings else None
     if found is not None:
         new = list(dict.fromkeys([*new, *found.new]))
         known += found.known

@@ -117,7 +117,8 @@ def add(
             new += added
         failed: ListingError | None = None
         try:
-            new += engine.add_listings(source=source, **listings) if listings else 0
+            if listings:
+                new += engine.add_listings(source=source, limit_s=float("inf"), **listings)
         except ListingError as error:
             failed, new = error, new + error.new
         total = sum(count.items for count in engine.store.items.counts())

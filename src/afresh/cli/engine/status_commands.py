@@ -103,9 +103,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     ]
     rows += _money_rows(found)
     rows += lag_rows(found.target_lags)
-    rows += [(f"  {view.item}", _describe_view(view)) for view in found.views[:_VIEWS_SHOWN]]
-    if len(found.views) > _VIEWS_SHOWN:
-        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    rows += _view_rows(found)
     item_views = found.item_views[:_VIEWS_SHOWN]
     rows += [(f"  view {view.name}", describe_item_view(view)) for view in item_views]
     if len(found.item_views) > _VIEWS_SHOWN:
@@ -175,7 +173,7 @@ def _describe_run(found: Status) -> str:
 def _describe_budget(found: Status, set_per_s: float) -> str:
     """Describe the budget that applies, and how much of it was used. If the settings and the running (or
     last) engine have different budgets, name both."""
-    from afresh.engine.reporting.used_budget import describe_unused_requests, used_requests
+    from afresh.engine.reporting.used_budget import describe_use_of_requests, used_requests
 
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
@@ -184,14 +182,9 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
         if own != set_per_s:
             where, per_s = ("the settings say", set_per_s) if running else ("the last run had", own)
             words += f" ({where} {format_number(per_s)}/s)"
-        if not math.isnan(used := used_requests(run)):
-            which = "this" if running else "the last"
-            words += f"; {used:.0%} used by {which} run{_in_brackets(describe_unused_requests(run))}"
+        if not math.isnan(used_requests(run)):
+            words += f"; {describe_use_of_requests(run, 'this' if running else 'the last')}"
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
-
-
-def _in_brackets(unused: str) -> str:
-    return f" (not used: {unused})" if unused else ""
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
@@ -212,15 +205,15 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
 
 def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
     """Return a line about the seconds that the run used and was allowed, and why the rest was not used."""
-    from afresh.engine.reporting.used_budget import describe_unused_seconds
+    from afresh.engine.reporting.used_budget import describe_use_of_seconds
 
     run, share = found.run, found.limits.seconds
     if run is None or math.isinf(share) or run.time_s <= run.started_s:
         return []
     allowed_s = share * (run.time_s - run.started_s)
-    which = "this run" if run.state(found.time_s) == "running" else "the last run"
-    words = f"{format_number(run.seconds)} s used by {which} of {format_number(allowed_s)} s allowed"
-    return [("", words + _in_brackets(describe_unused_seconds(run, share)))]
+    which = "this" if run.state(found.time_s) == "running" else "the last"
+    words = f"{format_number(run.seconds)} s of {format_number(allowed_s)} s allowed"
+    return [("", f"{words}: {describe_use_of_seconds(run, share, which)}")]
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:
@@ -249,8 +242,22 @@ def _describe_search(search: SearchStatus) -> str:
     return "; ".join(parts)
 
 
-def _describe_view(view: WatchedItem) -> str:
-    """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh."""
+def _view_rows(found: Status) -> list[tuple[str, str]]:
+    """Return a line for each view. Without a running engine, the views are as they were seen last."""
+    run = found.run
+    runs = run is not None and run.state(found.time_s) == "running"
+    rows = [(f"  {view.item}", describe_view(view, runs=runs)) for view in found.views[:_VIEWS_SHOWN]]
+    if rows and run is not None and not runs:
+        words = f"as they were seen {format_moment(run.time_s)}: nobody looks at them until an engine runs"
+        rows.insert(0, ("views", words))
+    if len(found.views) > _VIEWS_SHOWN:
+        rows.append(("", f"… {len(found.views) - _VIEWS_SHOWN:,} more with --json"))
+    return rows
+
+
+def describe_view(view: WatchedItem, *, runs: bool = True) -> str:
+    """Describe whether a view is stale, its change rate, the cost of a refresh, and the next refresh.
+    ``runs`` says whether an engine runs."""
     from afresh.engine.reporting.watched_items import describe_given_up
 
     state: str = view.state
@@ -263,8 +270,9 @@ def _describe_view(view: WatchedItem) -> str:
     if not math.isnan(view.cost_s):
         parts.append(f"{format_duration(view.cost_s)} a refresh")
     expected = f", about {format_moment(view.next_s)}" if math.isfinite(view.next_s) else ""
+    turn = f"after {format_count(view.ahead, 'other view')}" if view.ahead else "as soon as the budget allows"
     following = {
-        "stale": "next: as soon as the budget allows",
+        "stale": f"next: {turn if runs else 'when an engine runs'}",
         "fresh": f"next: when it changes{expected}",
         "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
@@ -291,7 +299,17 @@ def _describe_audits(found: Status) -> str:
         return "not needed: staleness is observed, so that no random polls are made"
     if found.audited.n == 0:
         return "no audits yet"
-    return f"{_format_share(found.audited)} by {format_count(found.audited.n, 'random poll')}"
+    return describe_audited(found.audited)
+
+
+def describe_audited(audited: ShareEstimate) -> str:
+    """Describe the freshness that random polls measured, with its interval."""
+    polls = format_count(audited.n, "random poll")
+    if audited.high <= audited.value:  # the end of the interval is the estimate
+        return f"{audited.low:.3f} or more by {polls}, none of which found a change"
+    if audited.low >= audited.value:
+        return f"{audited.high:.3f} or less by {polls}, each of which found a change"
+    return f"{_format_share(audited)} by {polls}"
 
 
 def _format_share(share: ShareEstimate) -> str:
@@ -337,13 +355,16 @@ def _describe_frequency(found: Why) -> str:
     late = f"; recently: every {format_duration(sum(gaps_s) / len(gaps_s))}" if gaps_s else ""
     if found.waits_for_cursor:
         return f"when its cursor moves{late}"
+    if found.seen is not None and found.seen.state in ("fresh", "stale"):
+        return f"when it is stale and its turn comes{late}"
     if math.isinf(found.interval_s):
         return f"planned: never, except for reviews{late}"
     return f"planned: every {format_duration(found.interval_s)}{late}"
 
 
 def _describe_poll_value(found: Why) -> str:
-    """Describe the priority of an item (its poll value), and the shadow price at which items are polled."""
+    """Describe the priority of an item: its poll value, compared with the shadow price at which items are
+    polled; for a stale view, how many others are refreshed before it."""
     if found.seen is not None and found.seen.state == "fresh":
         return "none: it is fresh"
     if found.marginal == -math.inf:
@@ -351,8 +372,15 @@ def _describe_poll_value(found: Why) -> str:
     if found.marginal >= _BEFORE_ALL:
         why = "it has no copy yet" if math.isinf(found.marginal) else "it was asked for, or is overdue"
         return f"before all others: {why}"
-    level = f"; polled at {format_number(found.threshold)}" if found.threshold > 0 else ""
-    return f"{format_number(found.marginal)}{level}"
+    if found.seen is not None and found.seen.state == "stale":
+        ahead = found.seen.ahead
+        return f"{format_count(ahead, 'other view')} first" if ahead else "before all other views"
+    if found.threshold <= 0:
+        return "not known yet: nothing was polled to compare with"
+    turn = ": its turn has come" if found.marginal >= found.threshold else ""
+    return (
+        f"{format_number(found.marginal / found.threshold)} times what a poll must gain to be made now{turn}"
+    )
 
 
 def _describe_cost(found: Why) -> str:
@@ -371,5 +399,5 @@ def _describe_next_poll(found: Why) -> str:
     if not math.isfinite(found.next_s):
         return "never, at this budget"
     if found.next_s <= found.time_s:
-        return "now"
+        return "now" if found.seen is None else "when its turn comes"
     return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"

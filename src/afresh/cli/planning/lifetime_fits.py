@@ -22,7 +22,7 @@ LIFETIMES = (
 )
 _FROM_CHANGE_TO_CHANGE = (
     "this is how long a state lasts from change to change; a copy taken in the middle decays the same way "
-    "only if that is exponential. Give it to plan or money where a refresh starts the lifetime anew."
+    "only if that is exponential. Give it to plan or money where a refresh starts the lifetime again."
 )
 
 

@@ -66,12 +66,15 @@ class Pulse:
 
 
 def read_pulse(store: Store) -> Pulse | None:
-    """Return the pulse of the whole fleet: that of the planner, with the counts of the workers that ran since
-    it started."""
+    """Return the pulse of the whole fleet; see ``pulse_of_fleet``."""
     packed = store.state.get(PULSE)
     if not packed:
         return None
-    planner = Pulse(**json.loads(packed))
+    return pulse_of_fleet(store, Pulse(**json.loads(packed)))
+
+
+def pulse_of_fleet(store: Store, planner: Pulse) -> Pulse:
+    """Return the pulse ``planner`` with the counts of the workers that ran since it started."""
     found = [store.state.get(name) for name in store.state.names() if name.startswith(WORKER_PULSE)]
     workers = [Pulse(**json.loads(each)) for each in found if each]
     return add_workers(planner, [each for each in workers if each.time_s >= planner.started_s])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from afresh.engine.reporting.pulse import Pulse
 
@@ -19,7 +20,6 @@ _REASONS = {
     "machine": "machine or answers too slow",
 }
 _REASONS_OF_SECONDS = {"nothing": "no stale view worth a refresh", "hosts": "waits for the database"}
-_LEAST = 0.01  # a smaller part that was not used is left out
 
 
 def used_requests(run: Pulse) -> float:
@@ -44,25 +44,77 @@ def used_seconds(run: Pulse, per_s: float) -> float:
 def describe_unused_requests(run: Pulse) -> str:
     """Describe why parts of the requests of the budget were not used, in words for people.
 
-    >>> run = Pulse(110.0, 10.0, requests=150, budget_per_s=2.0, unspent={"hosts": 50, "machine": 1})
-    >>> describe_unused_requests(run)
-    '25% hosts at their limit'
+    >>> run = Pulse(110.0, 10.0, requests=150, budget_per_s=2.0, unspent={"hosts": 50})
+    >>> describe_unused_requests(run), describe_use_of_requests(run, "this")
+    ('25% hosts at their limit', '75% used by this run (not used: 25% hosts at their limit)')
     """
-    allowed = (run.budget_per_s or 0.0) * (run.time_s - run.started_s)
-    shares = {reason: count / allowed for reason, count in run.unspent.items() if allowed > 0}
-    return _describe(shares, {})
+    return _unused(*_requests(run))
+
+
+def describe_use_of_requests(run: Pulse, which: str) -> str:
+    """Describe which share of the requests a run used, and why not the rest. ``which`` is "this" or
+    "the last"."""
+    return _describe_use(*_requests(run), which)
 
 
 def describe_unused_seconds(run: Pulse, per_s: float) -> str:
-    """Describe why parts of the seconds of the budget were not used."""
-    allowed_s = per_s * (run.time_s - run.started_s)
-    shares = {reason: left_s / allowed_s for reason, left_s in run.unspent_seconds.items() if allowed_s > 0}
-    return _describe(shares, _REASONS_OF_SECONDS)
+    """Describe why parts of the seconds of the budget were not used; it allows ``per_s`` in each second."""
+    return _unused(*_seconds(run, per_s))
 
 
-def _describe(shares: dict[str, float], special: dict[str, str]) -> str:
-    return ", ".join(
-        f"{share:.0%} {special.get(reason) or _REASONS.get(reason, reason)}"
-        for reason, share in shares.items()
-        if share >= _LEAST
+def describe_use_of_seconds(run: Pulse, per_s: float, which: str) -> str:
+    """Describe which share of the seconds a run used, and why not the rest."""
+    return _describe_use(*_seconds(run, per_s), which)
+
+
+def _requests(run: Pulse) -> tuple[float, dict[str, float], float]:
+    """Return a tuple (used, not used by reason, allowed) of requests."""
+    unspent = {_REASONS.get(reason, reason): float(count) for reason, count in run.unspent.items()}
+    return run.requests, unspent, (run.budget_per_s or 0.0) * (run.time_s - run.started_s)
+
+
+def _seconds(run: Pulse, per_s: float) -> tuple[float, dict[str, float], float]:
+    """Return the same of seconds."""
+    reasons = _REASONS | _REASONS_OF_SECONDS
+    unspent = {reasons.get(reason, reason): seconds for reason, seconds in run.unspent_seconds.items()}
+    return run.seconds, unspent, per_s * (run.time_s - run.started_s)
+
+
+def _describe_use(used: float, unspent: Mapping[str, float], allowed: float, which: str) -> str:
+    """Describe which share of what was ``allowed`` a run ``used``, and why the rest was not. The percentages
+    add up to 100, unless more was used, from the burst.
+
+    >>> _describe_use(59.6, {"hosts at their limit": 20.2, "nothing due": 20.2}, 100.0, "this")
+    '60% used by this run (not used: 20% hosts at their limit, 20% nothing due)'
+    """
+    unused = _unused(used, unspent, allowed)
+    share = (
+        _whole_percentages([used, *unspent.values()], allowed)[0] if unused else round(100 * used / allowed)
     )
+    return f"{share}% used by {which} run" + (f" (not used: {unused})" if unused else "")
+
+
+def _unused(used: float, unspent: Mapping[str, float], allowed: float) -> str:
+    """Return the parts of what was ``allowed`` that were not used, with their reasons."""
+    if used >= allowed:
+        return ""
+    shares = _whole_percentages([used, *unspent.values()], allowed)
+    parts = [f"{share}% {words}" for words, share in zip(unspent, shares[1:], strict=True) if share]
+    left = 100 - sum(shares)
+    parts += [f"{left}% for other reasons"] if left > 0 else []
+    return ", ".join(parts)
+
+
+def _whole_percentages(amounts: Sequence[float], total: float) -> list[int]:
+    """Return the shares of ``amounts`` in ``total`` as whole percentages. If the amounts add up to the total,
+    or nearly so, the percentages add up to 100: those that are cut most are rounded up.
+
+    >>> _whole_percentages([1.0, 1.0, 1.0], 3.0), _whole_percentages([1.0, 1.0], 4.0)
+    ([34, 33, 33], [25, 25])
+    """
+    exact = [100.0 * amount / total for amount in amounts]
+    found = [math.floor(share) for share in exact]
+    most_cut = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
+    for at in most_cut[: round(sum(exact)) - sum(found)]:
+        found[at] += 1
+    return found

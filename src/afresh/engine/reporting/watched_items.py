@@ -32,7 +32,8 @@ class WatchedItem:
     budget lacks for that target, in seconds of refreshing per hour (0 if it fits, infinite if no budget
     suffices). ``weight_needed`` is the weight with which a refresh of an item that is left alone would gain.
     ``delay_s`` is the longest time until a change is seen; the item is refreshed at least every
-    ``max_interval_s``. Unknown numbers are NaN."""
+    ``max_interval_s``. ``ahead`` is the number of observed items that are refreshed before it. Unknown
+    numbers are NaN."""
 
     item: str
     source: str
@@ -52,6 +53,7 @@ class WatchedItem:
     weight_needed: float = math.nan
     delay_s: float = 0.0
     max_interval_s: float = math.inf
+    ahead: int = 0
 
 
 def items_compared_with(store: Store, settings: Settings, items: Sequence[Item]) -> list[int]:
@@ -86,7 +88,7 @@ def watched_items(
         state = _state(
             bool(staleness.known[at]), bool(staleness.stale[at]), worthless and item.polled_s is not None
         )
-        rate = float(staleness.rates()[at])
+        rate = float(staleness.rate_per_s[at])
         found.append(
             WatchedItem(
                 item=item.key,
@@ -99,6 +101,7 @@ def watched_items(
                 cost_s=float(staleness.cost_s[at]),
                 refreshed_s=math.nan if item.polled_s is None else item.polled_s,
                 next_s=min(max(_next_s(state, rate, item.due_s, now_s), held_s), _overdue_s(item)),
+                ahead=int(np.count_nonzero(poll_value[staleness.rows] > poll_value[row])),
                 problem=item.problem if item.failures or item.status != "active" else "",
                 dispersion=float(staleness.dispersion[at]),
                 objective=settings.objective_of(item.source),

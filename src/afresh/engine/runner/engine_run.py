@@ -143,6 +143,8 @@ class Run:
         until_s = clock.elapsed_s() + for_s
         if self._once:
             await self._begin_single_round()
+        else:  # the next single round counts from the end of this run
+            await self.context.store.run(self.context.store.sync.state.set, {ROUND_BEGAN: None})
         serving, hooks, notifier = self._serve(), self.tasks.hooks, self.tasks.notifier
         helpers = {
             asyncio.create_task(self._follow_others()),

@@ -16,7 +16,7 @@ import numpy as np
 
 from afresh.engine.logs import log_event
 from afresh.engine.ratelimit.budget_override import BudgetOverride, read_override
-from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, source_delays
+from afresh.engine.reporting.pulse import BEAT_S, Course, Pulse, add_point, pulse_of_fleet, source_delays
 from afresh.engine.runner.engine_run import Run
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import PULSE, TALLIES, WORKER_PULSE, WORKER_TALLIES
@@ -68,7 +68,7 @@ class PulseTask:
             if not is_planner:  # only the planner writes the time course
                 await asyncio.to_thread(self._store.state.set, values)
                 return
-            point = self._point()
+            point = self._point(await asyncio.to_thread(pulse_of_fleet, self._store, self._pulse()))
             self._every_s = max(POINT_S, _COSTLY * (self._clock.elapsed_s() - self._point_s))
             values |= await asyncio.to_thread(add_point, self._store, point)
         await asyncio.to_thread(self._store.state.set, values)
@@ -132,9 +132,10 @@ class PulseTask:
             unspent_seconds=self._run.count_unspent_seconds(now_s - self._started_s),
         )
 
-    def _point(self) -> Course:
+    def _point(self, fleet: Pulse) -> Course:
+        """Return a point of the time course, with the counts of the whole ``fleet``."""
         now_s, forecast = self._clock.now_s(), self._run.scheduler.forecast
-        share, counted = forecast.freshness(now_s), self._run.count_progress()
-        counts = (counted.polls, counted.changes, counted.failures, counted.requests)
+        share = forecast.freshness(now_s)
+        counts = (fleet.polls, fleet.changes, fleet.failures, fleet.requests)
         age_s = forecast.mean_age_s(now_s)
         return np.array([[now_s, share.value, share.low, share.high, age_s, *counts]])

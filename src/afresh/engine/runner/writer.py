@@ -82,6 +82,7 @@ class Writer:
         # The rows stay busy until the commit is over, so that no item is polled twice at once.
         rows = self._scheduler.item_rows.rows([poll.lease.item_id for poll in group])
         self._scheduler.item_rows.is_busy[rows] = False
+        self._scheduler.picker.record_polled(rows, self._context.clock.now_s())
         self._context.wakeup.set()
 
     async def _measure_changes(self, outcomes: list[Outcome]) -> list[Outcome]:

@@ -8,7 +8,8 @@ polled when this value reaches 1: then one more unit of money earns one unit, an
 (Razniewski 2016, section 5; this is the plan of ``allocate`` whose multiplier is 1). If w·(B+O) ≤ c·λ, where
 λ is the rate of the item, no poll pays: it is futile and is not polled. The limits of the budget still apply;
 within them the polls of highest value are made first. If the source has an ``update_cost`` C_U, each change
-that is found costs C_U as well, and B+O becomes B+O−λ·C_U/w (``policy.adaptive.update_cost``).
+that is found costs C_U as well, and B+O becomes B+O−λ·C_U/w (``policy.adaptive.update_cost``). If it states a
+``decay``, z is that one (``policy.adaptive.decayed_value``), and not e^{−λt}.
 """
 
 from __future__ import annotations
@@ -259,6 +260,14 @@ def _plan_observed(
     return SpendingPlan(requests, plan.spend, float(income.sum()), int(np.sum(~pays)), dropped, price)
 
 
+def _decays(policy: RowPolicy, rows: Ints) -> list[str] | str:
+    """Return the decay of each row."""
+    stated = policy.ranking.source_decays
+    if not stated:
+        return "exponential"
+    return [stated.get(code, "exponential") for code in policy.item_rows.source[rows].tolist()]
+
+
 def _plan_polled(
     policy: RowPolicy,
     terms: MoneyTerms,
@@ -279,6 +288,7 @@ def _plan_polled(
         requests=terms.requests[rows],
         stale_cost=weight * terms.stale_cost[rows],
         update_cost=terms.update_cost[rows],
+        decay=_decays(policy, rows),
         limit=limit,
         most_requests=most_requests,
     )

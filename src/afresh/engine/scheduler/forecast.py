@@ -111,14 +111,29 @@ class Forecast:
         return ShareEstimate(value, max(low, 0.0), min(high, 1.0), int(self._rows.is_active.sum()))
 
     def mean_age_s(self, now_s: float) -> float:
-        """Return the weighted mean of the expected ages of the copies in seconds; 0 without copies."""
+        """Return the weighted mean of the expected ages of the copies in seconds; 0 without copies. If the
+        staleness of a copy is observed, its age is known: the time for which it has been stale."""
         rows = self.sample_rows()
         rows = rows[self._rows.is_active[rows] & ~np.isnan(self._rows.polled_s[rows])]
         weight, policy = self._relative_weights()[rows], self._adaptive
         if weight.sum() <= 0:
             return 0.0
         ages_s = _blockwise(rows, lambda some: policy.ages(some, self._time(now_s)))
+        at, stale_s = self._known_staleness(rows, now_s)
+        ages_s[at] = stale_s
         return float(weight @ ages_s / weight.sum())
+
+    def _known_staleness(self, rows: Ids, now_s: float) -> tuple[Ids, Float64s]:
+        """Return a tuple (positions in ``rows``, seconds): which of ``rows`` have observed staleness, and for
+        how long each has been stale, 0 if it is fresh. ``rows`` are in ascending order."""
+        staleness = self._policy.staleness
+        if staleness is None or not rows.size:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        seen = staleness.rows[staleness.known]
+        stale_s = np.maximum(now_s - staleness.stale_since_s[staleness.known], 0.0)
+        at = np.minimum(np.searchsorted(rows, seen), rows.size - 1)
+        is_wanted = rows[at] == seen
+        return at[is_wanted], stale_s[is_wanted]
 
     def content_lag_s(self, now_s: float) -> float:
         """Return the expected content lag F(L;t) of the copies in seconds (Yang et al. 2010, Definition 1,
@@ -130,13 +145,8 @@ class Forecast:
             return 0.0
         rates, missed = self._adaptive.rates()[rows], np.zeros(rows.size)
         since_s = np.maximum(now_s - self._rows.polled_s[rows], 0.0)
-        staleness = self._policy.staleness
-        if staleness is not None:
-            at = np.searchsorted(rows, staleness.rows[staleness.known])
-            stale_s = np.maximum(now_s - staleness.stale_since_s[staleness.known], 0.0)
-            held = at < rows.size
-            held[held] = rows[at[held]] == staleness.rows[staleness.known][held]
-            since_s[at[held]] = missed[at[held]] = stale_s[held]  # 0 for fresh ones
+        at, stale_s = self._known_staleness(rows, now_s)
+        since_s[at] = missed[at] = stale_s
         lags_s = missed + 0.5 * rates * since_s**2
         return float(self._rows.weight[rows] @ lags_s / rows.size)
 

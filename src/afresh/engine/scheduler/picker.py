@@ -7,7 +7,9 @@ busy host never delays others.
 
 Rows that were never polled go before all others that are not urgent. Lest a listing with a hundred thousand
 new items stops all refreshing, every fourth pick then comes from a second pool, of rows that were polled
-before: requested and overdue ones, and those whose poll value reaches the shadow price.
+before: requested and overdue ones, and those whose poll value reaches the shadow price. Rows that become due
+again while these pools last are picked beside it (``due_rows``): with a hundred thousand rows, a pool lasts
+for up to a second.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from afresh.engine.scheduler.row_policy import Priorities, RowPolicy, Tier
+from afresh.policy.due_rows import DueRows
 from afresh.rates.segments import rank_within, run_starts
 from afresh.values.arrays import Ints
 
@@ -177,7 +180,8 @@ class Picker:
         self._policy, self._item_rows, self._elapsed_s = policy, policy.item_rows, elapsed_s
         self._turns = Turns()
         self._pool = self._polled_before = Pool(self._is_unavailable, self._turns)
-        self._new_in_a_row = 0
+        self._new_in_a_row, self._has_new = 0, False
+        self._due, self._overdue = DueRows(self._due_s), DueRows(self._overdue_s)
         self._built_s = -math.inf
         # Picks from this pool, seconds that building it took, expected picks, largest bulk until now.
         self._taken, self._took_s, self._expected, self._largest = 0, 0.0, 0, 0
@@ -192,9 +196,7 @@ class Picker:
         """Pick the row to poll now, mark it as busy and return it; None if no row may be polled now."""
         if self._is_old(now_s):
             self._build(now_s)
-        entry = None
-        if self._new_in_a_row >= _NEW_IN_A_ROW:
-            entry = self._polled_before.pop(now_s, ready)
+        entry = self._polled_before_entry(now_s, ready) if self._new_in_a_row >= _NEW_IN_A_ROW else None
         if entry is None:
             entry = self._pool.pop(now_s, ready)
         if entry is None:
@@ -203,6 +205,44 @@ class Picker:
             return None
         self._new_in_a_row = self._new_in_a_row + 1 if entry.tier == Tier.NEW else 0
         return self.take(entry.row, entry.poll_value)
+
+    def _polled_before_entry(self, now_s: float, ready: ReadyTime) -> Entry | None:
+        """Return an entry of a row that was polled before: an overdue one, one that was best when the pools
+        were built, or one that has become due since. Where a source observes the staleness of its items, or
+        has a cursor that proved right, the time alone does not make a row due."""
+
+        def can_poll(row: int) -> bool:
+            may_poll = not self._is_unavailable(row) and self._item_rows.not_before_s[row] <= now_s
+            return may_poll and ready(self._item_rows.group_key(row), now_s) <= now_s
+
+        tier, row = Tier.OVERDUE, self._overdue.pop(now_s, can_poll)
+        if row is None:
+            entry = self._polled_before.pop(now_s, ready)
+            policy = self._policy
+            if entry is not None or policy.shadow_price <= 0 or policy.staleness or policy.settled_sources:
+                return entry
+            tier, row = Tier.RANKED, self._due.pop(now_s, can_poll)
+        if row is None:
+            return None
+        self._turns.record(self._item_rows.group_key(row))
+        return Entry(tier, 0.0, row, 0.0)
+
+    def record_polled(self, rows: Ints, now_s: float) -> None:
+        """Record that polls of ``rows`` ended and are committed, so that the rows can be picked again as soon
+        as they are due. Rows that are due later than a pool lasts will be in the next one."""
+        if not self._has_new:
+            return
+        until_s = now_s + max(_OLD_S, _OLD * self._young_s)
+        for row in rows.tolist():
+            for due, time_s in ((self._due, self._due_s), (self._overdue, self._overdue_s)):
+                if time_s(row) < until_s:
+                    due.add(row)
+
+    def _due_s(self, row: int) -> float:
+        return float(self._item_rows.due_s[row])
+
+    def _overdue_s(self, row: int) -> float:
+        return float(self._item_rows.polled_s[row] + self._item_rows.max_interval_s[row])
 
     def take_more(self, group_key: GroupKey, most: int) -> list[int]:
         """Pick up to ``most`` further rows of a group, mark them as busy and return them, the best first."""
@@ -258,6 +298,10 @@ class Picker:
         self._expected = int(2 * self._taken * self._young_s / age_s) if 0 < age_s < math.inf else 0
         if self._counted_size != item_rows.size:
             self._group_count, self._counted_size = np.unique(self._group_codes()).size, item_rows.size
+        self._has_new = bool(np.any(found.tier == Tier.NEW))
+        if not self._has_new:
+            self._due.clear()
+            self._overdue.clear()
         self._pool = self._filled_pool(self._best_rows(found), found)
         self._polled_before = self._filled_pool(self._best_polled_before(found), found)
         self._built_s, self._taken, self._busy_count = now_s, 0, int(np.count_nonzero(item_rows.is_busy))
@@ -275,7 +319,7 @@ class Picker:
     def _best_polled_before(self, found: Priorities) -> Ints:
         """Return the best rows that were polled before and would be polled now if no row were new."""
         price, is_ranked = self._policy.shadow_price, found.tier == Tier.RANKED
-        if not np.any(found.tier == Tier.NEW):
+        if not self._has_new:
             return np.empty(0, dtype=np.int64)
         is_worth = is_ranked & (found.value >= price) if price > 0 else np.zeros(found.tier.size, dtype=bool)
         rows = np.flatnonzero(is_worth | (found.tier == Tier.OVERDUE) | (found.tier == Tier.REQUESTED))

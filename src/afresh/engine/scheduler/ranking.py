@@ -17,6 +17,7 @@ from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.scheduler.stored_beliefs import StoredBeliefs
 from afresh.policy.adaptive.adaptive import Adaptive
 from afresh.policy.adaptive.common_lessons import CommonLessons, adopt_common, keep_common
+from afresh.policy.adaptive.decayed_value import DecayedValue
 from afresh.policy.adaptive.policy_rebuild import FAR, BuiltPolicy, Rebuild
 from afresh.policy.adaptive.poll_value import PollValue
 from afresh.policy.adaptive.rate_belief import DECADES_ABOVE
@@ -60,7 +61,8 @@ class Ranking:
     """Computes the poll values of the rows and learns from their polls; ``adaptive`` is the policy itself.
     ``now_s`` is the policy's time, which never goes back: ``shift_s`` is added if the clock was set back.
     ``share`` is the part of the budget for these items; ``is_complete`` is True if they are all items.
-    ``source_objectives`` has the numbers of sources whose items have another ``objective``."""
+    ``source_objectives`` has the numbers of sources whose items have another ``objective``, ``source_decays``
+    those of sources whose settings state how copies decay."""
 
     def __init__(self, item_rows: ItemRows, start: RankingStart) -> None:
         self.item_rows, self.now_s, self.shift_s = item_rows, start.now_s, 0.0
@@ -69,6 +71,7 @@ class Ranking:
         self.total_items = max(total or 0, item_rows.size)
         self.share = 1.0 if self.is_complete else max(item_rows.size, 1) / max(total or 1, 1)
         self.objective, self.source_objectives = start.objective, dict[int, str]()
+        self.source_decays = dict[int, str]()
         self.families = _find_families(item_rows, start.names)
         self.adaptive = _build_policy(self, start.budget_per_s)
         if start.shared is not None:
@@ -198,9 +201,9 @@ class Ranking:
             exact = self.adaptive.poll_values(urgent, now_s)
             value[:] = np.minimum(_rough_values(self.adaptive, now_s), exact.min(initial=np.inf))
             value[urgent] = exact
-        for objective, rows in self._rows_by_objective(wanted):
-            value[rows] = self._values_under(objective, rows, now_s)
         self._subtract_updates(value, wanted, now_s)
+        for kind, rows in self._special_rows(wanted):
+            value[rows] = self._values_under(kind, rows, now_s)
         return value
 
     def _subtract_updates(self, value: Float64s, wanted: Bools | None, now_s: float) -> None:
@@ -220,25 +223,37 @@ class Ranking:
             more = (forecast.posterior * found).sum(axis=1)
             value[some] -= more * self.item_rows.update_cost[some] / self.adaptive.items.cost[some]
 
-    def _rows_by_objective(self, wanted: Bools | None = None) -> Iterator[tuple[str, Ints]]:
-        """Yield tuples (objective, rows) for the rows whose source has another objective than the others."""
-        for objective in sorted(set(self.source_objectives.values())):
-            codes = [code for code, name in self.source_objectives.items() if name == objective]
-            found = np.isin(self.item_rows.source, codes)
+    def _special_rows(self, wanted: Bools | None = None) -> Iterator[tuple[tuple[str, str], Ints]]:
+        """Yield tuples (kind, rows) for the rows whose source has another objective than the others, or
+        states a decay. The kind is a tuple (objective, decay); the decay is empty if none is stated."""
+        kinds = {code: (name, "") for code, name in self.source_objectives.items()}
+        kinds |= {code: ("freshness", decay) for code, decay in self.source_decays.items()}
+        for kind in sorted(set(kinds.values())):
+            found = np.isin(self.item_rows.source, [code for code, other in kinds.items() if other == kind])
             rows = np.flatnonzero(found if wanted is None else found & wanted)
             if rows.size:
-                yield objective, rows
+                yield kind, rows
 
-    def _values_under(self, objective: str, rows: Ids, now_s: float) -> Float64s:
-        """Return the poll values of ``rows`` under another objective, without the value of information."""
-        own, items = PollValue(objective, self.adaptive.belief.rates), self.adaptive.items
-        found = np.empty(rows.size)
+    def _special_value(self, kind: tuple[str, str], rows: Ids) -> PollValue:
+        """Return the poll value of ``rows`` of one kind, with the cost of their updates."""
+        objective, decay = kind
+        rates = self.adaptive.belief.rates
+        if not decay:
+            return self._with_updates(PollValue(objective, rates), rows)
+        plain = DecayedValue(decay, rates)
+        return DecayedValue(decay, rates, self._update_ratio(plain, rows))
+
+    def _values_under(self, kind: tuple[str, str], rows: Ids, now_s: float) -> Float64s:
+        """Return the poll values of ``rows`` of one kind, without the value of information."""
+        items, found = self.adaptive.items, np.empty(rows.size)
         for begin in range(0, rows.size, _SMALL_BLOCK):
             some = rows[begin : begin + _SMALL_BLOCK]
-            forecast = self.adaptive.forecast(some, now_s)
+            own, forecast = self._special_value(kind, some), self.adaptive.forecast(some, now_s)
             value = own.mean(forecast.posterior, forecast.expected, forecast.rate)
-            found[begin : begin + _SMALL_BLOCK] = value * items.weight[some] / items.cost[some]
-        return found / self._unit(own)
+            found[begin : begin + _SMALL_BLOCK] = (
+                value * items.weight[some] / items.cost[some] / self._unit(own)
+            )
+        return found
 
     def _unit(self, own: PollValue) -> float:
         """Return what a value under another objective is divided by, to compare it with values under that of
@@ -249,9 +264,11 @@ class Ranking:
     def values_of(self, rows: Ids, now_s: float) -> Float64s:
         """Return an array with one entry per row: the exact poll values of ``rows``, and 0 elsewhere."""
         self.grow()
-        value = np.zeros(self.item_rows.size)
-        value[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s))
+        value, wanted = np.zeros(self.item_rows.size), np.zeros(self.item_rows.size, dtype=bool)
+        value[rows], wanted[rows] = self.adaptive.poll_values(rows, self._advance_time(now_s)), True
         self._subtract_updates(value, None, self.now_s)
+        for kind, special in self._special_rows(wanted):
+            value[special] = self._values_under(kind, special, self.now_s)
         return value
 
     def possible_rates(self, rows: Ids) -> Float64s:
@@ -275,26 +292,29 @@ class Ranking:
 
         blocks = [block(slice(begin, begin + _SMALL_BLOCK)) for begin in range(0, rows.size, _SMALL_BLOCK)]
         found = np.concatenate(blocks) if blocks else np.empty(0)
-        for objective, others in self._rows_by_objective():
+        for kind, others in self._special_rows():
             where = np.flatnonzero(np.isin(rows, others))
-            found[where] = self._time_under(objective, rows[where], poll_value)
+            if where.size:
+                found[where] = self._time_under(kind, rows[where], poll_value)
         return found
 
-    def _time_under(self, objective: str, rows: Ids, poll_value: float) -> Float64s:
-        """Return ``time_to_reach`` of rows whose source has another objective."""
-        items = self.adaptive.items
-        own = self._with_updates(PollValue(objective, self.adaptive.belief.rates), rows)
+    def _time_under(self, kind: tuple[str, str], rows: Ids, poll_value: float) -> Float64s:
+        """Return ``time_to_reach`` of rows of one kind."""
+        items, own = self.adaptive.items, self._special_value(kind, rows)
         value = poll_value * self._unit(own) * items.cost[rows] / np.maximum(items.weight[rows], 1e-270)
         posterior, rates = self.adaptive.belief.posterior[rows], self.possible_rates(rows)
         return own.exact_time_to_reach(posterior, rates, value, _LONGEST_S)
 
     def _with_updates(self, poll_value: PollValue, rows: Ids) -> PollValue:
         """Return ``poll_value``, or one that subtracts the cost of updates, if ``rows`` have any."""
-        update = self.item_rows.update_cost[rows]
-        if not update.any():
+        if not self.item_rows.update_cost[rows].any():
             return poll_value
-        ratio = update * self._unit(poll_value) / np.maximum(self.adaptive.items.weight[rows], 1e-270)
-        return UpdateCostValue(poll_value.name, poll_value.rates, ratio)
+        return UpdateCostValue(poll_value.name, poll_value.rates, self._update_ratio(poll_value, rows))
+
+    def _update_ratio(self, poll_value: PollValue, rows: Ids) -> Float64s:
+        """Return C_U/w of ``rows``, in the unit of ``poll_value``."""
+        weight = np.maximum(self.adaptive.items.weight[rows], 1e-270)
+        return np.asarray(self.item_rows.update_cost[rows] * self._unit(poll_value) / weight)
 
     def review_waits_s(self, rows: Ids) -> Float64s:
         """Return after how many seconds without a poll each row is polled to review whether it is rightly

@@ -94,6 +94,7 @@ class RowPolicy:
         self.money, self.sampling = MoneyState(), SaaSampling(ranking.item_rows)
         self._min_intervals: Mapping[str, float] = {}
         self._objectives: Mapping[str, str] = {}
+        self._decays: Mapping[str, str] = {}
         self._recent_values: deque[float] = deque(maxlen=_RECENT)
         self._shadow_price, self._picks = 0.0, 0
         self.settled_sources: frozenset[int] = frozenset()
@@ -105,19 +106,23 @@ class RowPolicy:
 
     def follow_sources(self, names: Mapping[int, str], settings: Settings | None = None) -> None:
         """Apply what ``settings``, or those of the last call, say of sources to the rows of their items: the
-        least interval and the objective. ``names`` are the names of sources by number."""
+        least interval, the objective and the decay. ``names`` are the names of sources by number."""
         if settings is not None:
             self._min_intervals, plan = settings.min_intervals(), settings.plan.objective
             own = {
                 table.settings.name: settings.objective_of(table.settings.name) for table in settings.sources
             }
             self._objectives = {name: objective for name, objective in own.items() if objective != plan}
+            self._decays = {table.settings.name: table.decay for table in settings.sources if table.decay}
         least_s = {
             code: self._min_intervals[name] for code, name in names.items() if name in self._min_intervals
         }
         self.item_rows.set_default_intervals(least_s)
         codes = {code: self._objectives[name] for code, name in names.items() if name in self._objectives}
         self.ranking.source_objectives = codes
+        self.ranking.source_decays = {
+            code: self._decays[name] for code, name in names.items() if name in self._decays
+        }
 
     def priorities(self, now_s: float) -> Priorities:
         item_rows = self.item_rows

@@ -35,7 +35,7 @@ def settings_as_dict(settings: Settings) -> dict[str, Any]:
     1.0
     """
     tables: dict[str, Any] = {name: _table_as_dict(getattr(settings, name)) for name in TABLES}
-    own = ("on_change", "benefit", "stale_cost", "objective", "update_cost")
+    own = ("on_change", "benefit", "stale_cost", "objective", "update_cost", "decay")
     tables["source"] = [
         _table_as_dict(table.settings)
         | {name: _without_passwords(getattr(table, name)) for name in own}

@@ -14,9 +14,11 @@ from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
 from afresh.engine.settings.problems import ProblemList, find_place
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
+from afresh.model.decay import decay_from
+from afresh.policy.adaptive.decayed_value import SCALABLE
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import SettingProblem, find_problems, read_settings
-from afresh.values.errors import UsageError, did_you_mean, one_of
+from afresh.values.errors import InputError, UsageError, did_you_mean, one_of
 from afresh.values.objective_names import OBJECTIVE_NAMES
 from afresh.values.units import parse_rate
 
@@ -125,6 +127,7 @@ def _source(
     objective = _source_objective(own, wrong)
     benefit, stale_cost = (_money_rate(own, key, wrong) for key in ("benefit", "stale_cost"))
     update_cost = _update_cost(own, wrong)
+    decay = _decay(own, wrong, earns=benefit > 0 or stale_cost > 0, objective=objective)
     chosen = str(own.setdefault("kind", "http"))
     if chosen not in kinds:
         wrong.add("kind", f"unknown kind of source {chosen!r}{did_you_mean(chosen, kinds)}")
@@ -137,7 +140,7 @@ def _source(
     told = tuple(hook) if isinstance(hook, list) else hook
     called = HookRules.model_validate(rules)
     table = read_settings(kind.settings, own)
-    money = (benefit, stale_cost, objective, update_cost)
+    money = (benefit, stale_cost, objective, update_cost, decay)
     return SourceTable(table, told, kind, *money, called, addresses, notification)
 
 
@@ -180,6 +183,28 @@ def _update_cost(own: dict[str, Any], wrong: _SourceProblems) -> float:
         wrong.add("update_cost", f"update_cost is {given!r}: money for each change, a number from 0 on")
         return 0.0
     return float(given)
+
+
+def _decay(own: dict[str, Any], wrong: _SourceProblems, *, earns: bool, objective: str | None) -> str:
+    """Remove ``decay`` from ``own``, the table of a source, and return it; empty without one."""
+    given = own.pop("decay", "")
+    if given == "":
+        return ""
+    try:
+        decay_from(str(given), 1.0)
+    except UsageError as error:
+        wrong.add("decay", str(error))
+        return ""
+    except InputError as error:
+        wrong.add("decay", f"decay is {given!r}: {error}")
+        return ""
+    if str(given).partition(":")[0].strip() not in SCALABLE:
+        wrong.add("decay", f"decay is {given!r}: an engine knows {', '.join(SCALABLE)}")
+    elif not earns:
+        wrong.add("decay", "decay says what copies earn over time: give benefit or stale_cost too")
+    elif objective not in (None, "freshness"):
+        wrong.add("decay", f"decay is for the objective freshness, and the objective is {objective}")
+    return str(given)
 
 
 def _source_objective(own: dict[str, Any], wrong: _SourceProblems) -> str | None:

@@ -192,7 +192,8 @@ class SourceTable:
     ``module:function``; ``hook`` is how it is called. ``benefit`` is the money per second that a fresh copy
     of weight 1 earns, ``stale_cost`` the money per second that a stale copy of weight 1 loses. ``objective``
     is what is optimised for its items, if the settings say so. ``update_cost`` is the money that each change
-    that a poll finds costs beyond the poll. ``notify`` are the addresses, which may be secret, of people who
+    that a poll finds costs beyond the poll, ``decay`` how copies decay (empty: as the rate alone tells).
+    ``notify`` are the addresses, which may be secret, of people who
     are told of changes; ``notification`` is what they are told."""
 
     settings: SourceSettings
@@ -202,6 +203,7 @@ class SourceTable:
     stale_cost: float = 0.0
     objective: str | None = None
     update_cost: float = 0.0
+    decay: str = ""
     hook: HookRules = field(default_factory=HookRules)
     notify: tuple[str, ...] = field(default=(), repr=False)
     notification: NotifyRules = field(default_factory=NotifyRules)

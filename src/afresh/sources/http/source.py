@@ -17,7 +17,7 @@ from afresh.sources.http.client import FinalResponse, PoliteClient, RequestBody,
 from afresh.sources.http.fetcher import Fetcher, Reply
 from afresh.sources.http.follow.link_follower import FollowedPage, LinkFollower
 from afresh.sources.http.listings.reader import Document, read_listings
-from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, needs_browser
+from afresh.sources.http.rendering.modes import HowToFetch, RenderModes, is_browser_needed
 from afresh.sources.http.saved_hosts import HttpState, read_state
 from afresh.sources.http.settings import HttpSettings, make_fetcher
 from afresh.sources.http.soft_errors import ReceivedPage, find_soft_error
@@ -231,7 +231,7 @@ class HttpSource:
         if self.render_modes.learns:
             with suppress(ParseBudgetError):  # a page that cannot be compared decides nothing
                 pages = reply.body, plain.body, _media_type(plain)
-                needed = await self.parsers.parse(needs_browser, *pages, party=group)
+                needed = await is_browser_needed(self.parsers, *pages, party=group)
                 self.render_modes.learn(response.url, needed=needed)
         if how != "compare":
             return response

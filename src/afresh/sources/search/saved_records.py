@@ -66,7 +66,8 @@ class ScaleNote:
 class SearchState:
     """Everything that a search source saves. ``look_ups`` is the number of requests by key so far, ``listed``
     the number of records in the relation. ``page_sizes`` are the results on a page that were asked for, and
-    those that the server gives. ``adopted`` are the texts of the records that were adopted, by key."""
+    those that the server gives; ``bulk_sizes`` are the same for the keys of one look-up. ``adopted`` are the
+    texts of the records that were adopted, by key."""
 
     records: tuple[RecordNote, ...] = ()
     queries: tuple[QueryNote, ...] = ()
@@ -74,6 +75,7 @@ class SearchState:
     look_ups: int = 0
     listed: int = 0
     page_sizes: tuple[int, int] = (0, 0)
+    bulk_sizes: tuple[int, int] = (0, 0)
     adopted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def pack(self) -> bytes:
@@ -96,7 +98,8 @@ class SearchState:
             "look_ups": self.look_ups,
         }
         found |= {"scales": list(map(astuple, self.scales)), "listed": self.listed}
-        return json.dumps(found | {"page_sizes": self.page_sizes, "adopted": self.adopted}).encode()
+        found |= {"page_sizes": self.page_sizes, "bulk_sizes": self.bulk_sizes}
+        return json.dumps(found | {"adopted": self.adopted}).encode()
 
     @property
     def found_by_queries(self) -> int:
@@ -121,7 +124,8 @@ def read_state(packed: bytes) -> SearchState:
         tuple(ScaleNote(*row) for row in known["scales"]),
         known["look_ups"],
         known["listed"],
-        tuple(known.get("page_sizes", (0, 0))),  # a state of version 0.1.0 has none
+        tuple(known.get("page_sizes", (0, 0))),  # a state of version 0.1.0 has none of these three
+        tuple(known.get("bulk_sizes", (0, 0))),
         known.get("adopted", {}),
     )
 

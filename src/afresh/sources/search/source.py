@@ -110,6 +110,7 @@ class SearchSource(SingleGroupSource):
             self._look_ups,
             len(keys),
             (self._settings.page_size, self._server.page_size),
+            (self._settings.keys_at_once, planner.keys_at_once),
             self._adopted,
         )
 
@@ -123,6 +124,9 @@ class SearchSource(SingleGroupSource):
         if asked == self._settings.page_size:  # with another setting the server may give other pages
             self._server.load_page_size(learned)
             self._planner.set_page_size(self._server.page_size)
+        asked, learned = known.bulk_sizes
+        if asked == self._settings.keys_at_once and learned > 0:
+            self._planner.keys_at_once = min(self._planner.keys_at_once, learned)
         self._planner.load(known.queries, self._relation.rows)
         self._planner.mark_seen(np.flatnonzero(~np.isnan(self._tracker.seen_s)))
         self._look_ups = max(self._look_ups, known.look_ups)

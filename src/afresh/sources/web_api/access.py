@@ -209,7 +209,7 @@ class _Token:
             raise AccessError("oauth.token_url: the answer has no access_token")
         try:
             life_s = max(float(life if life is not None else _USUAL_LIFE_S), _SHORTEST_LIFE_S)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # the last: a number of hundreds of digits
             life_s = _USUAL_LIFE_S
         self._received_s = self._clock.elapsed_s()
         self._renew_at_s = self._received_s + life_s - min(_RENEW_S, _RENEW_SHARE * life_s)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b, md5
 from threading import RLock
 from typing import Any
@@ -191,7 +192,8 @@ class PostgresDatabase(SqlDatabase[Connection]):
 
     def _transaction(self, work: Callable[[Connection], T], durable: bool) -> T:
         connection = self._connection(self._writer)
-        transaction = self._last_commits.begin(connection, durable=durable)
+        begin = partial(self._last_commits.begin, durable=durable)
+        transaction = _work_or_roll_back(connection, begin)
         result = _work_or_roll_back(connection, work)
         try:
             connection.execute("COMMIT")

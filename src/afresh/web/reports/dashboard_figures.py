@@ -247,6 +247,8 @@ def _describe_audits(snapshot: StatusSnapshot) -> str:
     if not audited.n:
         return "random polls will measure it"
     polls = format_count(audited.n, "random poll")
+    if audited.high <= audited.value:  # the end of the interval is the estimate
+        return f"{format_share(audited.low)} or more with 95 % probability; none of {polls} found a change"
     return f"{_describe_range(audited)}; mean over the last {polls}, not of this moment"
 
 

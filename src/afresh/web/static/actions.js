@@ -10,7 +10,7 @@
     toast.textContent = words;
     toast.classList.toggle("bad", bad);
     clearTimeout(hiding);
-    hiding = setTimeout(() => { toast.textContent = ""; }, 6000);
+    hiding = setTimeout(() => { toast.textContent = ""; }, Math.max(6000, 80 * words.length));  // time to read it
   };
 
   const askToken = (problem) => new Promise((resolve) => {
@@ -34,6 +34,7 @@
   document.getElementById("token-cancel").addEventListener("click", () => dialog.close());
 
   const send = async (method, address, body) => {
+    if (document.body.dataset.writable !== "yes") throw new Error("Read only: the project has no token ('afresh init' makes one).");
     let problem = "";
     for (;;) {
       let token = sessionStorage.getItem("afresh.token");
@@ -54,11 +55,6 @@
 
   const item = (form, more = "") => `/api/v1/item${more}?${new URLSearchParams({ key: form.dataset.key, source: form.dataset.source })}`;
   const actions = {
-    add: (form) => {
-      const keys = form.elements.keys.value.split("\n").map((line) => line.trim()).filter(Boolean);
-      if (keys.length > 10000) throw new Error(`These are ${keys.length.toLocaleString("en")} addresses: at most 10,000 at once. 'afresh add --file' takes any number.`);
-      return send("POST", "/api/v1/items", { keys, weight: Number(form.elements.weight.value) });
-    },
     pause: (form) => send("PATCH", item(form), { status: "paused" }),
     resume: (form) => send("PATCH", item(form), { status: "active" }),
     weight: (form) => send("PATCH", item(form), { weight: Number(form.elements.weight.value) }),
@@ -66,13 +62,15 @@
     budget: (form) => send("PUT", "/api/v1/budget", { requests: form.dataset.requests }),
   };
   const words = {
-    add: (found) => `${found.new} new`,
     pause: () => "Paused",
     resume: () => "Active again",
     weight: (found) => `The weight is now ${found.weight}`,
     poll: () => "It is polled as soon as its host and the budget allow",
     budget: () => "The budget is set; engines follow within seconds",
   };
+
+  // Scripts of single pages add actions of their own.
+  window.Actions = { actions, words, send, say };
 
   document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-action]");
@@ -82,7 +80,6 @@
     const outer = form.closest("dialog");
     if (outer && document.body.dataset.writable === "yes") outer.close();
     try {
-      if (document.body.dataset.writable !== "yes") throw new Error("Read only: the project has no token ('afresh init' makes one).");
       const found = await actions[action](form);
       if (found === null) return;
       sessionStorage.setItem("afresh.said", words[action](found));

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from afresh.sources.http.rendering.modes import RenderModes, needs_browser
+import asyncio
+
+import pytest
+
+from afresh.sources.http.rendering.modes import RenderModes, is_browser_needed, needs_browser
+from afresh.sources.parsing.parse_budget import ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
 
 
 def page(number: int, folder: str = "app") -> str:
@@ -65,3 +71,16 @@ def test_only_what_scripts_add_needs_a_browser() -> None:
     assert not needs_browser(b"<p>%s</p><p>a clock" % text, b"<p>" + text)
     assert needs_browser(b"<p>" + text, b"<div id=app></div><script>app()</script>")
     assert not needs_browser(b"", b"<p>" + text)
+
+
+def test_a_large_answer_is_not_parsed_in_the_process_however_little_the_browser_shows() -> None:
+    pool = ParserPool()  # nobody has joined it, so that it has no parser processes
+
+    def compare(rendered: bytes, plain: bytes) -> bool:
+        return asyncio.run(is_browser_needed(pool, rendered, plain, "text/html", "a.test"))
+
+    large = b"<div>" * 100_000
+    assert not compare(b"", b"<p>small")
+    for rendered, plain in ((b"", large), (b"<p>small", large), (large, b"<p>small"), (large, large)):
+        with pytest.raises(ParseBudgetError):
+            compare(rendered, plain)

@@ -24,7 +24,7 @@ from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http.fetcher import Request
 from afresh.sources.http.rendering.browser import BrowserHost
 from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy
-from afresh.sources.http.rendering.process_tree import descendants, program_of
+from afresh.sources.http.rendering.process_tree import descendants, option_of, program_of
 from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher, browser_proxy
 from afresh.sources.http.rendering.rules import BrowserRules
 from afresh.sources.http.settings import HttpSettings, make_fetcher
@@ -214,8 +214,9 @@ def test_a_browser_that_was_killed_is_started_again_and_none_is_left() -> None:
         site, source = given.site, given.source
         assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
         first = given.fetcher.host.process
-        kept = descendants(first)
+        kept, profile = descendants(first), Path(option_of(first, "--user-data-dir"))
         assert len(kept) > 1
+        assert profile.is_dir()
         os.kill(first, signal.SIGKILL)
         await ended([first])
         found = await source.poll(lease_of(f"{site.url}/shop"))
@@ -224,6 +225,7 @@ def test_a_browser_that_was_killed_is_started_again_and_none_is_left() -> None:
         assert found.kind == "content"
         second = given.fetcher.host.process
         assert second not in (0, first)
+        assert not profile.exists()
         kept += descendants(second)
         await source.close()
         await ended(kept)

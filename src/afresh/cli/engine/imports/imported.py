@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +42,7 @@ class ImportedList:
 Reader: TypeAlias = Callable[[bytes, str], ImportedList]
 """A function that reads the content of a file, whose name is for messages."""
 
-_MOST_BYTES = 2_000_000_000
+_MOST_BYTES = 1_000_000_000
 
 
 def read_import(path: str) -> ImportedList:
@@ -52,11 +54,13 @@ def read_import(path: str) -> ImportedList:
     name = path.lower()
     if name.endswith(".gz") and not name.endswith(".warc.gz"):
         try:
-            content, name = gzip.decompress(content), name.removesuffix(".gz")
-        except (OSError, EOFError) as error:
+            # A few kilobytes may unpack to many gigabytes, so no more than the limit is unpacked.
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(_MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: is not a whole gzip file: {error}") from None
+        name = name.removesuffix(".gz")
     if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: is larger than 2 GB: give it in parts")
+        raise InputError(f"{path}: is larger than 1 GB: give it in parts")
     return _reader(name, content)(content, path)
 
 

@@ -20,7 +20,7 @@ def read_opml(content: bytes, name: str) -> ImportedList:
 
     try:
         root = fromstring(content, forbid_dtd=True)
-    except (ParseError, DefusedXmlException, ValueError) as error:
+    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
         raise InputError(f"{name}: is not OPML: {error}") from None
     outlines = [one for one in root.iter() if one.tag.lower() == "outline"]
     feeds = [given for one in outlines if (given := one.get("xmlUrl") or one.get("xmlurl"))]

@@ -95,7 +95,7 @@ def _selector(filters: Any) -> tuple[str, str]:
     """Return a tuple: the CSS selector of these filters, and why others are left out."""
     from afresh.sources.change_detection import Recipe
 
-    given = [filters] if isinstance(filters, str) else filters or []
+    given = filters if isinstance(filters, list) else [filters]
     texts = [text.strip() for text in given if isinstance(text, str) and text.strip()]
     css = [text for text in texts if not text.startswith(("/", "xpath", "json:", "jq", "(", "re:"))]
     left = len(texts) - len(css)
@@ -111,5 +111,8 @@ def _interval_s(parts: Any) -> float:
     if not isinstance(parts, dict):
         return float("inf")
     numbers = [(parts.get(name) or 0, scale) for name, scale in _SECONDS.items()]
-    total_s = sum(float(value) * scale for value, scale in numbers if isinstance(value, int | float))
+    try:
+        total_s = sum(float(value) * scale for value, scale in numbers if isinstance(value, int | float))
+    except OverflowError:  # a number of hundreds of digits
+        return float("inf")
     return total_s if total_s > 0 else float("inf")

@@ -24,6 +24,7 @@ from afresh.sources.http.rendering.process_tree import (
     find_marked,
     kill_tree,
     memory_bytes,
+    option_of,
     program_of,
 )
 from afresh.sources.http.rendering.rules import BrowserRules
@@ -37,6 +38,7 @@ _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-
 _MOST_PAGES = 100
 _WATCHED_EVERY_S = 0.5
 _CLOSE_S = 10.0
+_LOOKED_FOR_EVERY_S = 0.05
 _START_S = 120.0
 _ARGUMENTS = (
     "--disable-quic",
@@ -76,7 +78,8 @@ def find_browser(program: str) -> str:
 
 @dataclass(eq=False)
 class _Running:
-    """A browser that runs, with its proxy. ``process`` is 0 if it could not be found."""
+    """A browser that runs, with its proxy and the folder of its profile. ``process`` is 0, and ``profile``
+    empty, if the process could not be found."""
 
     playwright: Playwright
     browser: Browser
@@ -88,6 +91,7 @@ class _Running:
     problem: str = ""
     is_retired: bool = False
     program: str = ""
+    profile: str = ""
     known: set[int] = field(default_factory=set)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -181,9 +185,12 @@ class BrowserHost:
             await proxy.close()
             raise BrowserGoneError(f"the browser does not start: {first_line(error)}") from None
         process, listed = find_marked(f"--afresh-browser={mark}") or 0, ExitStack()
+        running = _Running(playwright, browser, proxy, process, listed, program=program_of(process))
         if process:
             listed.enter_context(LEFTOVERS.process(process))
-        running = _Running(playwright, browser, proxy, process, listed, program=program_of(process))
+            running.profile = option_of(process, "--user-data-dir")
+            if running.profile:
+                listed.enter_context(LEFTOVERS.path(running.profile))
         running.known.update(descendants(process) if process else ())
         running.tasks.append(asyncio.create_task(self._watch(running)))
         return running
@@ -209,9 +216,16 @@ class BrowserHost:
             async with asyncio.timeout(_CLOSE_S):
                 await running.browser.close()
         running.kill()
+        # Playwright removes the folders of a browser when it notices its end, unless it is stopped before.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                while running.profile and Path(running.profile).exists():
+                    await asyncio.sleep(_LOOKED_FOR_EVERY_S)
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await running.playwright.stop()
+        if running.profile:  # what a process of the browser wrote while Playwright removed it
+            await asyncio.to_thread(shutil.rmtree, running.profile, ignore_errors=True)
         await running.proxy.close()
         running.listed.close()
 

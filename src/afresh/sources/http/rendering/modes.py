@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from afresh.sources.http.hidden_changes import path_class
+from afresh.sources.parsing.parse_budget import SMALL_BYTES
+from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.similarity import share_of_new
 from afresh.sources.text_decoding import decode
 from afresh.sources.texts.main_text import visible_text
@@ -26,6 +28,7 @@ _FEWEST, _MOST = 5, 20
 _NEEDED_SHARE = 0.1
 _NEW_SHARE = 0.2
 _MOST_CLASSES = 10_000
+_ALWAYS_BESIDE = -1  # the ``small`` of ``ParserPool.parse`` by which even an empty page is parsed beside
 
 
 def needs_browser(rendered: bytes, plain: bytes, plain_type: str = "text/html") -> bool:
@@ -39,6 +42,15 @@ def needs_browser(rendered: bytes, plain: bytes, plain_type: str = "text/html") 
     pages = rendered.decode("utf-8", "replace"), decode(plain, plain_type)
     one, other = (visible_text(page).encode("utf-8", "replace") for page in pages)
     return share_of_new(one, other) > _NEW_SHARE
+
+
+async def is_browser_needed(
+    parsers: ParserPool, rendered: bytes, plain: bytes, plain_type: str, party: str
+) -> bool:
+    """Return ``needs_browser`` of these pages, from a parser process if either of them is large. ``party`` is
+    the host, for a fair use of the processes."""
+    small = SMALL_BYTES if len(plain) <= SMALL_BYTES else _ALWAYS_BESIDE
+    return await parsers.parse(needs_browser, rendered, plain, plain_type, small=small, party=party)
 
 
 @dataclass(frozen=True, slots=True)

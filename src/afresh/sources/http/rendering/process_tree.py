@@ -61,6 +61,16 @@ def program_of(process: int) -> str:
         return ""
 
 
+def option_of(process: int, name: str) -> str:
+    """Return the value of the option ``name=value`` of a process; empty if it has none."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    prefix = os.fsencode(name) + b"="
+    return next((os.fsdecode(word[len(prefix) :]) for word in words if word.startswith(prefix)), "")
+
+
 def kill_tree(process: int, known: Iterable[int], program: str) -> None:
     """Kill a process and its descendants, as far as they run ``program``: another process may have their
     numbers by now. ``known`` are earlier descendants, which are no longer found when it has ended."""
