@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.cluster.cluster_cursor import merge_newest, merge_pages, parse_cursor
+from afresh.cluster.cluster_cursor import merge_pages, parse_cursor
 from afresh.engine.feed.feed_reader import ChangePage
-from afresh.values.changes import Change, FeedEntry
+from afresh.values.changes import Change
 from afresh.values.errors import CursorError
 
 Feed = list[float]
@@ -48,35 +48,6 @@ def test_every_change_comes_once_and_in_order(times: list[list[float]], limit: i
     for shard in range(len(feeds)):
         own = [int(name.split("/")[1]) for name in names if name.startswith(f"{shard}/")]
         assert own == sorted(own)
-
-
-@given(st.lists(st.lists(st.floats(0, 100), max_size=12), min_size=1, max_size=4), st.integers(1, 7))
-def test_the_newest_of_all_shards_come_page_by_page(times: list[list[float]], limit: int) -> None:
-    feeds = [
-        [
-            FeedEntry(f"1-{number}-00", number, f"{shard}/{number}", "web", "new", 1, time_s, None, 1, None)
-            for number, time_s in enumerate(sorted(each), 1)
-        ]
-        for shard, each in enumerate(times)
-    ]
-    found: list[FeedEntry] = []
-    places: dict[int, str] = {}
-    while True:
-        newest = {
-            shard: [one for one in reversed(feed) if one.item_id < _number(places.get(shard))][:limit]
-            for shard, feed in enumerate(feeds)
-        }
-        page = merge_newest(places, newest, limit)
-        if not page:
-            break
-        found += page
-        places = parse_cursor(page[-1].cursor)
-    assert sorted(one.key for one in found) == sorted(one.key for feed in feeds for one in feed)
-    assert [one.time_s for one in found] == sorted((one.time_s for one in found), reverse=True)
-
-
-def _number(cursor: str | None) -> float:
-    return float("inf") if cursor is None else int(cursor.split("-")[1])
 
 
 @pytest.mark.parametrize("text", ["", "1-2-3", "0=", "x=1-2-3", "0=1-2-3.."])

@@ -6,11 +6,11 @@ shards are merged by the time at which they were seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from afresh.engine.feed.feed_reader import ChangePage
-from afresh.values.changes import Change, FeedEntry
+from afresh.values.changes import Change
 from afresh.values.errors import CursorError
 
 
@@ -35,7 +35,7 @@ def format_cursor(places: Mapping[int, str]) -> str:
     >>> format_cursor({3: "b2-9-0d", 0: "a1-7-0c"})
     '0=a1-7-0c.3=b2-9-0d'
     """
-    return _join(dict(sorted(places.items())))
+    return ".".join(f"{shard}={places[shard]}" for shard in sorted(places))
 
 
 def merge_pages(before: Mapping[int, str], pages: Mapping[int, ChangePage], limit: int) -> ChangePage:
@@ -57,24 +57,3 @@ def merge_pages(before: Mapping[int, str], pages: Mapping[int, ChangePage], limi
             places[shard] = page.cursor  # also if it has no change
     is_last = all(page.is_last and not left[shard] for shard, page in pages.items())
     return ChangePage(found, format_cursor(places), is_last)
-
-
-def merge_newest(
-    before: Mapping[int, str], newest: Mapping[int, Sequence[FeedEntry]], limit: int
-) -> list[FeedEntry]:
-    """Return the newest ``limit`` changes of all shards, the newest first, each with the cursor before which
-    the search continues: its own shard is the first in it. ``newest`` are those of each shard, ``before`` the
-    cursors before which they are, without shards that are read from their end."""
-    left = {shard: list(reversed(entries)) for shard, entries in newest.items()}
-    places = {shard: place for shard, place in before.items() if shard in newest}
-    found: list[FeedEntry] = []
-    while len(found) < limit and any(left.values()):
-        shard = max((each for each in left if left[each]), key=lambda each: (left[each][-1].time_s, -each))
-        entry = left[shard].pop()
-        places = {shard: entry.cursor} | {other: place for other, place in places.items() if other != shard}
-        found.append(replace(entry, cursor=_join(places)))
-    return found
-
-
-def _join(places: Mapping[int, str]) -> str:
-    return ".".join(f"{shard}={place}" for shard, place in places.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
@@ -51,7 +50,7 @@ class ClusterFeed:
                 other: place for other, place in places.items() if other != shard
             }
             cursor = ".".join(format_cursor({each: place}) for each, place in places.items())
-            found.append(replace(entry, cursor=cursor))
+            found.append(entry._replace(cursor=cursor))
         return found
 
     def diff(self, entry: FeedEntry, most_lines: int) -> str:
@@ -60,7 +59,7 @@ class ClusterFeed:
         reader = self._readers().get(shard)
         if reader is None:
             raise CursorError(f"there is no shard {shard} any more: its items have moved to others")
-        return reader.ask(_diff, replace(entry, cursor=cursor), most_lines)
+        return reader.ask(_diff, entry._replace(cursor=cursor), most_lines)
 
     def last(self) -> int:
         """Return a number that grows with every change."""

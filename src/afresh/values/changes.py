@@ -73,8 +73,7 @@ def old_cursor_error() -> CursorError:
     return CursorError(f"{_TOO_OLD}; {START_AGAIN}")
 
 
-@dataclass(frozen=True, slots=True)
-class FeedEntry:
+class FeedEntry(NamedTuple):
     """One change in the feed. ``cursor`` is the place after it, ``key`` the key of the item.
 
     ``kind`` is ``new`` (the first copy, or the copy of an item that was gone), ``changed``, ``gone`` (its

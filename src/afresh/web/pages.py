@@ -158,6 +158,7 @@ def _add_overview(router: APIRouter, data: ProjectData, pages: Pages) -> None:
             item_views=snapshot.status.item_views[:VIEWS_SHOWN],
             noise=snapshot.status.noise,
             hook_failures=snapshot.status.hook_failures,
+            notify_failures=snapshot.status.notify_failures,
             target=snapshot.status.target,
         )
 

@@ -23,6 +23,7 @@ def rows(text: str) -> list[dict[str, object]]:
 def test_changes_are_lines_for_people_and_objects_for_programs(mirror: Afresh, site: Site) -> None:
     polled(mirror, site, "a", "b")
     start = mirror("changes", "--cursor").out.strip()
+    assert json.loads(mirror("changes", "--cursor", "--json").out) == {"cursor": start}
     site.routes["/a"] = page(b"other")
     mirror("get", f"{site.url}/a", "--max-age", "0s", "--allow-private")
     mirror("remove", f"{site.url}/b")

@@ -238,7 +238,7 @@ def newest_observations(store: Store, item_id: int) -> list[Sequence[Any]]:
 def feed_of(store: Store) -> list[Any]:
     """The whole feed, with numbers for cursors: every store has an epoch of its own."""
     page = store.feed.read(limit=10_000)
-    rows = [replace(entry, cursor=number_of(entry.cursor)) for entry in page.entries]
+    rows = [entry._replace(cursor=number_of(entry.cursor)) for entry in page.entries]
     return [rows, number_of(page.cursor), number_of(store.feed.cursor()), number_of(store.feed.start())]
 
 

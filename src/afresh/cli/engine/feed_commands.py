@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typer import Argument, Option
 
@@ -24,9 +24,10 @@ from afresh.values.printable_text import printable, printable_json
 from afresh.values.units import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
-    from afresh.engine.feed.feed_reader import ChangePage
+    from afresh.engine.feed.feed_reader import ChangeQuery, FeedReader
     from afresh.values.changes import Change, Consumer
 
 _PAGE = 5000
@@ -60,40 +61,57 @@ def changes(
         raise UsageError("--content needs --json or --exec: a content is not one line of text")
     with open_project(reading=consumer is None) as engine:
         if cursor:
-            print_data(engine.feed.cursor())
+            newest = engine.feed.cursor()
+            print_json({"cursor": newest}) if as_json else print_data(newest)
             return
         query = ChangeQuery(known_source(engine, source), content)
         since = engine.feed.cursor() if since == "now" else since
         place = None if consumer is None else engine.feed.place_of(consumer, query.source)
         since = since if place is None else place.begin(since)
-        size = _PAGE if run is None else _BATCH
-        pages = engine.feed.pages(since, query, limit=limit or math.inf, wait=follow, size=size)
+        asked = _Asked(since, query, limit or math.inf, follow, _PAGE if run is None else _BATCH)
         with open_output(STANDARD_STREAM) if run is None else nullcontext() as out:
-            for page in pages:
-                _hand_over(page, out, run, as_json=as_json)
+            for lines, reached in _line_pages(engine.feed, asked, as_json=as_json or run is not None):
+                _hand_over(lines, out, run, as_json=as_json)
                 if place is not None:
-                    place.reach(page.cursor)
+                    place.reach(reached)
                     place.save()
 
 
-def _hand_over(page: ChangePage, out: IO[bytes] | None, run: str | None, *, as_json: bool) -> None:
-    """Write a page of changes to ``out``, or give it to the command ``run``."""
-    if not page.changes:
+class _Asked(NamedTuple):
+    """Which changes are printed, in pages of ``size``."""
+
+    since: str | None
+    query: ChangeQuery
+    limit: float
+    wait: bool
+    size: int
+
+
+def _line_pages(feed: FeedReader, asked: _Asked, *, as_json: bool) -> Iterator[tuple[list[str], str]]:
+    """Yield for each page of changes a tuple: a line for each change, and the cursor after them."""
+    from afresh.engine.feed.change_json import change_line, entry_line
+
+    since, query, limit, wait, size = asked
+    if as_json and query.content is None:
+        for entries in feed.entry_pages(since, query.source, limit=limit, wait=wait, size=size):
+            yield list(map(entry_line, entries.entries)), entries.cursor
         return
-    if out is None:
-        _run_command(str(run), _as_lines(page, as_json=True))
+    for page in feed.pages(since, query, limit=limit, wait=wait, size=size):
+        yield [change_line(each) if as_json else _describe(each) for each in page.changes], page.cursor
+
+
+def _hand_over(lines: list[str], out: IO[bytes] | None, run: str | None, *, as_json: bool) -> None:
+    """Write lines to ``out``, or give them to the command ``run``."""
+    if not lines:
         return
-    out.write(_as_lines(page, as_json=as_json))
-    out.flush()
-
-
-def _as_lines(page: ChangePage, *, as_json: bool) -> bytes:
-    from afresh.engine.feed.change_json import change_line
-
-    lines = [change_line(change) if as_json else _describe(change) for change in page.changes]
-    if sys.stdout.isatty():
+    if out is not None and sys.stdout.isatty():
         lines = [printable_json(line) if as_json else printable(line) for line in lines]
-    return ("\n".join(lines) + "\n").encode(errors="surrogateescape")
+    packed = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
+    if out is None:
+        _run_command(str(run), packed)
+        return
+    out.write(packed)
+    out.flush()
 
 
 def _describe(change: Change) -> str:

@@ -15,7 +15,7 @@ from afresh.values.formatting import format_count, format_moment
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
-    from afresh.engine.reporting.hook_status import HookFailure
+    from afresh.engine.reporting.delivery_status import HookFailure
 
 _LISTED = 1000
 
@@ -75,7 +75,7 @@ def _hooked_sources(engine: Engine, source: str | None) -> list[str]:
 
 
 def _print_failures(engine: Engine, *, as_json: bool) -> None:
-    from afresh.engine.reporting.hook_status import hook_failures
+    from afresh.engine.reporting.delivery_status import hook_failures
 
     found = hook_failures(engine.store, _LISTED)
     if as_json:

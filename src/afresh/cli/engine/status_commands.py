@@ -94,6 +94,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
         rows.append(("" if index else "problems", text))
     rows += [(f"  {one.source}", f"in trouble: {one.problem}") for one in found.troubles]
     rows += _hook_rows(found)
+    rows += _notify_rows(found)
     rows += [(f"  {one.source}", one.words) for one in found.found_pages]
     rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
@@ -129,6 +130,20 @@ def _hook_rows(found: Status) -> list[tuple[str, str]]:
     lost = f"{format_count(found.events_given_up, 'change')} given up; " if found.events_given_up else ""
     words = f"{lost}{first.kind} {first.item} failed {format_count(first.attempts, 'time')}: {first.problem}"
     return [("hooks", f"{words}; see 'afresh hooks'")]
+
+
+def _notify_rows(found: Status) -> list[tuple[str, str]]:
+    """Return a line for each address that could not be told of changes."""
+    rows = []
+    for one in found.notify_failures:
+        parts = []
+        if one.attempts:
+            parts.append(f"{one.address} failed {format_count(one.attempts, 'time')}: {one.problem}")
+        if one.given_up:
+            again = f"'afresh consumers reset {one.name} --to {one.since}' and a new run tell them"
+            parts.append(f"{format_count(one.given_up, 'change')} given up: {again}")
+        rows.append((f"  notify {one.source}", "; ".join(parts)))
+    return rows
 
 
 def _describe_quota(group: GroupStatus) -> str:

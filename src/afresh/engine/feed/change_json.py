@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 
-from afresh.values.changes import Change
+from afresh.values.changes import Change, FeedEntry
 
 _quote: Callable[[str], str] = json.encoder.encode_basestring
 _encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
@@ -50,17 +50,28 @@ def change_line(change: Change) -> str:
     """
     if change.text is not None or change.has_content or change.previous is not None:
         return _encode(change_object(change))
-    # Most lists are read without contents: this is several times as fast as the encoder.
+    sizes = change.changed_s, change.size, change.previous_size, change.change_size
+    place = change.cursor, 0, change.item, change.source, change.kind, change.version, change.time_s
+    return entry_line(FeedEntry(*place, *sizes))
+
+
+def entry_line(entry: FeedEntry) -> str:
+    """Return a change without its content as a line of JSON, the same as that of ``change_line``. Most lists
+    are read without contents: this is several times as fast as the encoder.
+
+    >>> entry_line(FeedEntry("1-1-00", 1, "a", "web", "gone", 2, 5.0, None, None, 7))
+    '{"cursor": "1-1-00", "kind": "gone", "item": "a", "source": "web", "version": 2, "time_s": 5.0, \
+"changed_s": null, "size": null, "previous_size": 7, "change_size": null}'
+    """
+    cursor, _, key, source, kind, version, time_s, changed_s, size, previous_size, change_size = entry
     return (
-        f'{{"cursor": "{change.cursor}", "kind": "{change.kind}", "item": {_quote(change.item)}, '
-        f'"source": {_quote(change.source)}, "version": {change.version}, "time_s": {change.time_s!r}, '
-        f'"changed_s": {_number(change.changed_s)}, "size": {_number(change.size)}, '
-        f'"previous_size": {_number(change.previous_size)}, "change_size": {_number(change.change_size)}}}'
+        f'{{"cursor": "{cursor}", "kind": "{kind}", "item": {_quote(key)}, '
+        f'"source": {_quote(source)}, "version": {version}, "time_s": {time_s!r}, '
+        f'"changed_s": {"null" if changed_s is None else repr(changed_s)}, '
+        f'"size": {"null" if size is None else size}, '
+        f'"previous_size": {"null" if previous_size is None else previous_size}, '
+        f'"change_size": {"null" if change_size is None else repr(change_size)}}}'
     )
-
-
-def _number(value: float | None) -> str:
-    return "null" if value is None else repr(value)
 
 
 def _add_bytes(found: dict[str, object], name: str, content: bytes) -> None:

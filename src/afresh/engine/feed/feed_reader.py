@@ -15,7 +15,7 @@ from typing import TypeAlias
 from afresh.engine.feed.change_message import change_diff
 from afresh.engine.feed.content_forms import opened_form
 from afresh.stores.store import Store
-from afresh.values.changes import Change, Consumer, FeedEntry, read_feed_cursor
+from afresh.values.changes import Change, Consumer, FeedEntry, FeedPage, read_feed_cursor
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError, did_you_mean
 from afresh.values.stored import Copy
@@ -59,10 +59,10 @@ class FeedReader:
         """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
         query = query or ChangeQuery()
         with opened_form(self._store, query.content) as text_of:
-            return self._page(since, limit, query, text_of)
+            found = self._store.feed.read(since, limit, query.source)
+            return self._as_page(found, query, text_of)
 
-    def _page(self, since: str | None, limit: int, query: ChangeQuery, text_of: TextOf | None) -> ChangePage:
-        found = self._store.feed.read(since, limit, query.source)
+    def _as_page(self, found: FeedPage, query: ChangeQuery, text_of: TextOf | None) -> ChangePage:
         if query.content is None:
             changes = [plain_change(entry) for entry in found.entries]
         else:
@@ -113,19 +113,33 @@ class FeedReader:
         size: int = PAGE,
     ) -> Iterator[ChangePage]:
         """Yield pages of at most ``size`` changes, as ``follow`` yields changes. A page may be empty."""
-        query, left = query or ChangeQuery(), limit
+        query = query or ChangeQuery()
         if query.content is not None:
             size = min(size, PAGE_WITH_CONTENT)
         with opened_form(self._store, query.content) as text_of:
-            while left >= 1:
-                seen = self.last()
-                page = self._page(since, int(min(size, left)), query, text_of)
-                yield page
-                since, left = page.cursor, left - len(page.changes)
-                if page.is_last and left >= 1:
-                    if not wait:
-                        return
-                    self._wait_for_change(seen)
+            for found in self.entry_pages(since, query.source, limit=limit, wait=wait, size=size):
+                yield self._as_page(found, query, text_of)
+
+    def entry_pages(
+        self,
+        since: str | None = None,
+        source: str | None = None,
+        *,
+        limit: float = math.inf,
+        wait: bool = False,
+        size: int = PAGE,
+    ) -> Iterator[FeedPage]:
+        """Yield the same pages as the store has them, without contents: this is twice as fast."""
+        left = limit
+        while left >= 1:
+            seen = self.last()
+            page = self._store.feed.read(since, int(min(size, left)), source)
+            yield page
+            since, left = page.cursor, left - len(page.entries)
+            if page.is_last and left >= 1:
+                if not wait:
+                    return
+                self._wait_for_change(seen)
 
     def consume(
         self,

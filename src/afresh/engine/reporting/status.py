@@ -10,9 +10,9 @@ import numpy as np
 
 from afresh.engine.ratelimit.fleet_member import WorkerStatus, list_workers
 from afresh.engine.ratelimit.request_slots import Limits, budget_limits
+from afresh.engine.reporting.delivery_status import HookFailure, NotifyFailure, hook_failures, notify_failures
 from afresh.engine.reporting.found_summary import FoundPagesStatus, found_pages_statuses
 from afresh.engine.reporting.group_status import GroupStatus, group_statuses
-from afresh.engine.reporting.hook_status import HookFailure, hook_failures
 from afresh.engine.reporting.item_view_status import ItemViewStatus, item_view_statuses
 from afresh.engine.reporting.lag_status import LagStatus, lag_status
 from afresh.engine.reporting.noise_hints import NoiseHint, find_noise_hints
@@ -94,8 +94,9 @@ class Status:
     sources that may not be polled now, with the time of the next opening. ``used_bytes`` is the part of the
     store that is not free, and ``max_bytes`` the most it may be. ``content_lag_s`` is the expected content
     lag F(L;t) of Yang et al. (2010), 0 if nothing was missed. ``events`` is how many changes wait to be told
-    to hooks, ``events_given_up`` how many were given up; ``hook_failures`` are some that failed. ``run`` is
-    the last pulse. ``noise`` proposes settings for items that change in one small part.
+    to hooks, ``events_given_up`` how many were given up; ``hook_failures`` are some that failed, and
+    ``notify_failures`` the addresses that could not be told. ``run`` is the last pulse. ``noise`` proposes
+    settings for items that change in one small part.
     """
 
     items: int
@@ -117,6 +118,7 @@ class Status:
     events: int
     events_given_up: int = 0
     hook_failures: tuple[HookFailure, ...] = ()
+    notify_failures: tuple[NotifyFailure, ...] = ()
     notices: int
     file_bytes: int
     used_bytes: int
@@ -190,6 +192,7 @@ def read_status(store: Store, settings: Settings, now_s: float) -> Status:
         events=stats.events,
         events_given_up=store.events.given_up(),
         hook_failures=hook_failures(store),
+        notify_failures=notify_failures(store, settings),
         notices=stats.notices,
         file_bytes=stats.file_bytes,
         used_bytes=store.upkeep.used_bytes(),

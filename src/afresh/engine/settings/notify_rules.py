@@ -40,7 +40,7 @@ class NotifyRules(BaseModel):
     changes of these ``kinds``; of those of kind ``changed``, only if at least the share ``min_change`` of the
     content is new. ``title`` and ``template`` are texts with ``$fields``: that of the message, and the part
     of its text for each change. A difference has at most ``diff_lines`` lines, of ``content`` in this
-    form."""
+    form. After ``attempts`` failures a message is given up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,3 +51,4 @@ class NotifyRules(BaseModel):
     template: _ChangeText = "$kind: $item\n$time\n$diff"
     content: Literal["raw", "text", "markdown"] = "raw"
     diff_lines: int = Field(default=40, ge=0, le=1000)
+    attempts: int = Field(default=50, ge=1)

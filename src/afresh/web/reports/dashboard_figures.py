@@ -183,6 +183,16 @@ FIGURES = (
         metric="events_given_up",
         meaning="Changes that hooks could not be told, and that were given up.",
     ),
+    Figure(
+        lambda snapshot: sum(one.attempts > 0 for one in snapshot.status.notify_failures),
+        metric="notify_failing",
+        meaning="Addresses of notifications whose last message could not be sent.",
+    ),
+    Figure(
+        lambda snapshot: sum(one.given_up for one in snapshot.status.notify_failures),
+        metric="notify_given_up",
+        meaning="Changes of which people were not told, because the messages were given up.",
+    ),
     Figure("status.notices", metric="notices_open", meaning="Notices not yet answered by a poll."),
 )
 
@@ -287,7 +297,8 @@ def _hash_failures(snapshot: StatusSnapshot) -> str:
     then reloads their table."""
     items = [(item.key, item.failures, item.problem) for item in snapshot.failing]
     hosts = [(name, one.group, one.failures, one.why) for name, one in snapshot.backoffs]
-    told = [(one.id, one.attempts, one.problem) for one in snapshot.status.hook_failures]
+    hooks = [(one.id, one.attempts, one.problem) for one in snapshot.status.hook_failures]
+    told = [hooks, [(one.name, one.attempts, one.given_up) for one in snapshot.status.notify_failures]]
     return blake2b(repr((items, hosts, snapshot.status.noise, told)).encode(), digest_size=6).hexdigest()
 
 

@@ -15,6 +15,7 @@ from tests.servers.message_receivers import Webhook, mail_server, webhook
 from tests.servers.quick_afresh import QuickAfresh
 from tests.waiting import until
 
+from afresh.engine.reporting.delivery_status import notify_failures
 from afresh.engine.runner.notify.notifier import Notifier
 from afresh.engine.settings.describing import settings_as_dict
 from afresh.engine.settings.parsing import parse_settings
@@ -239,3 +240,34 @@ def test_a_message_is_sent_again_if_the_engine_is_killed_while_it_is_sent(
             again.close()
     assert service.asked == 2
     assert [each["title"] for each in service.messages][-1] == f"afresh: new: {site.url(0)}"
+
+
+def test_failures_are_shown_and_a_message_is_given_up_after_its_attempts(
+    store: Store, service: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_of(service.address, rules="attempts = 3")
+    change(store, "a", b"1", 1000.0, "new")
+    deliver(store, settings, 1001.0)
+    begin = store.feed.cursor()
+    change(store, "a", b"2", 1002.0)
+    service.status = 500
+    assert deliver(store, settings, 1003.0) == [0]
+    (failing,) = notify_failures(store, settings)
+    assert (failing.name, failing.source, failing.attempts) == ("notify:web:1", "web", 1)
+    assert (failing.next_s, failing.given_up) == (1005.0, 0)
+    assert "500" in failing.problem
+    assert "hunter2" not in str(failing)
+    assert "private-path" not in str(failing)
+    assert deliver(store, settings, 2000.0, 3000.0, 4000.0) == [0, 1, 0]  # given up, and the place is moved
+    (lost,) = notify_failures(store, settings)
+    assert (lost.given_up, lost.since, lost.next_s) == (1, begin, None)
+    assert "a notification was given up" in caplog.text
+    service.status = 200
+    change(store, "a", b"3", 5000.0)
+    assert deliver(store, settings, 5001.0) == [1]
+    (known,) = notify_failures(store, settings)
+    assert (known.attempts, known.given_up) == (0, 1)
+    store.feed.move("notify:web:1", lost.since, 5002.0, "web")  # afresh consumers reset
+    assert deliver(store, settings, 5003.0) == [1]
+    assert "2 changes of web" in service.messages[-1]["title"]
+    assert notify_failures(store, settings) == ()

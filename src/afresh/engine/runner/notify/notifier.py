@@ -15,18 +15,21 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from afresh.engine.feed.change_message import ChangeMessage, write_message
 from afresh.engine.logs import log_event
+from afresh.engine.reporting.delivery_status import NotifyFailure, outlet_name, read_notify_failure
 from afresh.engine.runner.notify.notify_address import NotifyAddress, open_addresses
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.tables import Settings
+from afresh.engine.state_names import NOTIFY_FAILURES
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.python.user_calls import UserCalls
 from afresh.sources.python.user_function import RaisedError
 from afresh.sources.secrets import Resolver
 from afresh.values.backoff import Backoff
+from afresh.values.changes import read_feed_cursor
 from afresh.values.clock import Clock
 from afresh.values.errors import CursorError
 
@@ -50,7 +53,8 @@ class Outlet:
 @dataclass(slots=True)
 class _Place:
     """How far an address was told: the ``cursor``, and when it was saved. ``seen`` is the number of the last
-    change when there was nothing to tell. After ``attempts`` failures, the next one is at ``retry_s``."""
+    change when there was nothing to tell. After ``attempts`` failures, the next one is at ``retry_s``.
+    ``failure`` is what is stored about them."""
 
     cursor: str
     saved_s: float
@@ -58,6 +62,7 @@ class _Place:
     seen: int = -1
     attempts: int = 0
     retry_s: float = 0.0
+    failure: NotifyFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Notifier:
     def open_outlets(self, settings: Settings) -> list[Outlet]:
         """Return the addresses of all sources; raise ``UsageError`` if one is wrong."""
         return [
-            Outlet(f"notify:{table.settings.name}:{number}", table.settings.name, address, table.notification)
+            Outlet(outlet_name(table.settings.name, number), table.settings.name, address, table.notification)
             for table in settings.sources
             for number, address in enumerate(open_addresses(table, self._resolver), 1)
         ]
@@ -127,15 +132,49 @@ class Notifier:
         """Tell an address what it was not told yet; return whether it was sent a message."""
         unsent = await self._store.run_beside(self._read_unsent, outlet, place.cursor)
         if unsent.message is not None and (problem := await self._send(outlet, unsent.message)):
-            place.attempts += 1
-            place.retry_s = self._clock.now_s() + RETRIES.wait_s(place.attempts)
-            fields = {"source": outlet.source, "to": outlet.address.name, "attempt": place.attempts}
-            log_event(logging.WARNING, "a notification was not sent", **fields, problem=problem)
-            return False
+            if not await self._failed(outlet, place, unsent.message, problem):
+                return False
+        elif place.failure is not None and place.failure.attempts and unsent.message is not None:
+            await self._recovered(place)
         await self._save(outlet, place, unsent)
         place.attempts, place.has_more = 0, not unsent.is_last
         place.seen = last if unsent.is_last else -1
         return unsent.message is not None
+
+    async def _failed(self, outlet: Outlet, place: _Place, message: ChangeMessage, problem: str) -> bool:
+        """Record that a message was not sent; return whether it is given up."""
+        place.attempts += 1
+        now_s, known = self._clock.now_s(), place.failure
+        is_given_up = place.attempts >= outlet.rules.attempts
+        place.retry_s = now_s + RETRIES.wait_s(place.attempts)
+        lost = 0 if known is None else known.given_up
+        place.failure = NotifyFailure(
+            outlet.name,
+            outlet.source,
+            outlet.address.name,
+            place.attempts,
+            problem,
+            None if is_given_up else place.retry_s,
+            lost + (message.number if is_given_up else 0),
+            known.since if known is not None and known.given_up else place.cursor if is_given_up else "",
+        )
+        await self._store.run(place.failure.save, self._store.sync)
+        fields = {"source": outlet.source, "to": outlet.address.name, "attempt": place.attempts}
+        level, words = logging.WARNING, "a notification was not sent"
+        if is_given_up:
+            level, words = logging.ERROR, "a notification was given up"
+        log_event(level, words, **fields, problem=problem)
+        return is_given_up
+
+    async def _recovered(self, place: _Place) -> None:
+        """Record that a message was sent again; what was given up before stays recorded."""
+        known = place.failure
+        assert known is not None
+        place.failure = replace(known, attempts=0, next_s=None) if known.given_up else None
+        if place.failure is not None:
+            await self._store.run(place.failure.save, self._store.sync)
+        else:
+            await self._store.run(self._store.sync.state.set, {NOTIFY_FAILURES + known.name: None})
 
     async def _send(self, outlet: Outlet, message: ChangeMessage) -> str:
         """Send a message; return why this failed, or an empty string."""
@@ -167,6 +206,22 @@ class Notifier:
         message = write_message(store, outlet.source, page.entries, outlet.rules)
         return _Unsent(message, page.cursor, page.is_last)
 
+    def _known_failure(self, name: str, cursor: str) -> NotifyFailure | None:
+        """Return what is stored of the failures of an address. What was given up is told again if its place
+        was moved back, and then forgotten."""
+        store = self._store.sync
+        known = read_notify_failure(store, name)
+        if known is None or not known.given_up:
+            return known
+        if read_feed_cursor(cursor).number > read_feed_cursor(known.since).number:
+            return known
+        if not known.attempts:
+            store.state.set({NOTIFY_FAILURES + name: None})
+            return None
+        known = replace(known, given_up=0, since="")
+        known.save(store)
+        return known
+
     def _read_places(self, outlets: Sequence[Outlet]) -> dict[str, _Place]:
         """Return the place of each address. Forget those of addresses that no source has any more."""
         feed = self._store.sync.feed
@@ -175,6 +230,7 @@ class Notifier:
         for name in known:
             if _NAME.fullmatch(name) and name not in names:
                 feed.drop(name)
+                self._store.sync.state.set({NOTIFY_FAILURES + name: None})
         places = {}
         for outlet in outlets:
             found, now_s = known.get(outlet.name), self._clock.now_s()
@@ -183,5 +239,8 @@ class Notifier:
                 feed.move(outlet.name, cursor, now_s, outlet.source)
                 places[outlet.name] = _Place(cursor, now_s)
             else:
-                places[outlet.name] = _Place(found.cursor, found.moved_s)
+                failure = self._known_failure(outlet.name, found.cursor)
+                place = places[outlet.name] = _Place(found.cursor, found.moved_s, failure=failure)
+                if failure is not None and failure.next_s is not None:
+                    place.attempts = failure.attempts  # it is tried at once: the reason may be gone
         return places
