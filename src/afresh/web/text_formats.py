@@ -48,9 +48,9 @@ def format_times(factor: float | None) -> str:
     """Return how many times the requests something needs.
 
     >>> format_times(1.4567), format_times(None)
-    ('1.46 × the requests', '–')
+    ('1.46×', '–')
     """
-    return NOTHING if factor is None or not math.isfinite(factor) else f"{factor:.2f} × the requests"
+    return NOTHING if factor is None or not math.isfinite(factor) else f"{factor:.2f}×"
 
 
 def _rate_unit(per_s: float) -> str:

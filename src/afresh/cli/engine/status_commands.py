@@ -188,7 +188,7 @@ def _describe_run(found: Status) -> str:
 def _describe_budget(found: Status, set_per_s: float) -> str:
     """Describe the budget that applies, and how much of it was used. If the settings and the running (or
     last) engine have different budgets, name both."""
-    from afresh.engine.reporting.used_budget import describe_use_of_requests, used_requests
+    from afresh.engine.reporting.pulse import describe_use_of_requests, used_requests
 
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
@@ -220,7 +220,7 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
 
 def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
     """Return a line about the seconds that the run used and was allowed, and why the rest was not used."""
-    from afresh.engine.reporting.used_budget import describe_use_of_seconds
+    from afresh.engine.reporting.pulse import describe_use_of_seconds
 
     run, share = found.run, found.limits.seconds
     if run is None or math.isinf(share) or run.time_s <= run.started_s:

@@ -14,8 +14,8 @@ from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 
-from afresh.engine.reporting.pulse import FIELDS
-from afresh.engine.reporting.used_budget import (
+from afresh.engine.reporting.pulse import (
+    FIELDS,
     describe_unused_requests,
     describe_unused_seconds,
     used_requests,
