@@ -206,7 +206,9 @@ def page_texts(snapshot: StatusSnapshot) -> dict[str, str]:
         "state": snapshot.state,
         "state-words": STATE_TITLES[snapshot.state],
         "state-detail": _describe_state(snapshot),
-        "freshness-range": _describe_range(status.freshness),
+        "freshness-range": "seen, not estimated"
+        if is_all_observed(snapshot)
+        else _describe_range(status.freshness),
         "audited": figures["audited"] if status.audited.n or not is_all_observed(snapshot) else "not needed",
         "audited-range": _describe_audits(snapshot),
         "items-detail": ", ".join(f"{format_whole(items)} {name}" for name, items in by_status if items)
