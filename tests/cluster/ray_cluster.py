@@ -7,9 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from tests.waiting import until
 
 _MEMORY = 100 << 20
 
@@ -25,16 +28,45 @@ class RayCluster:
         """Kill all processes of the worker node, as a power cut would."""
         self._cluster.remove_node(self.worker, allow_graceful=False)
 
+    def kill_head(self) -> None:
+        """Kill the process of the head that knows all others, as a lost machine would."""
+        (server,) = self._cluster.head_node.all_processes["gcs_server"]
+        server.process.kill()
+        server.process.wait()
+
+
+@contextmanager
+def ray_folder() -> Iterator[dict[str, str]]:
+    """The environment of a Ray that leaves nothing behind: a folder of its own, and no reports."""
+    folder = tempfile.mkdtemp(prefix="r")  # short, because the paths of sockets are limited
+    try:
+        yield {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder}
+        # Processes of Ray end by themselves when that of their node is gone, on a busy machine after a while.
+        until(lambda: not _processes_of(folder), "all processes of Ray have ended")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 @contextmanager
 def ray_cluster() -> Iterator[RayCluster]:
-    folder = tempfile.mkdtemp(prefix="r")  # short, because the paths of sockets are limited
-    own = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder}
-    try:
-        with patch.dict(os.environ, own):
-            yield from _started()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with ray_folder() as own, patch.dict(os.environ, own):
+        yield from _started()
+
+
+def _processes_of(folder: str) -> list[int]:
+    """The processes, except this one, that have files in this folder open, as Ray's have their logs. What
+    they were started with cannot be read, because they overwrite it with a title."""
+    processes = [int(place.name) for place in Path("/proc").glob("[0-9]*")]
+    return [process for process in processes if process != os.getpid() and _has_open(process, folder)]
+
+
+def _has_open(process: int, folder: str) -> bool:
+    with suppress(OSError):  # it has ended, or is not ours
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):  # it was closed just now
+                if file.readlink().is_relative_to(folder):
+                    return True
+    return False
 
 
 def _started() -> Iterator[RayCluster]:

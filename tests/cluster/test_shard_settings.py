@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import pytest
 
 from afresh.cluster.shard_settings import ShardSpec, check_settings, shard_of, shard_settings, with_budget
+from afresh.engine.settings.overrides import SettingWithOrigin
 from afresh.engine.settings.parsing import parse_settings
 from afresh.sources.http.settings import HttpSettings
-from afresh.values.errors import UsageError
+from afresh.values.errors import UsageError, WrongSettingsError
 
 HOSTS = [f"site-{number}.example" for number in range(12)]
 TEXT = """
@@ -81,3 +85,12 @@ def test_what_a_cluster_cannot_keep_is_refused(text: str, words: str) -> None:
 def test_a_store_without_the_number_of_the_shard_is_refused() -> None:
     with pytest.raises(UsageError, match=r"must contain \{shard\}"):
         parse_settings("[cluster]\nstore = 'sqlite:one.db'")
+
+
+def test_options_of_the_command_reach_the_processes_of_the_shards() -> None:
+    given = {"budget.requests": SettingWithOrigin("8/s", "--budget 8/s")}
+    sent = pickle.loads(pickle.dumps(replace(spec(0), overrides=given)))
+    assert shard_settings(sent).budget.requests == 2.0
+    wrong = pickle.loads(pickle.dumps(SettingWithOrigin("soon", "--budget soon")))
+    with pytest.raises(WrongSettingsError, match="--budget soon: 'soon' is not a rate"):
+        shard_settings(replace(spec(0), overrides={"budget.requests": wrong}))

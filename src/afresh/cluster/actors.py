@@ -54,16 +54,17 @@ def check_own_version(version: str) -> None:
 
 class ShardActor:
     """One shard: an engine with its store. When it is made, it begins to poll if ``begin`` was called once
-    since the shards of the project last changed; else it waits for this, because items may have to move."""
+    since the shards of the project last changed; else it waits for this, because items may have to move.
+    Without ``is_polling`` it never polls."""
 
-    def __init__(self, spec: ShardSpec, version: str, secrets: Resolver) -> None:
+    def __init__(self, spec: ShardSpec, version: str, secrets: Resolver, is_polling: bool = True) -> None:
         self._spec, self._engine, self._problem = spec, None, ""
         self._reporter: ShardReporter | None = None
         _log_to_stderr()
         try:
             check_own_version(version)
             self._engine = self._open(secrets)
-            if self.is_settled():
+            if is_polling and self.is_settled():
                 self._start(self._engine)
         except AfreshError as error:  # Ray would start this process again and again
             self._problem = str(error)

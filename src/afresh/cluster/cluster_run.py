@@ -31,10 +31,12 @@ from afresh.cluster.layout import (
     save_last_seen,
     save_layout,
 )
+from afresh.cluster.other_run import refuse_second_run
 from afresh.cluster.ray_session import (
     ClusterError,
     RayNode,
     ask_actor,
+    check_head,
     check_versions,
     find_actor,
     living_nodes,
@@ -100,6 +102,8 @@ class ClusterRun:
             SLACK_S,
         )
         self._is_on_nodes = settings.cluster.store.startswith("sqlite:")
+        self._is_polling = True
+        self._address: str = ray.get_runtime_context().gcs_address
         self.shards: dict[int, RunningShard] = {}
         self._coordinator: Any = None
         self._owner = shard_of(spec.shards)
@@ -117,6 +121,7 @@ class ClusterRun:
     def rebalance(self, *, dry_run: bool) -> list[HostMove]:
         """Move the items that belong to another shard, without polling; return what moved or, with
         ``dry_run``, what would move."""
+        self._is_polling = False
         try:
             return self._find_moves_of_layout() if dry_run else self._prepare()
         finally:
@@ -151,6 +156,7 @@ class ClusterRun:
         a node has another version of afresh."""
         if find_actor(self._ray, coordinator_name(self._spec.project)) is not None:
             raise ClusterError("a run of this project goes on in this cluster already: stop it first")
+        refuse_second_run(self._engine.store, self._engine.clock)
         nodes = living_nodes(self._ray)
         check_versions(read_versions(self._ray, nodes), __version__)
         return nodes
@@ -186,7 +192,8 @@ class ClusterRun:
             num_cpus=0,
             scheduling_strategy=strategy,
         )
-        running.handle = remote.remote(replace(self._spec, shard=running.shard), __version__, self._secrets)
+        spec = replace(self._spec, shard=running.shard)
+        running.handle = remote.remote(spec, __version__, self._secrets, self._is_polling)
         self._set_problem(running, "")
 
     def _start_coordinator(self) -> None:
@@ -202,8 +209,8 @@ class ClusterRun:
 
     def _save_view(self, view: ClusterView, problems: Mapping[int, str]) -> None:
         """Save what the coordinator sees, and which shards do not poll, for commands that read."""
-        address, now_s = self._ray.get_runtime_context().gcs_address, self._engine.clock.now_s()
-        save_last_seen(self._engine.store, LastSeen(address, now_s, view, tuple(problems.items())))
+        seen = LastSeen(self._address, self._engine.clock.now_s(), view, tuple(problems.items()))
+        save_last_seen(self._engine.store, seen)
 
     def _ask(self, running: RunningShard, method: str, *given: Any, timeout_s: float = _START_S) -> Any:
         if running.handle is None:
@@ -268,7 +275,8 @@ class ClusterRun:
 
     def step(self) -> ClusterProgress:
         """Look after the shards once, and pass new items on. Raise ``ClusterError`` if another coordinator
-        has taken over."""
+        has taken over, and ``HeadLostError`` if Ray has ended."""
+        check_head(self._address)
         nodes = living_nodes(self._ray)
         for running in self.shards.values():
             self._look_after(running, nodes)

@@ -71,6 +71,22 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
             ray.shutdown()
 
 
+class HeadLostError(ClusterError):
+    """The head of the Ray cluster is lost, and with it everything that runs there."""
+
+
+def check_head(address: str) -> None:
+    """Raise ``HeadLostError`` if the head of the cluster, at HOST:PORT, does not answer. Calls of Ray would
+    wait for a minute, and then end this process."""
+    try:
+        _check_reachable(address)
+    except ClusterError:
+        raise HeadLostError(
+            f"the head of the Ray cluster at {address} is lost: this run ends, and nothing is lost that was "
+            "saved. Start Ray and 'afresh cluster run' again: it goes on"
+        ) from None
+
+
 def _check_reachable(address: str) -> None:
     """Raise ``ClusterError`` if nothing answers at ``address``. Ray itself would try for half a minute."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")

@@ -90,6 +90,9 @@ def _look_after(
 ) -> None:
     """Start the cluster, and look after it until it is stopped. If it cannot go on, end it in order.
     ``beside`` returns a context in which it is looked after."""
+    from afresh.cluster.ray_session import HeadLostError
+    from afresh.engine.logs import log_event
+
     clock = SystemClock()
     try:
         run.start()
@@ -102,6 +105,9 @@ def _look_after(
                     _log_progress(progress)
                 if clock.elapsed_s() >= until_s:
                     return
+    except HeadLostError as error:  # nobody is left who could be stopped
+        log_event(logging.ERROR, str(error))  # at once, because Ray may end this process
+        raise
     except AfreshError:
         run.stop(_STEP_S)
         raise

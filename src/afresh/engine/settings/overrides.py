@@ -30,6 +30,9 @@ class SettingWithOrigin(str):
         setting.origin = origin
         return setting
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # how pickle makes it again
+        return str(self), self.origin
+
 
 def environment_overrides(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of environment variables: ``AFRESH_BUDGET_REQUESTS`` sets ``budget.requests``. In
