@@ -365,7 +365,8 @@ class ClusterRun:
             self._stop_shard(running)
         if self._is_seen:  # else it is another run that is seen
             save_last_seen(self._engine.store, None)
-        log_event(logging.INFO, "stopped", shards=format_count(len(calls), "shard"))
+        if calls:
+            log_event(logging.INFO, "stopped", shards=format_count(len(calls), "shard"))
         done = [each for each in found if each is not None]
         names = ("polls", "changes", "failures", "requests", "audits")
         return RunProgress(**{name: sum(getattr(each, name) for each in done) for name in names})
