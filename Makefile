@@ -13,12 +13,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test docs check bench bench-docs slow interop lowest lock locked package versions format schema clean chromium
+.PHONY: help demo test docs pictures check bench bench-docs slow interop lowest lock locked package versions format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
 	@echo "make test    set up .venv if need be and run the tests"
 	@echo "make docs    build the documentation as a web site in build/docs, and check its links"
+	@echo "make pictures take the pictures of the dashboard in docs again"
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
@@ -63,6 +64,9 @@ demo: $(AFRESH)
 
 test: $(READY) chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 -m "not slow"
+
+pictures: $(READY) chromium
+	$(BIN)/python -m tests.pages.take_pictures
 
 docs: $(READY)
 	$(INSTALL) '.[docs]'

@@ -38,6 +38,8 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tm
     assert built.returncode == 0, built.stderr
     found = {page.stem for page in (tmp_path / "site").glob("*.html")}
     assert pages() <= found
+    tasks = re.findall(r"^### ", (ROOT / "docs" / "howto.md").read_text(), re.MULTILINE)
+    assert len([name for name in found if name.startswith("howto-")]) == len(tasks) > 25
     index = (tmp_path / "site" / "searchindex.js").read_text()
     assert all(f'"{word}"' in index or f"{word}:" in index for word in ("sitemap", "uniform", "lease"))
     assert (tmp_path / "site" / "llms.txt").exists()

@@ -200,5 +200,5 @@ def test_a_dropped_item_is_not_said_to_change_often_if_its_own_polls_deny_it() -
         "dropped: the policy expects 1.5 changes a day, so that a poll gains little"
     ]
     assert explain_difference(["due now"], shown, 548 / year_s)[1].startswith(
-        "the policy expects 1.5 changes"
+        "polls are planned for 1.5 changes"
     )

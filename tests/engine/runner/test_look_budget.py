@@ -11,22 +11,26 @@ from tests.virtual_time import VirtualTime
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.logs import LOGGER
 from afresh.engine.settings.parsing import parse_settings
+from afresh.values.items import ItemChange
 
 
 class _AlwaysStale:
-    """Functions of a user, in virtual time: every view is always stale, and a refresh takes no time."""
+    """Functions of a user, in virtual time: every view is always stale, and a refresh takes no time. With
+    ``stale = False`` every view is fresh."""
 
     def __init__(self) -> None:
         self.refreshed: list[str] = []
         self.looks: list[str] = []
+        self.stale = True
 
     def refresh(self, view: str) -> None:
         self.refreshed.append(view)
 
     def is_stale(self, view: str) -> bool:
         self.looks.append(view)
-        return True
+        return self.stale
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def always_stale(monkeypatch: pytest.MonkeyPatch) -> _AlwaysStale:
     return found
 
 
-def _engine_of_views(folder: Path, sources: int, look_every: str) -> Engine:
+def _engine_of_views(folder: Path, sources: int, look_every: str, time: VirtualTime | None = None) -> Engine:
     """An engine in virtual time with the default budget of one request a second."""
     text = '[budget]\nseconds = "20m/h"\n'
     for number in range(sources):
@@ -50,7 +54,7 @@ def _engine_of_views(folder: Path, sources: int, look_every: str) -> Engine:
             stale_when = "always_stale:is_stale"
             look_every = "{look_every}"
         """
-    time = VirtualTime()
+    time = time or VirtualTime()
     return make_engine(parse_settings(text), folder, clock=time, seed=1, new_loop=time.new_loop)
 
 
@@ -94,3 +98,21 @@ def test_a_single_round_ends_although_looks_are_always_due(
             found = engine.run(once=True, for_s=600.0)
             assert sorted(always_stale.refreshed) == [f"v{number}" for number in range(sources)]
             assert found.requests <= 4 * sources + 2
+
+
+def test_a_round_that_leaves_fresh_views_alone_does_not_ask_for_a_larger_burst(
+    tmp_path: Path, always_stale: _AlwaysStale, caplog: pytest.LogCaptureFixture
+) -> None:
+    time = VirtualTime()
+    LOGGER.addHandler(caplog.handler)
+    try:
+        with _engine_of_views(tmp_path, 3, "5s", time) as engine:
+            engine.run(once=True)
+            always_stale.stale = False
+            engine.store.items.change([1, 2, 3], ItemChange(due_s=time.now_s() + 7200.0))
+            time.passed_s += 600.0
+            found = engine.run(once=True)
+    finally:
+        LOGGER.removeHandler(caplog.handler)
+    assert found.polls == 0
+    assert "burst" not in caplog.text

@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from afresh.cli.summary import print_data, print_json, print_note
+from afresh.values.errors import UsageError
+from afresh.values.formatting import format_count
 
 if TYPE_CHECKING:
     from afresh.cli.engine.imports.imported import ImportedList
@@ -42,6 +44,24 @@ def add_imported(engine: Engine, found: ImportedList, source: str | None) -> tup
     return new, taken
 
 
+def without_bad_keys(engine: Engine, found: ImportedList, source: str | None) -> ImportedList:
+    """Return what an imported file holds without the items that the source could never poll; they are named
+    among what was skipped, so that one of them does not keep the others out."""
+    table = engine.settings.source(source) if source else next(iter(engine.settings.sources), None)
+    if table is None:
+        return found  # adding the others says so
+    items, skipped, bad = [], list(found.skipped), set[str]()
+    for item in found.items:
+        try:
+            table.kind.group(table.settings, item.key)
+            items.append(item)
+        except UsageError as error:
+            bad.add(item.key)
+            skipped.append(str(error))
+    polls = tuple(poll for poll in found.polls if poll.item not in bad)
+    return replace(found, items=tuple(items), polls=polls, skipped=tuple(skipped))
+
+
 def preview_addition(
     engine: Engine,
     keys: Sequence[str],
@@ -69,7 +89,7 @@ def preview_addition(
     for address, problem in (found.problems if found is not None else {}).items():
         print_note(f"{address}: {problem}")
     for one in found.left_out if found is not None else ():
-        print_note(f"left out: {one.links:,} links, {one.reason}, such as {one.example}")
+        print_note(f"left out: {format_count(one.links, 'link')}, {one.reason}, such as {one.example}")
     more = "; these pages may show more" if listings.get("follow") else ""
     print_note(f"would add {len(new):,}, {known:,} known already{more}")
 

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from afresh.cli.engine import project
 from afresh.cli.engine.dbt_commands import add_models
-from afresh.cli.engine.import_items import add_imported, preview_addition
+from afresh.cli.engine.import_items import add_imported, preview_addition, without_bad_keys
 from afresh.cli.engine.refused_keys import RefusedKeys
 from afresh.cli.engine.selection_options import Match, WithStatus, read_selection
 from afresh.cli.files import read_lines
@@ -92,10 +92,12 @@ def add(
 
         imported = read_import(import_file)
         listings["feeds"] = [*listings.get("feeds", []), *imported.feeds]
-        for words in imported.skipped:
-            print_note(f"{import_file}: {words}")
     listings = {name: urls for name, urls in listings.items() if urls}
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
+        if imported is not None:
+            imported = without_bad_keys(engine, imported, source)
+            for words in imported.skipped:
+                print_note(f"{import_file}: {words}")
         refused = RefusedKeys(engine, source)
         if dry_run:
             wanted = list(refused.watch(_read_keys(keys, file)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from afresh.engine.settings.tables import Settings
 from afresh.engine.state_names import FOUND_PAGES
 from afresh.stores.store import Store
+from afresh.values.formatting import format_count
 
 _REASONS_KEPT = 50
 
@@ -67,10 +68,11 @@ class FoundPagesStatus:
     def words(self) -> str:
         """The numbers in one line for people."""
         left = "".join(
-            f"; left out: {one.links:,} links, {one.reason}, such as {one.example}" for one in self.left_out
+            f"; left out: {format_count(one.links, 'link')}, {one.reason}, such as {one.example}"
+            for one in self.left_out
         )
         unlinked = f"; {self.unlinked:,} unlinked: no page links to them any more" if self.unlinked else ""
-        return f"{self.pages:,} pages found by links{unlinked}{left}"
+        return f"{format_count(self.pages, 'page')} found by links{unlinked}{left}"
 
 
 def found_pages_statuses(store: Store, settings: Settings) -> tuple[FoundPagesStatus, ...]:

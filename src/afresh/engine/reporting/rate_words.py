@@ -17,6 +17,7 @@ from afresh.values.formatting import format_moment
 from afresh.values.units import format_changes
 
 TOO_OFTEN = "it changes so often that a poll gains little"
+LIMIT_DECIDES = "interval decides"
 
 
 def expected_rate(policy: RowPolicy, row: int) -> float:
@@ -37,16 +38,22 @@ def describe_jump(rate: OwnRate) -> list[str]:
 
 def explain_difference(reasons: list[str], rate: OwnRate, expected: float) -> list[str]:
     """Return ``reasons`` with the rate that the policy expects, if it is outside the shown interval. That an
-    item changes too often is then said of the expected rate, and not of the shown one.
+    item changes too often is then said of the expected rate, and not of the shown one. Nothing is added if a
+    limit of the interval decides, whatever the rate is.
 
     >>> explain_difference([f"dropped: {TOO_OFTEN}"], OwnRate(1.0, 0.5, 2.0), 9.0)
     ['dropped: the policy expects 9 changes a second, so that a poll gains little']
     >>> explain_difference(["due now"], OwnRate(1.0, 0.5, 2.0), 1.5)
     ['due now']
+    >>> explain_difference(["due now"], OwnRate(1.0, 0.5, 2.0), 9.0)
+    ['due now', 'polls are planned for 9 changes a second, which rests on other items and on notices, too']
     """
     if rate.low <= expected <= rate.high:
         return reasons
     told = f"the policy expects {format_changes(expected)}"
     if any(TOO_OFTEN in words for words in reasons):
         return [words.replace(TOO_OFTEN, f"{told}, so that a poll gains little") for words in reasons]
-    return [*reasons, f"{told}, because it also uses what it learned from other items and from notices"]
+    if any(words.endswith(LIMIT_DECIDES) for words in reasons):
+        return reasons
+    told = f"polls are planned for {format_changes(expected)}"
+    return [*reasons, f"{told}, which rests on other items and on notices, too"]

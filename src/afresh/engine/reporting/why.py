@@ -18,6 +18,7 @@ from afresh.engine.reporting.item_snapshot import (
 )
 from afresh.engine.reporting.noise_hints import changing_part_of, describe_part
 from afresh.engine.reporting.rate_words import (
+    LIMIT_DECIDES,
     TOO_OFTEN,
     describe_jump,
     expected_rate,
@@ -261,8 +262,10 @@ def _describe_other_weights(policy: RowPolicy, row: int) -> str:
         for factor in (2.0, 0.5)
     )
     if half_s == twice_s:
-        which = "min_interval" if half_s == least_s else "max_interval"
-        return f"with twice its weight, or half of it, it would be polled as often: its {which} decides"
+        which = "min" if half_s == least_s else "max"
+        return (
+            f"with twice its weight, or half of it, it would be polled as often: its {which}_{LIMIT_DECIDES}"
+        )
     twice, half = (f"every {format_duration(s)}" if math.isfinite(s) else "never" for s in (twice_s, half_s))
     return f"with twice the weight it would be polled {twice}, with half of it {half}"
 

@@ -172,7 +172,10 @@ class Run:
         await store.run(state.set, {ROUND_BEGAN: repr(now_s).encode()})
         earned = (soon_s - float(before)) * limits.requests if before else 0.0
         left_out = context.recorder.begin_single_round(context.clock.now_s(), min(allowed, earned))
-        if left_out and earned > _MUCH * limits.burst + 1.0:
+        # Items whose staleness is observed are left out because they are fresh.
+        sources = context.sources
+        is_seen = all(sources.capabilities(name).staleness is not None for name in sources.names())
+        if left_out and not is_seen and earned > _MUCH * limits.burst + 1.0:
             words = (
                 "the burst does not cover the time since the last run: raise [budget] burst to spend it all"
             )

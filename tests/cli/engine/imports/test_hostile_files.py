@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.cli.engine.imports.changedetection import read_backup, read_changedetection
 from afresh.cli.engine.imports.csv_list import read_csv
 from afresh.cli.engine.imports.imported import Reader, read_import
 from afresh.cli.engine.imports.opml import read_opml
-from afresh.cli.engine.imports.watch_lists import read_changedetection, read_urlwatch
+from afresh.cli.engine.imports.urlwatch import read_urlwatch
 from afresh.cli.engine.imports.web_archives import read_cdx, read_warc
 from afresh.values.errors import AfreshError, InputError
 
@@ -87,7 +88,7 @@ def test_archives(kind: str, at: str, date: str, size: str, block: bytes) -> Non
 
 
 @pytest.mark.parametrize(
-    "reader", [read_opml, read_cdx, read_warc, read_csv, read_changedetection, read_urlwatch]
+    "reader", [read_opml, read_cdx, read_warc, read_csv, read_changedetection, read_backup, read_urlwatch]
 )
 @settings(max_examples=30)
 @given(data=st.binary(max_size=200))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,25 @@ from tests.servers.site import Site, page
 
 __all__ = ["mirror", "site"]
 
-WATCHES = {
+WATCHES: dict[str, dict[str, dict[str, object]]] = {
     "watching": {
         "1": {
             "url": "https://a.test/price",
             "include_filters": ["#price", "xpath://b"],
             "time_between_check": {"hours": 6, "minutes": None},
+            "ignore_text": ["Updated.*"],
+            "headers": {},
+            "fetch_backend": "html_webdriver",
         },
-        "2": {"url": "https://a.test/off", "paused": True, "time_between_check_use_default": True},
+        "2": {
+            "url": "https://a.test/off",
+            "paused": True,
+            "include_filters": ["xpath://b", "//i[1]"],
+            "time_between_check_use_default": True,
+        },
         "3": {"url": "file:///etc/passwd"},
+        "4": {"url": "https://a.test/{{ day }}"},
+        "5": {"url": "https://a.test/last"},
     }
 }
 JOBS = """
@@ -35,6 +46,16 @@ filter: css:main,strip
 ---
 name: disk
 command: df
+---
+url: https://a.test/path
+use_browser: true
+filter:
+  - xpath: "//div[@class='a']"
+  - html2text
+  - grep: total
+---
+url: https://a.test/element
+filter: element-by-id:content,strip
 """
 CSV = "url,weight,min_interval,max_interval,selector\nhttps://a.test/x,3,1h,2d,main\nhttps://a.test/y,,,,\n"
 OPML = "<opml><body><outline text='t'><outline xmlUrl='{url}/feed'/></outline></body></opml>"
@@ -61,22 +82,51 @@ def test_changedetection(mirror: Afresh, tmp_path: Path) -> None:
     (tmp_path / "url-watches.json").write_text(json.dumps(WATCHES))
     ran = mirror("add", "--import", "url-watches.json")
     assert ran.code == 0, ran.err
-    assert "1 filters are no CSS selectors; added without it" in ran.err
-    assert "'file:///etc/passwd': not an address" in ran.err
+    said = " ".join(ran.err.split())
+    assert "https://a.test/price: its filter 'xpath://b' is not taken over" in said
+    assert "its ignore_text is not taken over; see the setting ignore of a source" in said
+    assert 'it was rendered by a browser; see the setting render = "auto" of a source' in said
+    assert "'file:///etc/passwd': not an address" in said
+    assert "'https://a.test/{{ day }}' contains blanks" in said  # and does not keep the others out
     assert listed(mirror, "item", "status", "max_interval", "selector") == [
         ["https://a.test/price", "active", 0.25, "#price"],
-        ["https://a.test/off", "paused", None, ""],
+        ["https://a.test/off", "paused", None, "(//b)|(//i[1])"],
+        ["https://a.test/last", "active", None, ""],
     ]
+
+
+def backup(path: Path, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_backup_of_changedetection(mirror: Afresh, tmp_path: Path, is_new: bool) -> None:
+    watches = [WATCHES["watching"]["1"], WATCHES["watching"]["2"]]
+    texts = {f"{number}/watch.json": json.dumps(one) for number, one in enumerate(watches)}
+    old = {"url-watches.json": json.dumps(WATCHES), "url-list.txt": "https://a.test/price", "1/a.html": "x"}
+    backup(tmp_path / "backup.zip", {"changedetection.json": "{}", **texts} if is_new else old)
+    assert mirror("add", "--import", "backup.zip").code == 0
+    assert [key for (key,) in listed(mirror, "item")][:2] == ["https://a.test/price", "https://a.test/off"]
+    backup(tmp_path / "other.zip", {"notes.txt": "nothing"})
+    assert "no url-watches.json in it" in mirror("add", "--import", "other.zip").err
 
 
 def test_urlwatch_and_webchanges(mirror: Afresh, tmp_path: Path) -> None:
     (tmp_path / "urls.yaml").write_text(JOBS)
     ran = mirror("add", "--import", "urls.yaml")
     assert ran.code == 0, ran.err
-    assert "job 3 (disk): has no url" in ran.err
+    said = " ".join(ran.err.split())
+    assert "job 3 (disk): has no url" in said
+    assert "https://a.test/path: its filter 'grep' is not taken over" in said
+    assert "https://a.test/path: it was rendered by a browser" in said
+    assert "html2text" not in said
     assert listed(mirror, "item", "selector") == [
         ["https://a.test/price", "#price"],
         ["https://a.test/app", "main"],
+        ["https://a.test/path", "//div[@class='a']"],
+        ["https://a.test/element", "#content"],
     ]
 
 
@@ -84,7 +134,7 @@ def test_yaml_without_a_parser_names_it(
     mirror: Afresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "urls.yaml").write_text(JOBS)
-    monkeypatch.setattr("afresh.cli.engine.imports.watch_lists.find_spec", lambda _: None)
+    monkeypatch.setattr("afresh.cli.engine.imports.urlwatch.find_spec", lambda _: None)
     ran = mirror("add", "--import", "urls.yaml")
     assert ran.code == 2
     assert "need the package PyYAML: pip install pyyaml" in ran.err
@@ -109,6 +159,7 @@ def test_csv_and_a_dry_run(mirror: Afresh, tmp_path: Path) -> None:
         ("a.csv", "url,weight\nhttps://a.test/,x", "a.csv, row 2: column weight: 'x' is not a number"),
         ("a.csv", "url,max_interval\nhttps://a.test/,soon", "a.csv, row 2: 'soon' is not a duration"),
         ("a.json", "[]", "a.json: is not the url-watches.json"),
+        ("a.zip", "PK nothing", "a.zip: is not a whole ZIP file"),
         ("a.yaml", "a: [", "a.yaml: is not YAML"),
         ("a.opml", "<opml/>", "a.opml: has no outline with an xmlUrl"),
         ("a.cdx", "nothing", "a.cdx: has no line with a timestamp"),

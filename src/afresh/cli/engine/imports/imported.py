@@ -65,11 +65,12 @@ def read_import(path: str) -> ImportedList:
 
 
 def _reader(name: str, content: bytes) -> Reader:
-    from afresh.cli.engine.imports import csv_list, opml, watch_lists, web_archives
+    from afresh.cli.engine.imports import changedetection, csv_list, opml, urlwatch, web_archives
 
     readers: dict[tuple[str, ...], Reader] = {
-        (".json",): watch_lists.read_changedetection,
-        (".yaml", ".yml"): watch_lists.read_urlwatch,
+        (".json",): changedetection.read_changedetection,
+        (".zip",): changedetection.read_backup,
+        (".yaml", ".yml"): urlwatch.read_urlwatch,
         (".opml", ".xml"): opml.read_opml,
         (".csv",): csv_list.read_csv,
         (".cdx", ".cdxj"): web_archives.read_cdx,
@@ -80,7 +81,8 @@ def _reader(name: str, content: bytes) -> Reader:
             return reader
     start = content[:2000].lstrip()
     for beginning, reader in (
-        (b"{", watch_lists.read_changedetection),
+        (b"{", changedetection.read_changedetection),
+        (b"PK", changedetection.read_backup),
         (b"<", opml.read_opml),
         (b"WARC/", web_archives.read_warc),
         (b"CDX ", web_archives.read_cdx),
