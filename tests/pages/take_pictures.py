@@ -48,9 +48,11 @@ def main() -> None:
             address = next(
                 found[0] for line in run.stderr if (found := re.findall(r"http://127\.0\.0\.1:\d+/", line))
             )
-            time.sleep(RUN_S)
-            take(address)
-            run.terminate()
+            try:
+                time.sleep(RUN_S)
+                take(address)
+            finally:
+                run.terminate()
 
 
 def take(address: str) -> None:
@@ -61,7 +63,7 @@ def take(address: str) -> None:
         page = browser.new_page(viewport={"width": 1240, "height": 695}, color_scheme="light")
         for name, path in (("now", ""), ("plan", "plan")):
             page.goto(address + path)
-            page.wait_for_selector(".js-plotly-plot .main-svg")
+            page.wait_for_selector(".js-plotly-plot .main-svg", state="attached")
             page.wait_for_timeout(2000)  # until the first figures have come and the chart is drawn
             if name == "now":
                 page.screenshot(path=docs / "web-top.png")

@@ -111,24 +111,25 @@ def own_rates(
 ) -> dict[int, OwnRate]:
     """Return the rates of the items ``ids`` by item id. ``polls`` are their polls, by item id; ``together``
     is what the items of the sample tell together."""
-    if together is None:
-        return {item_id: _by_belief(polls.get(item_id), scheduler, item_id) for item_id in ids}
-    tables = [poll_table(_latest(polls.get(item_id), _LATEST)) for item_id in ids]
-    if not tables:
-        return {}
-    table = _join(tables)
+    tables = {item_id: poll_table(_latest(polls.get(item_id), _LATEST)) for item_id in ids}
+    polled = [item_id for item_id in ids if tables[item_id].size and together is not None]
+    rest = set(ids).difference(polled)
+    found = {item_id: _by_belief(tables[item_id], scheduler, item_id) for item_id in rest}
+    if together is None or not polled:
+        return found
+    table = _join([tables[item_id] for item_id in polled])
     assert table.end is not None
     end, belief = table.end - together.origin_s, together.belief
     table = replace(table, end=end)
     if table.size:
         latest = float(belief.regime.season.operational([end.max()])[0])
         belief = replace(belief, latest=max(belief.latest, latest))
-    guesses = [_guess(scheduler, item_id) for item_id in ids]
-    found, sharp = belief.estimate(table, _RATE_LEVEL, told=_told(belief, guesses))
+    guesses = [_guess(scheduler, item_id) for item_id in polled]
+    rates, sharp = belief.estimate(table, _RATE_LEVEL, told=_told(belief, guesses))
     jumped_s, period_s = _periods(table, sharp, together.origin_s)
-    columns = (found.rate, found.low, found.high, jumped_s, period_s)
+    columns = (rates.rate, rates.low, rates.high, jumped_s, period_s)
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return {item_id: OwnRate(*row) for item_id, row in zip(ids, rows, strict=True)}
+    return found | {item_id: OwnRate(*row) for item_id, row in zip(polled, rows, strict=True)}
 
 
 def _periods(table: PollTable, sharp: SharpChanges | None, origin_s: float) -> tuple[Float64s, Float64s]:
@@ -163,10 +164,10 @@ def _told(belief: CommonBelief, guesses: Sequence[float]) -> Float64s | None:
     return told
 
 
-def _by_belief(seen: ObservationColumns | None, scheduler: Scheduler, item_id: int) -> OwnRate:
-    """Return the rate of an item by the belief of the policy, as long as the sample has no polls."""
+def _by_belief(table: PollTable, scheduler: Scheduler, item_id: int) -> OwnRate:
+    """Return the rate of an item by the belief of the policy: as long as it, or the sample, has no polls to
+    learn from, there is nothing that ``estimate`` would know better."""
     ranking = scheduler.policy.ranking
-    table = poll_table(seen)
     ends = rate_interval(
         ranking.adaptive.belief,
         table,
