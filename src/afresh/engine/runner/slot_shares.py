@@ -1,6 +1,6 @@
 """Shares the slots of a run (``[run] concurrency``) between groups, so that slow hosts cannot hold them all.
 
-A group is quick if its polls last less than two seconds on average, of late. A quarter of the slots is
+A group is quick if its recent polls last less than two seconds on average. A quarter of the slots is
 reserved for quick groups: groups that are slow, or not known yet, use at most the other three quarters. One
 long poll makes a group slow for about the next ten polls.
 
