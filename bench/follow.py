@@ -40,11 +40,11 @@ class _Plan:
     settings: str = ""
 
 
-_PLAIN, _PLAIN_QUICK = _Plan(3, 60.0, 40.0, 100.0), _Plan(1, 4.0, 40.0, 100.0)
+_PLAIN, _PLAIN_QUICK = _Plan(3, 60.0, 40.0, 100.0), _Plan(1, 2.0, 40.0, 100.0)
 # A rendering takes half a second of waiting and three requests: the page, its script and its text.
 _AUTO = 'render = "auto"'
 _RENDERED = _Plan(3, 150.0, 0.8, 6.0, pages=300, settings=_AUTO)
-_RENDERED_QUICK = _Plan(1, 8.0, 0.8, 9.0, pages=5, settings=_AUTO)
+_RENDERED_QUICK = _Plan(1, 5.0, 0.8, 9.0, pages=5, settings=_AUTO)
 
 
 CASES = ("plain", "rendered")

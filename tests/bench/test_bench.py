@@ -12,7 +12,8 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "attacks", "beliefs", "calibration", "cluster", "crawl", "demo", "engine_scale", "estimate_file", "large",
+    "attacks", "beliefs", "calibration", "cluster", "crawl", "demo", "engine_scale", "estimate_file",
+    "follow", "large",
     "package",
     "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
     "changes", "sql_bulk", "store",
@@ -49,6 +50,14 @@ def test_each_can_be_imported_and_says_what_it_measures(name: str) -> None:
     module = import_module(f"bench.{name}")
     assert callable(module.rows)
     assert module.__doc__
+
+
+def test_links_are_followed_small(capsys: pytest.CaptureFixture[str]) -> None:
+    """The case without a browser; with both it is one of the dear ones."""
+    assert main(["follow", "--quick", "--case", "plain"]) == 0
+    out = capsys.readouterr().out
+    assert "pages not copied" in out
+    assert "rendered" not in out
 
 
 def test_a_missed_ratio_is_a_failure(

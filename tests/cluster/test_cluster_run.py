@@ -13,16 +13,18 @@ from tests.cluster.ray_cluster import RayCluster, ray_cluster
 from tests.engine.living import LivingSite
 from tests.stores.backends import schema_url
 
-from afresh.cluster.actors import coordinator_name
+from afresh.cluster.actors import coordinator_name, shard_name
+from afresh.cluster.cluster_feed import ClusterFeed
 from afresh.cluster.cluster_project import open_cluster
 from afresh.cluster.cluster_run import ClusterRun, CoordinatorLostError
 from afresh.cluster.coordinator import SAVED
 from afresh.cluster.ray_session import ClusterError, ray_session
-from afresh.cluster.shard_reader import StoredShard
+from afresh.cluster.shard_reader import RemoteShard, ShardUnreachableError, StoredShard
 from afresh.cluster.shard_settings import ShardSpec, project_name
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.values.clock import SystemClock
+from afresh.values.errors import UnknownItemError
 from afresh.values.items import ItemQuery
 
 pytestmark = [
@@ -193,6 +195,7 @@ def test_a_second_coordinator_ends_the_run(nodes: RayCluster, site: LivingSite, 
         engine.add(site.urls()[:8])
     with project.running(nodes, 2) as run:
         step_until(run, lambda: len(served_since(site, began_s)) == 8, "every page is polled once")
+        check_processes_answer(run, project)
         with project.engine() as engine:
             packed = engine.store.state.get(SAVED)
             assert packed is not None
@@ -202,6 +205,24 @@ def test_a_second_coordinator_ends_the_run(nodes: RayCluster, site: LivingSite, 
     assert len(kept(project, 2)) == 8
     with ray_session(nodes.address) as ray, pytest.raises(ValueError, match="look up actor"):
         ray.get_actor(coordinator_name(project.spec(2).project), namespace="afresh")
+
+
+def check_processes_answer(run: ClusterRun, project: Project) -> None:
+    """The processes of the shards answer as their stores do; commands on other machines ask them."""
+    with ray_session(None) as ray:  # the one that the run has connected to
+        name = project.spec(2).project
+        readers = [RemoteShard(lambda: ray, shard, shard_name(name, shard)) for shard in run.shards]
+        feed = ClusterFeed(lambda: dict(enumerate(readers)))
+        step_until(run, lambda: len(feed.newest(20)) >= 8, "all changes are committed")
+        assert sum(reader.ask(Engine.overview).status.items for reader in readers) == 8
+        entry = feed.newest(1)[0]
+        shard = int(entry.cursor.partition("=")[0])
+        assert readers[shard].ask(Engine.detail, entry.key, source="web").why.item.key == entry.key
+        with pytest.raises(UnknownItemError, match="there is no item"):
+            readers[1 - shard].ask(Engine.get, entry.key)
+        gone = RemoteShard(lambda: ray, 9, shard_name(name, 9))
+        with pytest.raises(ShardUnreachableError, match="shard 9 is not running now"):
+            gone.ask(Engine.status)
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:

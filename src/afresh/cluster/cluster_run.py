@@ -102,7 +102,7 @@ class ClusterRun:
             SLACK_S,
         )
         self._is_on_nodes = settings.cluster.store.startswith("sqlite:")
-        self._is_polling = True
+        self._is_polling, self._is_seen = True, False
         self._address: str = ray.get_runtime_context().gcs_address
         self.shards: dict[int, RunningShard] = {}
         self._coordinator: Any = None
@@ -113,6 +113,7 @@ class ClusterRun:
     def start(self) -> None:
         """Start the coordinator and the shards. Items that belong to another shard are moved first."""
         self._prepare()
+        self._save_view(ClusterView(0.0, 0.0, ()), {})
         self._start_coordinator()
         for running in self.shards.values():
             if running.handle is not None:
@@ -157,6 +158,8 @@ class ClusterRun:
         if find_actor(self._ray, coordinator_name(self._spec.project)) is not None:
             raise ClusterError("a run of this project goes on in this cluster already: stop it first")
         refuse_second_run(self._engine.store, self._engine.clock)
+        if self._is_polling:  # so that another run is refused from now on
+            self._save_view(ClusterView(0.0, 0.0, ()), {})
         nodes = living_nodes(self._ray)
         check_versions(read_versions(self._ray, nodes), __version__)
         return nodes
@@ -211,6 +214,7 @@ class ClusterRun:
         """Save what the coordinator sees, and which shards do not poll, for commands that read."""
         seen = LastSeen(self._address, self._engine.clock.now_s(), view, tuple(problems.items()))
         save_last_seen(self._engine.store, seen)
+        self._is_seen = True
 
     def _ask(self, running: RunningShard, method: str, *given: Any, timeout_s: float = _START_S) -> Any:
         if running.handle is None:
@@ -359,8 +363,10 @@ class ClusterRun:
                 log_event(logging.WARNING, "stopped before everything was saved", problem=str(error))
         for running in self.shards.values():
             self._stop_shard(running)
-        save_last_seen(self._engine.store, None)
-        log_event(logging.INFO, "stopped", shards=format_count(len(calls), "shard"))
+        if self._is_seen:  # else it is another run that is seen
+            save_last_seen(self._engine.store, None)
+        if calls:
+            log_event(logging.INFO, "stopped", shards=format_count(len(calls), "shard"))
         done = [each for each in found if each is not None]
         names = ("polls", "changes", "failures", "requests", "audits")
         return RunProgress(**{name: sum(getattr(each, name) for each in done) for name in names})

@@ -22,7 +22,7 @@ from afresh.values.outcome import NOTHING_SPENT
 _GROUPS_SHOWN, _PROBLEMS_SHOWN = 10, 5
 _SUMS = (
     *("items", "looked_at", "copies", "failing", "due", "dropped", "absorbed_per_s", "budget_per_s"),
-    *("leases", "events", "notices", "file_bytes", "used_bytes", "max_bytes"),
+    *("leases", "events", "events_given_up", "notices", "file_bytes", "used_bytes", "max_bytes"),
 )
 T = TypeVar("T")
 
@@ -55,6 +55,8 @@ def merge_statuses(found: Sequence[Status], limits: Limits) -> Status:
         workers=_joined(found, lambda each: each.workers),
         problems=_merge_problems(found),
         noise=_joined(found, lambda each: each.noise),
+        hook_failures=_joined(found, lambda each: each.hook_failures),
+        notify_failures=_joined(found, lambda each: each.notify_failures),
         run=_merge_pulses([each.run for each in found if each.run is not None]),
         closed={name: until_s for each in found for name, until_s in each.closed.items()},
         searches=_joined(found, lambda each: each.searches),

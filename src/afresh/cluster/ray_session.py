@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +59,8 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
     is_ours = not ray.is_initialized()
     try:
         if is_ours:
-            ray.init(**options)
+            with keep_signal_handlers():
+                ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
         where = f"at {address}" if address else "on this machine"
         words = str(error).strip().splitlines()
@@ -69,6 +72,18 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
     finally:
         if is_ours:
             ray.shutdown()
+
+
+@contextmanager
+def keep_signal_handlers() -> Iterator[None]:
+    """Keep this process's handlers of SIGINT and SIGTERM, which Ray replaces when it starts. Its own prints a
+    stack first and, on a busy machine, ends the process meanwhile, so that nothing could stop in order."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():
+            if handler is not None:  # None: it was not installed from Python
+                signal.signal(number, handler)
 
 
 class HeadLostError(ClusterError):

@@ -296,7 +296,8 @@ class BudgetOut(Model):
 
 class BudgetPointOut(Model):
     """What one budget would achieve in the long run. ``marginal`` is the shadow price: the lowest poll value
-    that this budget pays for."""
+    that this budget pays for. ``uniform_needs`` is how many times the requests uniform polling needs for the
+    same freshness; null for other objectives."""
 
     requests_per_s: float
     freshness: Number
@@ -305,6 +306,7 @@ class BudgetPointOut(Model):
     age_s: Number
     marginal: Number
     dropped: int
+    uniform_needs: Number
     money_per_day: float
     income_per_day: Number
 
@@ -315,6 +317,7 @@ class PlanNowOut(Model):
     freshness: Number
     age_s: Number
     dropped: int
+    uniform_needs: Number = None
 
 
 class ViewBudgetOut(Model):

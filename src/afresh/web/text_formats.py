@@ -44,6 +44,15 @@ def format_share(value: float | None) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
 
 
+def format_times(factor: float | None) -> str:
+    """Return how many times the requests something needs.
+
+    >>> format_times(1.4567), format_times(None)
+    ('1.46×', '–')
+    """
+    return NOTHING if factor is None or not math.isfinite(factor) else f"{factor:.2f}×"
+
+
 def _rate_unit(per_s: float) -> str:
     """Return the shortest unit of time in which a rate is 1 or more."""
     return next((unit for unit in _RATE_UNITS if per_s * UNIT_SECONDS[unit] >= 1), "y")

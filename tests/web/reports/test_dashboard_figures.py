@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from tests.web.serving import Client, engine_of
 
-from afresh.engine.reporting.pulse import FIELDS, Pulse
+from afresh.cli.engine.status_commands import _describe_budget
+from afresh.engine.reporting.pulse import Pulse
 from afresh.values.outcome import Spent
-from afresh.web.reports.dashboard_figures import CARDS, FIGURES, page_texts, running_s
+from afresh.web.reports.dashboard_figures import CARDS, FIGURES, page_texts
 from afresh.web.snapshot_cache import StatusSnapshot, read_snapshot
 
 
@@ -22,56 +24,70 @@ def snapshot(tmp_path: Path) -> StatusSnapshot:
         return read_snapshot(engine)
 
 
-def with_runs(
-    snapshot: StatusSnapshot, spans: list[tuple[float, float]], requests: int, *, stopped: bool = False
-) -> StatusSnapshot:
-    """Return a snapshot of an engine that ran in these spans of seconds ago, seen every ten seconds."""
+def with_run(snapshot: StatusSnapshot, run: Pulse, *, seconds_per_s: float = math.inf) -> StatusSnapshot:
+    """Return a snapshot of an engine with this run, and with 307 requests in the last hour."""
+    limits = replace(snapshot.status.limits, seconds=seconds_per_s)
+    spent = Spent(requests=307, bytes=1000, seconds=20.0)
+    status = replace(snapshot.status, run=run, limits=limits, spent_last_hour=spent, budget_per_s=2.0)
+    return replace(snapshot, pulse=run, status=status)
+
+
+def run_of(snapshot: StatusSnapshot, **more: Any) -> Pulse:
+    """Return the pulse of an engine that has run for 100 s with a budget of 2/s."""
     now_s = snapshot.time_s
-    times = np.concatenate([now_s - np.append(np.arange(begin, end, -10.0), end) for begin, end in spans])
-    course = np.zeros((times.size, len(FIELDS)))
-    course[:, 0] = times
-    begin, end = spans[-1]
-    pulse = Pulse(now_s - end, now_s - begin, stopped=stopped)
-    status = replace(snapshot.status, spent_last_hour=Spent(requests=requests))
-    return replace(snapshot, pulse=pulse, course=course, status=status)
+    return replace(Pulse(now_s, now_s - 100.0, requests=144, budget_per_s=2.0), **more)
+
+
+LATELY = "307 requests, 1 kB in the last hour"
 
 
 @pytest.mark.parametrize(
-    ("spans", "requests", "share", "words"),
+    ("more", "share", "words"),
     [
-        ([(13.0, 0.0)], 25, "96.2 %", "25 requests, 0 B in 13 s of running so far"),
-        ([(7200.0, 0.0)], 7000, "97.2 %", "7,000 requests, 0 B in the last hour"),
+        ({}, "72.0 %", f" by this run; not used: 28% for other reasons; {LATELY}"),
+        ({"requests": 210}, "105.0 %", f" by this run; {LATELY}"),  # from the burst
         (
-            [(3000.0, 2400.0), (30.0, 0.0)],
-            1200,
-            "95.2 %",
-            "1,200 requests, 0 B in 10.5 min of running so far",
+            {"unspent": {"hosts": 50, "machine": 6, "lent": 1}},
+            "72.0 %",
+            f" by this run; not used: 25% hosts at their limit, 3% machine or answers too slow; {LATELY}",
         ),
         (
-            [(60.0, 0.0)],
-            2400,
-            "2000.0 %",
-            "2,400 requests, 0 B in 1 min of running so far; the budget was larger before",
+            {"stopped": True, "unspent": {"hosts": 56}},
+            "72.0 %",
+            f" by the last run; not used: 28% hosts at their limit; {LATELY}",
         ),
-        ([(0.5, 0.0)], 1, "–", "1 request, 0 B in 0.5 s of running so far"),
+        (
+            {"budget_per_s": 4.0, "unspent": {"hosts": 256}},
+            "36.0 %",
+            f" by this run, which had 4/s; not used: 64% hosts at their limit; {LATELY}",
+        ),
+        ({"budget_per_s": 0.001}, "–", f"; {LATELY}"),  # not even one request was allowed so far
     ],
 )
-def test_the_budget_used_is_that_of_the_time_it_ran(
-    snapshot: StatusSnapshot, spans: list[tuple[float, float]], requests: int, share: str, words: str
+def test_the_budget_used_is_that_of_the_run(
+    snapshot: StatusSnapshot, more: dict[str, Any], share: str, words: str
 ) -> None:
-    found = page_texts(with_runs(snapshot, spans, requests))
+    found = page_texts(with_run(snapshot, run_of(snapshot, **more)))
     assert (found["budget-share"], found["budget-detail"]) == (share, words)
 
 
-def test_a_stopped_engine_is_not_said_to_leave_its_budget(snapshot: StatusSnapshot) -> None:
-    stopped = with_runs(snapshot, [(900.0, 800.0)], 200, stopped=True)
-    assert running_s(stopped) == pytest.approx(100.0)
-    assert page_texts(stopped)["budget-share"] == "100.0 %"
+def test_the_page_and_the_command_say_the_same_of_the_budget(snapshot: StatusSnapshot) -> None:
+    run = run_of(snapshot, unspent={"hosts": 56})
+    line = _describe_budget(replace(with_run(snapshot, run).status, time_s=snapshot.time_s), 2.0)
+    assert "72% used by this run (not used: 28% hosts at their limit); 307 requests in the last hour" in line
+
+
+def test_seconds_count_where_the_budget_limits_them(snapshot: StatusSnapshot) -> None:
+    run = run_of(snapshot, seconds=5.0, unspent_seconds={"nothing": 4.0, "hosts": 1.0})
+    found = page_texts(with_run(snapshot, run, seconds_per_s=0.1))
+    assert found["budget-share"] == "50.0 %"
+    unused = "40% no stale view worth a refresh, 10% waits for the database"
+    assert found["budget-detail"] == f" by this run; not used: {unused}; 20 s in the last hour"
 
 
 def test_before_any_engine_ran_there_is_nothing_to_say(snapshot: StatusSnapshot) -> None:
     assert page_texts(snapshot)["budget-share"] == "–"
-    assert page_texts(snapshot)["budget-detail"] == "0 requests, 0 B in the last hour"
+    assert page_texts(snapshot)["budget-detail"] == "; 0 requests, 0 B in the last hour"
 
 
 def test_every_range_says_its_level(snapshot: StatusSnapshot) -> None:

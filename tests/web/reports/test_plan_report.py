@@ -57,6 +57,19 @@ def test_promise_plan_status_and_what_comes_agree() -> None:
     assert status.freshness.value == pytest.approx(then.today.freshness, abs=0.04)
 
 
+def test_the_plan_says_what_uniform_polling_needs() -> None:
+    world = QuickWorld(RATES, LOW, seed=1)
+    world.live(300.0)
+    found = world.web.report_plan("freshness")
+    now = world.web.current_snapshot().status.uniform_needs.value
+    assert found.now.uniform_needs == now
+    assert found.today.uniform_needs == pytest.approx(now, rel=0.05)  # from a sample, and in the long run
+    needs = [point.uniform_needs for point in found.budgets if point.uniform_needs is not None]
+    assert len(needs) == len(found.budgets)
+    assert np.median(needs) > 1.2
+    assert world.web.report_plan("age").today.uniform_needs is None
+
+
 def test_the_plan_rises_with_the_budget(web: Client) -> None:
     found = web.get("/api/v1/plan").json()
     freshness = [point["freshness"] for point in found["budgets"]]

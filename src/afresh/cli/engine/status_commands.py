@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,19 +28,6 @@ if TYPE_CHECKING:
 _VIEWS_SHOWN = 20
 _NO_DELAY = "no host limit"
 _BEFORE_ALL = 1e300  # items that are polled before all others have at least this poll value
-_UNSPENT = {
-    "lent": "lent to other programs",
-    "hosts": "hosts at their limit",
-    "windows": "windows closed",
-    "nothing": "no item worth a poll yet",
-    "intervals": "no item may be polled again yet (min_interval)",
-    "unchanged": "rows whose cursor has not moved",
-    "targets": "kept free for target lags",
-    "requests": "requests used up, also by looks (see look_every)",
-    "limits": "other limits of the budget",
-    "machine": "machine or answers too slow",
-}
-_UNSPENT_SECONDS = {"nothing": "no stale view worth a refresh", "hosts": "waits for the database"}
 
 
 def status(sets: SetOptions = None, as_json: PrintJson = False) -> None:
@@ -202,49 +188,18 @@ def _describe_run(found: Status) -> str:
 def _describe_budget(found: Status, set_per_s: float) -> str:
     """Describe the budget that applies, and how much of it was used. If the settings and the running (or
     last) engine have different budgets, name both."""
+    from afresh.engine.reporting.pulse import describe_use_of_requests, used_requests
+
     words, run = f"{format_number(found.budget_per_s)}/s", found.run
     own = None if run is None else run.budget_per_s
     if run is not None and own is not None:
-        running, lasted_s = run.state(found.time_s) == "running", run.time_s - run.started_s
+        running = run.state(found.time_s) == "running"
         if own != set_per_s:
             where, per_s = ("the settings say", set_per_s) if running else ("the last run had", own)
             words += f" ({where} {format_number(per_s)}/s)"
-        if lasted_s > 1 / own:
-            which = "this" if running else "the last"
-            parts = {_UNSPENT.get(reason, reason): count for reason, count in run.unspent.items()}
-            words += f"; {_describe_use(run.requests, parts, own * lasted_s, which)}"
+        if not math.isnan(used_requests(run)):
+            words += f"; {describe_use_of_requests(run, 'this' if running else 'the last')}"
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"
-
-
-def _describe_use(used: float, unspent: Mapping[str, float], allowed: float, which: str) -> str:
-    """Describe which share of what was ``allowed`` a run ``used``, and why the rest was not. The percentages
-    add up to 100, unless more was used, from the burst.
-
-    >>> _describe_use(59.6, {"hosts at their limit": 20.2, "nothing due": 20.2}, 100.0, "this")
-    '60% used by this run (not used: 20% hosts at their limit, 20% nothing due)'
-    """
-    if used >= allowed:
-        return f"{used / allowed:.0%} used by {which} run"
-    shares = _whole_percentages([used, *unspent.values()], allowed)
-    parts = [f"{share}% {words}" for words, share in zip(unspent, shares[1:], strict=True) if share]
-    left = 100 - sum(shares)
-    parts += [f"{left}% for other reasons"] if left > 0 else []
-    return f"{shares[0]}% used by {which} run" + (f" (not used: {', '.join(parts)})" if parts else "")
-
-
-def _whole_percentages(amounts: Sequence[float], total: float) -> list[int]:
-    """Return the shares of ``amounts`` in ``total`` as whole percentages. If the amounts add up to the total,
-    or nearly so, the percentages add up to 100: those that are cut most are rounded up.
-
-    >>> _whole_percentages([1.0, 1.0, 1.0], 3.0), _whole_percentages([1.0, 1.0], 4.0)
-    ([34, 33, 33], [25, 25])
-    """
-    exact = [100.0 * amount / total for amount in amounts]
-    found = [math.floor(share) for share in exact]
-    most_cut = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
-    for at in most_cut[: round(sum(exact)) - sum(found)]:
-        found[at] += 1
-    return found
 
 
 def _other_limits(found: Status) -> list[tuple[str, str]]:
@@ -265,17 +220,15 @@ def _other_limits(found: Status) -> list[tuple[str, str]]:
 
 def _seconds_of_run(found: Status) -> list[tuple[str, str]]:
     """Return a line about the seconds that the run used and was allowed, and why the rest was not used."""
+    from afresh.engine.reporting.pulse import describe_use_of_seconds
+
     run, share = found.run, found.limits.seconds
     if run is None or math.isinf(share) or run.time_s <= run.started_s:
         return []
     allowed_s = share * (run.time_s - run.started_s)
-    unspent = {
-        _UNSPENT_SECONDS.get(reason) or _UNSPENT.get(reason, reason): seconds
-        for reason, seconds in run.unspent_seconds.items()
-    }
     which = "this" if run.state(found.time_s) == "running" else "the last"
     words = f"{format_number(run.seconds)} s of {format_number(allowed_s)} s allowed"
-    return [("", f"{words}: {_describe_use(run.seconds, unspent, allowed_s, which)}")]
+    return [("", f"{words}: {describe_use_of_seconds(run, share, which)}")]
 
 
 def _money_rows(found: Status) -> list[tuple[str, str]]:

@@ -14,9 +14,13 @@ from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 
-import numpy as np
-
-from afresh.engine.reporting.pulse import FIELDS
+from afresh.engine.reporting.pulse import (
+    FIELDS,
+    describe_unused_requests,
+    describe_unused_seconds,
+    used_requests,
+    used_seconds,
+)
 from afresh.engine.scheduler.audits import ShareEstimate
 from afresh.values.formatting import format_count
 from afresh.web.snapshot_cache import StatusSnapshot
@@ -39,11 +43,7 @@ STATE_TITLES = {
 }
 VIEWS_SHOWN = 100
 LONGEST_GAP_S = 300.0  # if two pulses of an engine are further apart, it did not run in between
-_MINUTE_S, _HOUR_S = 65.0, 3600.0
-_WORTH_SAYING = 0.1  # a smaller part of the budget that was not used needs no reason
-_UNSPENT_WORDS = {"nothing": "nothing was stale", "targets": "it was kept free for target lags"}
-_SHORTEST_RUN_S = 2.0  # A shorter run does not show how much of the budget is used.
-_WELL_ABOVE = 1.1  # times the budget; an engine never spends more than this, so the budget was changed
+_MINUTE_S = 65.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ CARDS = (
         "time out of date, on average; content lag {content-lag}",
     ),
     Card("Polls per minute", "polls", "{changes} found a change"),
-    Card("Budget used", "budget-share", "of {budget}; {budget-detail}"),
+    Card("Budget used", "budget-share", "of {budget}{budget-detail}"),
     Card("Items", "items", "{items-detail}; {due} due, {dropped}"),
 )
 
@@ -101,27 +101,13 @@ def per_minute(snapshot: StatusSnapshot, name: str) -> float:
     return 60.0 * float(last[column] - recent[0, column]) / span_s if span_s > 0 else math.nan
 
 
-def running_s(snapshot: StatusSnapshot) -> float:
-    """Return for how many seconds of the last hour an engine ran, according to its pulses."""
-    if snapshot.pulse is None:
-        return 0.0
-    end_s = snapshot.time_s if snapshot.state == "running" else snapshot.pulse.time_s
-    signs_s = np.append(snapshot.course[:, 0], [snapshot.pulse.started_s, end_s])
-    steps_s = np.diff(np.sort(np.clip(signs_s, snapshot.time_s - _HOUR_S, snapshot.time_s)))
-    return float(steps_s[steps_s <= LONGEST_GAP_S].sum())
-
-
 def budget_share(snapshot: StatusSnapshot) -> float:
-    """Return the requests of the last hour, divided by the requests that the budget allowed while an engine
-    ran; NaN if it ran for less than two seconds. If the budget limits seconds, they count instead."""
-    time_s, spent, per_s = (
-        running_s(snapshot),
-        snapshot.status.spent_last_hour,
-        snapshot.status.limits.seconds,
-    )
-    used = spent.requests if math.isinf(per_s) else spent.seconds
-    allowed = (snapshot.status.budget_per_s if math.isinf(per_s) else per_s) * time_s
-    return used / allowed if time_s >= _SHORTEST_RUN_S and allowed > 0 else math.nan
+    """Return the share of the budget that the engine has used since it started, or in its last run; NaN if it
+    is too short to tell. If the budget limits seconds, they count instead of requests."""
+    run, per_s = snapshot.status.run, snapshot.status.limits.seconds
+    if run is None:
+        return math.nan
+    return used_requests(run) if math.isinf(per_s) else used_seconds(run, per_s)
 
 
 def _finite(number: float) -> float:
@@ -294,25 +280,18 @@ def _describe_budget(snapshot: StatusSnapshot) -> str:
 
 
 def _describe_spending(snapshot: StatusSnapshot) -> str:
-    spent, time_s = snapshot.status.spent_last_hour, running_s(snapshot)
-    is_shorter = 0 < time_s < 0.98 * _HOUR_S
-    span = f"{format_seconds(time_s)} of running so far" if is_shorter else "the last hour"
-    before = "; the budget was larger before" if budget_share(snapshot) > _WELL_ABOVE else ""
-    if math.isfinite(snapshot.status.limits.seconds):
-        return f"{format_number(spent.seconds)} s in {span}{before}{_describe_unspent(snapshot)}"
-    return f"{format_count(spent.requests, 'request')}, {format_bytes(spent.bytes)} in {span}{before}"
-
-
-def _describe_unspent(snapshot: StatusSnapshot) -> str:
-    """Describe the main reason why seconds of the budget were not spent, if a tenth of them was not."""
-    pulse = snapshot.pulse
-    if pulse is None or not pulse.unspent_seconds:
-        return ""
-    reason = max(pulse.unspent_seconds, key=lambda name: pulse.unspent_seconds[name])
-    allowed_s = snapshot.status.limits.seconds * max(pulse.time_s - pulse.started_s, 1.0)
-    if pulse.unspent_seconds[reason] < _WORTH_SAYING * allowed_s:
-        return ""
-    return f"; the rest was not needed: {_UNSPENT_WORDS[reason]}" if reason in _UNSPENT_WORDS else ""
+    """Say which run the share of the budget is about, why the rest was not used, and the last hour."""
+    spent, run, per_s = snapshot.status.spent_last_hour, snapshot.status.run, snapshot.status.limits.seconds
+    has_seconds = math.isfinite(per_s)
+    words = format_count(spent.requests, "request")
+    lately = f"{format_number(spent.seconds)} s" if has_seconds else f"{words}, {format_bytes(spent.bytes)}"
+    if run is None or math.isnan(budget_share(snapshot)):
+        return f"; {lately} in the last hour"
+    which = " by this run" if snapshot.state == "running" else " by the last run"
+    if not has_seconds and run.budget_per_s != snapshot.status.budget_per_s:
+        which += f", which had {format_rate(run.budget_per_s)}"
+    unused = describe_unused_seconds(run, per_s) if has_seconds else describe_unused_requests(run)
+    return f"{which}{f'; not used: {unused}' if unused else ''}; {lately} in the last hour"
 
 
 def _hash_failures(snapshot: StatusSnapshot) -> str:

@@ -11,6 +11,7 @@ Plans describe the long run. The page also shows the present state, as the statu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,8 @@ from afresh.web.schemas import BudgetPointOut, OtherBudgetOut, PlanNowOut, PlanO
 
 SAMPLE_ITEMS, CHART_ITEMS, NAMED_ITEMS = 2000, 1500, 8
 CURVE_POINTS, BUDGET_POINTS = 160, 41
+# The frequencies of uniform polling that are compared, as multiples of the median rate of change.
+_SLOWEST, _FASTEST, _UNIFORM_POINTS = 1e-5, 1e5, 120
 _SPAN = 64.0  # The budgets shown reach from a 64th of today's to 64 times today's.
 _DAY_S = 86400.0
 _BREAK_EVEN_PRICE = 1.0  # earnings per money spent, below which a poll loses money
@@ -43,6 +46,7 @@ class PlanModel:
     rate: Float64s
     populations: RatePopulations
     _frontiers: dict[str, BudgetFrontier] = field(default_factory=dict)
+    _uniform: list[tuple[Float64s, Float64s]] = field(default_factory=list)
 
     def plan_at(self, objective: str, requests: float) -> tuple[Float64s, float]:
         if not self.rate.size:
@@ -52,6 +56,24 @@ class PlanModel:
             least_price = _BREAK_EVEN_PRICE if pays else 0.0
             self._frontiers[objective] = BudgetFrontier(self.sample, objective, least_price)
         return self._frontiers[objective].plan_at(requests / self.sample.scale)
+
+    def uniform_needs(self, frequency: Float64s, freshness: float) -> float:
+        """Return how many times the requests of the plan ``frequency`` uniform polling needs in order to be
+        as fresh, by the rates estimated now; NaN if nothing is polled or no frequency suffices."""
+        cost = self.sample.cost
+        spent = float(cost @ frequency) / float(cost.sum())
+        if not self._uniform:
+            at = np.geomspace(_SLOWEST, _FASTEST, _UNIFORM_POINTS) * max(float(np.median(self.rate)), 1e-12)
+            even = [self.sample.posteriors.mean_freshness(np.full(cost.size, each)) for each in at]
+            curve = np.array([float(self.sample.weight_share @ each) for each in even])
+            inside = (curve > 0) & (curve < 1)
+            self._uniform.append((at[inside], curve[inside]))
+        at, curve = self._uniform[0]
+        if not spent > 0 or not curve.size or not curve[0] < freshness < curve[-1]:
+            return math.nan
+        # Over the logarithm of the frequency, the logarithm of the odds of freshness is almost a line.
+        odds, wanted = np.log(curve / (1.0 - curve)), math.log(freshness / (1.0 - freshness))
+        return float(np.exp(np.interp(wanted, odds, np.log(at)))) / spent
 
     def freshness_interval(self, objective: str, requests: float, frequency: Float64s) -> tuple[float, float]:
         """Return the tuple (low, high) of the 90 % confidence interval of a plan's freshness. ``requests`` is
@@ -106,7 +128,12 @@ def report_plan(
 
 
 def report_present(status: Status) -> PlanNowOut:
-    return PlanNowOut(freshness=status.freshness.value, age_s=status.age_s, dropped=status.dropped)
+    return PlanNowOut(
+        freshness=status.freshness.value,
+        age_s=status.age_s,
+        dropped=status.dropped,
+        uniform_needs=status.uniform_needs.value,
+    )
 
 
 def budget_point(
@@ -116,7 +143,7 @@ def budget_point(
     second. ``settings`` has the prices, ``spent`` is the cost of the last hour's requests."""
     sample, money_per_s, income = model.sample, requests * price_per_request(settings, spent), None
     freshness = low = high = 1.0  # if there are no items, no copy is stale
-    age_s, price, dropped = 0.0, 0.0, 0
+    age_s, price, dropped, needs = 0.0, 0.0, 0, math.nan
     if model.rate.size:
         frequency, price = model.plan_at(objective, requests)
         fresh = sample.posteriors.mean_freshness(frequency)
@@ -124,6 +151,8 @@ def budget_point(
         low, high = model.freshness_interval(objective, requests, frequency)
         age_s = sample.mean_age_s(frequency)
         dropped = round(sample.scale * np.count_nonzero(frequency <= 0))
+        if objective == "freshness":
+            needs = model.uniform_needs(frequency, freshness)
         if sample.stakes is not None:
             money_per_s = sample.scale * sample.stakes.cost_per_s(frequency)
             income = _DAY_S * sample.scale * sample.stakes.income_per_s(fresh, frequency)
@@ -135,6 +164,7 @@ def budget_point(
         age_s=age_s,
         marginal=price,
         dropped=dropped,
+        uniform_needs=needs,
         money_per_day=_DAY_S * money_per_s,
         income_per_day=income,
     )

@@ -63,6 +63,7 @@
     per(Words.share(point.freshness), "then-freshness");
     per(point.age_s === null ? "unbounded" : Words.duration(point.age_s), "then-age");
     per(Words.count(point.dropped), "then-dropped");
+    per(point.uniform_needs === null ? "–" : `${point.uniform_needs.toFixed(2)}×`, "then-uniform");
     per(Words.number(point.money_per_day), "then-money");
     const gained = 100 * (point.freshness - data.today.freshness);
     const paid = point.money_per_day - data.today.money_per_day;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from tests.servers.threaded import sitemap
 from afresh.engine.runner.followed.found_pages import add_found_pages
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
+from afresh.sources.http.fetcher import Fetcher, Reply, Request
 from afresh.stores.opening import open_store
 from afresh.stores.sql.item_part import SqlItems
 from afresh.stores.store import Store
@@ -138,13 +141,43 @@ def _site_of(pages: int, seed: int) -> VirtualSite:
     return site
 
 
-def test_copies_are_as_fresh_by_links_as_by_a_sitemap(tmp_path: Path) -> None:
+class _ScriptedPages:
+    """In place of the browser: scripts make what a page says, with three requests, in half a second."""
+
+    def __init__(self, plain: Fetcher, *_: object) -> None:
+        self._plain, self._turns = plain, asyncio.Semaphore(2)
+
+    async def check_url(self, url: str) -> Reply | None:
+        return await self._plain.check_url(url)
+
+    async def fetch(self, request: Request) -> Reply:
+        if "/p/" not in request.url:
+            return await self._plain.fetch(request)
+        shell = Reply(200, {"content-type": "text/html"}, b"<div id=app></div>", seconds=0.001)
+        if not request.render:
+            return shell
+        async with self._turns:
+            await asyncio.sleep(0.5)
+            return replace(await self._plain.fetch(request), plain=shell, requests=3)
+
+    async def close(self) -> None:
+        """Nothing was started."""
+
+
+@pytest.mark.parametrize("rendered", [False, True])
+def test_copies_are_as_fresh_by_links_as_by_a_sitemap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rendered: bool
+) -> None:
     """Links are read from what polls receive anyway, and those that lead to nothing new cost no poll."""
+    name = "afresh.sources.http.rendering.rendering_fetcher.RenderingFetcher"
+    monkeypatch.setattr(name, _ScriptedPages)
+    budget, source = ("9/s", 'render = "auto"') if rendered else ("3/s", "")
     pages, requests, found = 60, list[int](), dict[str, float]()
     for way in ("follow", "sitemaps"):
         site = _site_of(pages, seed=3)
         (tmp_path / way).mkdir()
-        with site.engine(tmp_path / way, budget="3/s", more="[plan]\naudit_share = 0") as engine:
+        plan = "[plan]\naudit_share = 0"
+        with site.engine(tmp_path / way, budget=budget, more=plan, source=source) as engine:
             if way == "follow":
                 engine.add_listings(follow=[f"{site.root}/p/"])
             else:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from afresh.cli.planning.datasets.executor import in_order
+from afresh.cluster.ray_session import keep_signal_handlers
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.formatting import one_line
 from afresh.version import __version__
@@ -77,7 +78,8 @@ class RayExecutor:
             _refuse_unreachable(self._address)
             options = {"address": self._address}
         try:
-            ray.init(logging_level=logging.ERROR, log_to_driver=False, **options)
+            with keep_signal_handlers():
+                ray.init(logging_level=logging.ERROR, log_to_driver=False, **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             where = "on this machine" if self._address is None else f"to the cluster {self._address}"
             raise InputError(f"Ray did not start {where}: {one_line(error)}") from None
