@@ -64,7 +64,12 @@ def test_every_page_says_the_same_of_an_item(stage: Stage, source: str) -> None:
     assert items
     for listed in items:
         told = stage.web.get(f"/api/v1/item?{urlencode({'key': listed['key']})}").json()["item"]
-        assert told == listed
+        assert told.keys() == listed.keys()
+        for name, value in listed.items():
+            # Beliefs are in single precision, and where arrays lie in memory decides how sums are rounded.
+            precision = 0.01 if name == "worth" else 1e-9
+            number = isinstance(value, float)
+            assert told[name] == (pytest.approx(value, rel=precision) if number else value), name
         why = stage.web.engine.why(listed["key"])
         assert (listed["rate_per_s"], listed["rate_low_per_s"], listed["rate_high_per_s"]) == (
             why.rate_per_s,
