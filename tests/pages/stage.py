@@ -254,6 +254,7 @@ def staged(folder: Path, quick: str, postgres_url: str) -> Iterator[Stage]:
             "HOUSE_URL": database,
             "OPENALEX_KEY": "k",
             "GITHUB_TOKEN": "t",
+            "SHOP_SECRET": "s" * 32,
             "CHAT": "json://127.0.0.1:9",
             "STOCK_URL": "sqlite:stock.db",
         }

@@ -1,4 +1,4 @@
-"""``make pictures`` takes the pictures of the dashboard that the pages show, of a run of five minutes."""
+"""``make pictures`` takes the pictures of the dashboard that the pages show, of a run of 7 minutes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from playwright.sync_api import sync_playwright
 from tests.engine.living import LivingSite
 from tests.pages.blocks import ROOT
 
-PAGES, RUN_S = 240, 300.0
+PAGES, RUN_S = 240, 420.0
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 SETTINGS = """
 [budget]
 requests = "8/s"
+[plan]
+audit_share = 0.1
 [web]
 port = 0
 [[source]]
@@ -32,14 +34,14 @@ min_interval = 0
 
 
 def main() -> None:
-    rates = list(np.random.default_rng(7).lognormal(np.log(1 / 40), 1.2, PAGES))
+    rates = list(np.random.default_rng(7).lognormal(np.log(1 / 60), 2.0, PAGES))
     with tempfile.TemporaryDirectory() as folder, LivingSite(rates, seed=1, lasts_s=RUN_S + 60) as site:
         project = Path(folder, "mirror")
-        project.mkdir()
-        (project / "afresh.toml").write_text(SETTINGS)
-        (project / "items.txt").write_text("\n".join(site.urls()))
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AFRESH_")}
         afresh = [sys.executable, "-m", "afresh", "-C", str(project)]
+        subprocess.run([*afresh[:3], "init", str(project)], env=environment, check=True)
+        (project / "afresh.toml").write_text(SETTINGS)
+        (project / "items.txt").write_text("\n".join(site.urls()))
         subprocess.run([*afresh, "add", "--file", str(project / "items.txt")], env=environment, check=True)
         with subprocess.Popen(
             [*afresh, "run", "--web"], env=environment, stderr=subprocess.PIPE, text=True
