@@ -30,12 +30,14 @@ from afresh.web.reports.copy_diff import DiffRequest
 
 MOST_CHANGES, MOST_FOUND, MOST_WAIT_S, MOST_WAITING = 1000, 200, 60.0, 64
 _NOW = "now"
+_CURSOR = "^[0-9a-z=.-]*$"  # of an engine, of the shards of a cluster, or now
 LONGEST_CURSOR = 50_000  # a cursor of 1,000 shards
 _FORMS = ", ".join(CONTENT_FORMS)
 Since = Annotated[
     str | None,
     Query(
         max_length=LONGEST_CURSOR,
+        pattern=_CURSOR,
         description="A cursor: only later changes; now: none so far. Default: all kept.",
     ),
 ]
@@ -53,7 +55,10 @@ Searched = Annotated[
 ]
 LeastChange = Annotated[float, Query(ge=0, le=1, description="Without changes known to be smaller.")]
 SearchLimit = Annotated[int, Query(ge=1, le=MOST_FOUND)]
-Before = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="The cursor of the page before.")]
+Before = Annotated[
+    str | None,
+    Query(max_length=LONGEST_CURSOR, pattern=_CURSOR, description="The cursor of the page before."),
+]
 VersionNumber = Annotated[
     int | None, Query(ge=1, le=2**31, description="Default: the newest version and the one before.")
 ]
