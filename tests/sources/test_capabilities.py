@@ -99,7 +99,7 @@ def capabilities_of(source: Any) -> Capabilities:
 def test_our_sources_state_what_they_can_do() -> None:
     source = quick_source()
     assert capabilities_of(source) is source.capabilities
-    assert source.capabilities == Capabilities(state=source)
+    assert source.capabilities == Capabilities(state=source, forms=source)
 
 
 def test_a_source_that_only_polls_can_do_nothing_else() -> None:
