@@ -12,6 +12,7 @@ from typing import Any
 
 from afresh.values.errors import InputError, OutputError, UsageError
 from afresh.values.formatting import one_line
+from afresh.values.object_errors import explain
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -72,7 +73,7 @@ def size_of(address: str) -> int:
     try:
         found = filesystem.get_file_info(path)
     except OSError as error:
-        raise InputError(f"cannot be read: {one_line(error)}", path=split_options(address)[0]) from None
+        raise InputError(f"cannot be read: {explain(error)}", path=split_options(address)[0]) from None
     if found.type != FileType.File:
         problem = "is a folder, not a file" if found.type == FileType.Directory else "no such file"
         raise InputError(problem, path=split_options(address)[0])
@@ -87,4 +88,4 @@ def upload(source: Path, address: str) -> None:
     try:
         copy_files(str(source), path, source_filesystem=LocalFileSystem(), destination_filesystem=filesystem)
     except OSError as error:
-        raise OutputError(f"{split_options(address)[0]}: cannot be written: {one_line(error)}") from None
+        raise OutputError(f"{split_options(address)[0]}: cannot be written: {explain(error)}") from None

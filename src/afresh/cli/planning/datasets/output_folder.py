@@ -20,8 +20,8 @@ from typing import Any
 from afresh.tables.atomic_output import remove_abandoned, write_bytes
 from afresh.tables.object_paths import is_address, open_filesystem, split_options, upload
 from afresh.values.errors import OutputError, UsageError
-from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
+from afresh.values.object_errors import explain
 
 _STATE = "_afresh.json"
 WORK = "_work"
@@ -173,7 +173,10 @@ class OutputFolder:
             Path(self.target(name)).unlink(missing_ok=True)
             return
         filesystem, path = open_filesystem(self.target(name))
-        filesystem.delete_file(path)
+        try:
+            filesystem.delete_file(path)
+        except OSError as error:
+            raise self._error(error) from None
 
     def _error(self, error: OSError) -> OutputError:
-        return OutputError(f"{split_options(self.path)[0]}: cannot be used: {one_line(error)}")
+        return OutputError(f"{split_options(self.path)[0]}: cannot be used: {explain(error)}")
