@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-import feedparser
+import feedparser  # type: ignore[import-untyped]
 import pytest
 from tests.web.serving import HOSTILE, PLAIN, TOKEN, Answer, Client, engine_of, filled
 
