@@ -94,8 +94,8 @@ def _plan_rows(folder: Path, items: int, executors: Sequence[str], *, quick: boo
 def _time_rows(
     name: str, items: int, done: Work, yardstick: Sequence[float] = (), limit: float | None = None
 ) -> list[Row]:
-    """Return the time and the processor time per item. The processor time is judged: one file is planned by
-    one thread and a dataset by several, and other programs on the machine change it less."""
+    """Return the time and the processor time per item. The processor time is judged: the parts of a dataset
+    are read by several threads, and other programs on the machine change it less."""
     times = [1e9 * seconds / items for seconds in (done.seconds, done.processor_s)]
     ratios = [own / one for own, one in zip(times, yardstick or times, strict=True)]
     return [

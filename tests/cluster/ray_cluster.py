@@ -74,10 +74,11 @@ def _started() -> Iterator[RayCluster]:
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.ERROR)
-    options: dict[str, Any] = {"num_cpus": 2, "object_store_memory": _MEMORY}
+    options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": _MEMORY}
     cluster: Any = Cluster()
     try:
-        cluster.add_node(**options, include_dashboard=False)
+        # Neither more nodes nor the logs of workers are asked for: two processes less to start.
+        cluster.add_node(**options, include_dashboard=False, no_monitor=True, include_log_monitor=False)
         yield RayCluster(cluster, cluster.add_node(**options))
     finally:
         ray.shutdown()

@@ -1,4 +1,5 @@
-"""A cluster of engines on two nodes of Ray: the budget, a lost node, shards that come and go, and reading."""
+"""A cluster of engines on two nodes of Ray: the budget, a lost node, shards that come and go, and reading.
+And a plan of a dataset on the same nodes."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Afresh
+from tests.cli.planning.datasets.conftest import MakeItems
+from tests.cli.planning.datasets.test_plan_dataset import BUDGET as PLAN_BUDGET
+from tests.cli.planning.datasets.test_plan_dataset import assert_same_plan
 from tests.cluster.ray_cluster import RayCluster, ray_cluster
 from tests.engine.living import LivingSite
 from tests.stores.backends import schema_url
 
-from afresh.cluster.actors import coordinator_name, shard_name
+from afresh.cluster.actors import shard_name
 from afresh.cluster.cluster_feed import ClusterFeed
 from afresh.cluster.cluster_project import open_cluster
 from afresh.cluster.cluster_run import ClusterRun, CoordinatorLostError
@@ -203,8 +208,6 @@ def test_a_second_coordinator_ends_the_run(nodes: RayCluster, site: LivingSite, 
         with pytest.raises(CoordinatorLostError, match="another coordinator has taken over"):
             step_until(run, lambda: False, "the run ends")
     assert len(kept(project, 2)) == 8
-    with ray_session(nodes.address) as ray, pytest.raises(ValueError, match="look up actor"):
-        ray.get_actor(coordinator_name(project.spec(2).project), namespace="afresh")
 
 
 def check_processes_answer(run: ClusterRun, project: Project) -> None:
@@ -223,6 +226,16 @@ def check_processes_answer(run: ClusterRun, project: Project) -> None:
         gone = RemoteShard(lambda: ray, 9, shard_name(name, 9))
         with pytest.raises(ShardUnreachableError, match="shard 9 is not running now"):
             gone.ask(Engine.status)
+
+
+def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
+    nodes: RayCluster, afresh: Afresh, make_items: MakeItems, tmp_path: Path
+) -> None:
+    make_items()
+    ran = afresh("plan", "items", *PLAN_BUDGET, "-o", "plan", "--on", f"ray://{nodes.address}")
+    assert ran.code == 0, ran.err
+    assert afresh("plan", "whole.parquet", *PLAN_BUDGET, "-o", "whole-plan.parquet").code == 0
+    assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:

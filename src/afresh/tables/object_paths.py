@@ -27,6 +27,15 @@ def is_address(path: str) -> bool:
     return _ADDRESS.match(path) is not None
 
 
+def without_file_scheme(path: str) -> str:
+    """Return the local path that an address ``file://…`` names; anything else stays as it is.
+
+    >>> without_file_scheme("file:///srv/plan"), without_file_scheme("s3://bucket/plan")
+    ('/srv/plan', 's3://bucket/plan')
+    """
+    return open_filesystem(path)[1] if path.startswith("file://") else path
+
+
 def split_options(address: str) -> tuple[str, str]:
     """Return a tuple (address without options, options), where the options begin with a question mark.
 
@@ -81,7 +90,7 @@ def size_of(address: str) -> int:
 
 
 def upload(source: Path, address: str) -> None:
-    """Write the local file ``source`` to ``address``; it appears there whole or not at all."""
+    """Write the local file ``source`` to ``address``; in an object store it appears whole or not at all."""
     from pyarrow.fs import LocalFileSystem, copy_files
 
     filesystem, path = open_filesystem(address)

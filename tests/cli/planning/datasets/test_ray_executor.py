@@ -1,4 +1,5 @@
-"""Steps as tasks of a Ray cluster with two nodes on this machine."""
+"""Steps as tasks of a Ray cluster with two nodes on this machine. A plan is tested on the nodes that
+``tests/cluster/test_cluster_run.py`` starts anyway."""
 
 from __future__ import annotations
 
@@ -12,8 +13,6 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
-from tests.cli.planning.datasets.conftest import MakeItems
-from tests.cli.planning.datasets.test_plan_dataset import BUDGET, assert_same_plan
 from tests.waiting import until
 
 from afresh.cli.planning.datasets import ray_executor
@@ -57,17 +56,6 @@ def test_results_come_in_order_and_errors_as_they_were_raised(executor: RayExecu
         list(executor.run(ten_times, [1, -1]))
     # A job whose worker died runs again.
     assert list(executor.run(die_once, [str(tmp_path / name) for name in "ab"])) == [1, 1]
-
-
-@pytest.mark.usefixtures("ray_cluster")
-def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
-    afresh: Afresh, make_items: MakeItems, tmp_path: Path
-) -> None:
-    make_items()
-    ran = afresh("plan", tmp_path / "items", *BUDGET, "-o", tmp_path / "plan", "--on", "ray")
-    assert ran.code == 0, ran.err
-    assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
-    assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
 
 
 @pytest.mark.slow

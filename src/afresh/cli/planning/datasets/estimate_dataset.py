@@ -60,7 +60,7 @@ def estimate_dataset(polls: str, options: EstimateOptions) -> None:
     if options.output is None:
         raise UsageError("the rates of a dataset are written to a folder: give -o rates/")
     folder = OutputFolder(options.output)
-    if options.on == "duckdb" and is_address(options.output):
+    if options.on == "duckdb" and is_address(folder.path):
         raise UsageError(
             "--on duckdb partitions polls in a local folder: give -o a local one, or use --on local"
         )

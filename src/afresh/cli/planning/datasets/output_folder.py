@@ -18,7 +18,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from afresh.tables.atomic_output import remove_abandoned, write_bytes
-from afresh.tables.object_paths import is_address, open_filesystem, split_options, upload
+from afresh.tables.object_paths import (
+    is_address,
+    open_filesystem,
+    split_options,
+    upload,
+    without_file_scheme,
+)
 from afresh.values.errors import OutputError, UsageError
 from afresh.values.leftovers import LEFTOVERS
 from afresh.values.object_errors import explain
@@ -58,9 +64,13 @@ def digest_of(description: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """A folder for parts, as the user names it: a local path or an address."""
+    """A folder for parts, as the user names it: a local path or an address. ``file://…`` becomes a local
+    path, because only there a file that is being written has another name until it is whole."""
 
     path: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", without_file_scheme(self.path))
 
     def target(self, name: str) -> str:
         """Return the path or address of the part ``name``."""
