@@ -179,8 +179,8 @@ def test_the_turn_of_a_stale_view_is_told() -> None:
 @pytest.mark.parametrize(
     ("fresh", "words"),
     [
-        (2, "0.342 or more by 2 random polls, none of which found a change"),
-        (0, "0.658 or less by 2 random polls, each of which found a change"),
+        (2, "0.342 or more by 2 random polls, which found no change"),
+        (0, "0.658 or less by 2 random polls, which all found a change"),
         (1, "0.500 (0.095 … 0.905) by 2 random polls"),
     ],
 )
