@@ -23,7 +23,7 @@ PLAINER = {
     r"\bheeded\b": "obeyed",
     r"\bas ever\b": "as usual",
     r"\bdear\b": "expensive",
-    r"ever (more|less) \w+": "more and more …, less and less …, after longer and longer waits",
+    r"\bever (more|less) \w+": "more and more …, less and less …, after longer and longer waits",
     r"\b(as|if) you like\b": "optional, optionally",
     r"\bunless said\b": "if no … is given",
     r"beforehand": "before",
