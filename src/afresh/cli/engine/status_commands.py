@@ -288,7 +288,7 @@ def describe_view(view: WatchedItem, *, runs: bool = True) -> str:
     turn = f"after {format_count(view.ahead, 'other view')}" if view.ahead else "as soon as the budget allows"
     following = {
         "stale": f"next: {turn if runs else 'when an engine runs'}",
-        "fresh": f"next: when it changes{expected}",
+        "fresh": f"next: when {f'it changes{expected}' if runs else 'an engine runs and it changes'}",
         "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
     }
