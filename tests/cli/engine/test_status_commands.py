@@ -174,6 +174,9 @@ def test_the_turn_of_a_stale_view_is_told() -> None:
     assert "next: after 3 other views" in describe_view(_view(ahead=3))
     assert "next: as soon as the budget allows" in describe_view(_view())
     assert "next: when an engine runs" in describe_view(_view(ahead=3), runs=False)
+    fresh = _view(state="fresh", next_s=1e9)
+    assert "next: when it changes, about 2001-09-09" in describe_view(fresh)
+    assert "next: when an engine runs and it changes;" in describe_view(fresh, runs=False)
 
 
 @pytest.mark.parametrize(

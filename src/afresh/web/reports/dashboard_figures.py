@@ -138,7 +138,7 @@ FIGURES = (
         "audited_freshness_ratio",
         "The same as random polls found it.",
     ),
-    Figure("status.audited.n", metric="audits_used", meaning="How many random polls that rests on."),
+    Figure("status.audited.n", metric="audits_used", meaning="How many random polls it is computed from."),
     Figure("status.age_s", "age", format_seconds, "age_seconds", "Expected weighted mean age of the copies."),
     Figure(
         "status.content_lag_s",
