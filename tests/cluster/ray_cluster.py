@@ -74,7 +74,7 @@ def _started() -> Iterator[RayCluster]:
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.ERROR)
-    options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": _MEMORY}
+    options: dict[str, Any] = {"num_cpus": 2, "object_store_memory": _MEMORY}
     cluster: Any = Cluster()
     try:
         # Neither more nodes nor the logs of workers are asked for: two processes less to start.
