@@ -40,7 +40,9 @@ def ray_folder() -> Iterator[dict[str, str]]:
     """The environment of a Ray that leaves nothing behind: a folder of its own, and no reports."""
     folder = tempfile.mkdtemp(prefix="r")  # short, because the paths of sockets are limited
     try:
-        yield {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder}
+        # Ray would run its workers at a low priority, where other tests leave them little time.
+        given = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+        yield given | {"RAY_TMPDIR": folder}
         # Processes of Ray end by themselves when that of their node is gone, on a busy machine after a while.
         until(lambda: not _processes_of(folder), "all processes of Ray have ended")
     finally:

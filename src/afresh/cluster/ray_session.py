@@ -54,6 +54,8 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         options["include_dashboard"] = False
+        # Ray gives its workers the lowest priorities. On a busy machine shards would hardly run then.
+        os.environ.setdefault("RAY_worker_niceness", "0")
     else:
         options["address"] = address
     is_ours = not ray.is_initialized()

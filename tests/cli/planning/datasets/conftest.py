@@ -49,6 +49,7 @@ def ray_cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")
         node = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
         cluster: Any = Cluster(initialize_head=True, head_node_args=node)
         try:

@@ -133,6 +133,15 @@ def test_a_file_address_is_written_like_a_path(afresh: Afresh, make_items: MakeI
     assert "3 were there already" in afresh("plan", "items", *BUDGET, "-o", "plan").err
 
 
+def test_parts_that_are_written_elsewhere_are_missed(tmp_path: Path) -> None:
+    """As by a node of a cluster that does not share the folder."""
+    (tmp_path / "a.csv").touch()
+    folder = OutputFolder(str(tmp_path))
+    folder.check_written(["a.csv"])
+    with pytest.raises(OutputError, match=r"b\.csv was written, but not to this folder"):
+        folder.check_written(["a.csv", "b.csv"])
+
+
 def test_another_budget_or_other_items_begin_anew(
     afresh: Afresh, make_items: MakeItems, tmp_path: Path
 ) -> None:

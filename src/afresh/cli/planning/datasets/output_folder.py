@@ -122,6 +122,15 @@ class OutputFolder:
                 remove_abandoned(folder)
         return set(self._files())
 
+    def check_written(self, names: Sequence[str]) -> None:
+        """Raise ``OutputError`` if one of the parts is not in the folder, as this machine sees it."""
+        missing = sorted(set(names) - set(self._files()))
+        if missing:
+            problem = f"{missing[0]} was written, but not to this folder as this machine sees it"
+            raise OutputError(
+                f"{split_options(self.path)[0]}: {problem}: give a folder that all nodes share, or an address"
+            )
+
     def remove_work(self) -> None:
         """Remove the folder with intermediate files, if there is one."""
         if not is_address(self.path):
