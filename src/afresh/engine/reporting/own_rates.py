@@ -2,9 +2,9 @@
 
 This is what ``afresh estimate`` finds on the same polls, by the same code (``rates.common_belief``): the
 posterior mean, in which stamps and counts are evidence and polls before a sharp change of the rate do not
-count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items,
-so that an item has the same rate on every page, whatever items are shown beside it. With at most ``SAMPLED``
-items the sample is all of them, and both find the same figures. Only a guess of the rate that a listing or an
+count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items
+(see ``sampled_polls``), so that an item has the same rate on every page, whatever items are shown beside it.
+Where the sample is all items, both find the same figures. Only a guess of the rate that a listing or an
 import gave with an item is unknown to ``estimate``.
 """
 
@@ -23,19 +23,15 @@ from afresh.policy.adaptive.rate_belief import rate_interval
 from afresh.rates.common_belief import CommonBelief, PollTotals, learn_common
 from afresh.rates.estimator import DEFAULT_METHOD, ESTIMATORS
 from afresh.rates.estimators.grid_posterior import GridState
-from afresh.rates.item_sample import sample_keys
 from afresh.rates.poll_table import MOST_CHANGES, PollTable, credible_since
 from afresh.rates.season import HOURS
 from afresh.rates.sharp_changes import SharpChanges
-from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
 from afresh.values.stored import ObservationColumns
 
-SAMPLED = 100  # items from which it is learned what all items tell together
 _RATE_LEVEL = 0.9
 _LATEST = 1000  # only so many of the latest polls of an item are used
-_LATEST_OF_SAMPLE = 200
-_READ_TOGETHER = 5  # items of the sample with consecutive ids, in a store that is not loaded whole
+LATEST_OF_SAMPLE = 200  # of an item of the sample
 _HOUR_S = 3600.0
 _WEEK_S = HOURS * _HOUR_S
 
@@ -67,26 +63,9 @@ class LearnedTogether:
     origin_s: float
 
 
-def sampled_ids(store: Store, scheduler: Scheduler) -> list[int]:
-    """Return the ids of a fixed sample of at most ``SAMPLED`` items."""
-    item_rows = scheduler.item_rows
-    items = sum(count.items for count in store.items.counts())
-    if item_rows.size >= items:  # the scheduler has loaded all items
-        # Not every k-th item, which may be all of one kind where items were added in a pattern.
-        ids = item_rows.ids.tolist()
-        return sorted(ids[at] for at in sample_keys([str(item_id) for item_id in ids], SAMPLED).tolist())
-    # Ids count up from 1, so there are items with ids above each of these numbers.
-    steps = SAMPLED // _READ_TOGETHER
-    parts = (
-        next(iter(store.plan.columns(after_id=step * items // steps, batch=_READ_TOGETHER)), None)
-        for step in range(steps)
-    )
-    return sorted({int(item_id) for part in parts if part is not None for item_id in part.id})
-
-
 def learn_together(polls: Mapping[int, ObservationColumns]) -> LearnedTogether | None:
     """Return what these items tell together, by their latest polls; None without intervals between polls."""
-    tables = [poll_table(_latest(each, _LATEST_OF_SAMPLE)) for each in polls.values()]
+    tables = [poll_table(_latest(each, LATEST_OF_SAMPLE)) for each in polls.values()]
     sample = _join(tables)
     if not sample.size:
         return None
