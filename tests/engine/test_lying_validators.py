@@ -56,7 +56,9 @@ def live(
 ) -> tuple[LyingSite, dict[bool, float], dict[bool, float]]:
     """A tuple (site, freshness, freshness of uniform polling); the latter of honest (False) and lying (True)
     pages, after a third of the time."""
-    rates = np.random.default_rng(7).lognormal(np.log(0.02), 1.5, pages)
+    # One of ``every`` pages of the same rate lies. Otherwise the draw decides: forty pages with rates of
+    # their own ended .003 below uniform polling, whether they lied or not.
+    rates = np.random.default_rng(7).lognormal(np.log(0.02), 1.5, pages // every).repeat(every)
     lasts_s = rounds * EVERY_S
     site = LyingSite(rates.tolist(), seed=5, lasts_s=lasts_s + 5.0)
     site.every = every
