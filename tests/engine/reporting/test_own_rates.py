@@ -15,7 +15,7 @@ from afresh.cli.planning.poll_log_rates import estimate_log
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.engine.reporting import item_snapshot, sampled_polls
+from afresh.engine.reporting import item_snapshot, own_rates
 from afresh.engine.reporting.export import write_polls
 from afresh.engine.reporting.item_snapshot import estimate_items, take_snapshot
 from afresh.engine.reporting.own_rates import OwnRate
@@ -109,7 +109,7 @@ def test_of_some_hundred_items_with_few_polls_why_and_estimate_show_the_same(
 def test_of_many_items_a_sample_tells_what_all_tell_together(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampled_polls, "MOST", 100)
+    monkeypatch.setattr(own_rates, "MOST", 100)
     keys = [f"https://many/{number}" for number in range(300)]
     engine.add(keys)
     observe_few(engine, keys, seed=4)

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.own_rates import LATEST_OF_SAMPLE, OwnRate, learn_together, own_rates
-from afresh.engine.reporting.sampled_polls import read_polls, read_sampled_polls
+from afresh.engine.reporting.own_rates import (
+    OwnRate,
+    learn_together,
+    own_rates,
+    read_polls,
+    read_sampled_polls,
+)
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
 from afresh.engine.scheduler.restore import follow_cursors, restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
@@ -81,7 +86,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     follow_cursors(store, scheduler, now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
-    together = learn_together(read_sampled_polls(store, scheduler, LATEST_OF_SAMPLE))
+    together = learn_together(read_sampled_polls(store, scheduler))
     rates = own_rates(polls, scheduler, wanted, together)
     seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:
