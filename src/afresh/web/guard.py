@@ -1,7 +1,8 @@
 """The middleware that checks every request before it is handled.
 
 - **Host.** If an attacker makes the name of a foreign site point to this server (DNS rebinding), the Host
-  header has that name. So only IP addresses, ``localhost`` and the configured names are accepted.
+  header has that name. So only IP addresses, ``localhost`` and the configured names are accepted. The name
+  that other servers know, to tell what is new, is accepted for ``/receive/`` alone.
 - **Origin.** A request that changes something is refused if a page of another origin sends it. The request
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
 - **Token.** Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has
@@ -67,12 +68,20 @@ class BodyError(Exception):
 
 
 class RequestGuard:
-    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
+    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``;
+    ``receiver_names`` those to accept below ``/receive/`` too."""
 
-    def __init__(self, app: ASGIApp, names: Iterable[str] = (), read_token: str | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        names: Iterable[str] = (),
+        read_token: str | None = None,
+        receiver_names: Iterable[str] = (),
+    ) -> None:
         """``read_token`` is the token that reading needs; None if everybody may read."""
         self._app, self._read_token, self._running = app, read_token, 0
         self._names = frozenset(name.lower() for name in names)
+        self._receiver_names = self._names.union(name.lower() for name in receiver_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,7 +91,8 @@ class RequestGuard:
         is_report = scope["path"] == _REPORTS and "authorization" in headers
         limits = (MOST_REPORT_BYTES, MOST_REPORT_S) if is_report else (MOST_BODY_BYTES, MOST_BODY_S)
         refusal = self._find_token_refusal(scope["path"], headers)
-        refusal = refusal or self._find_refusal(scope["method"], headers, limits[0])
+        names = self._receiver_names if scope["path"].startswith(_RECEIVERS) else self._names
+        refusal = refusal or _find_refusal(scope["method"], headers, limits[0], names)
         if refusal is not None:
             response = error_response(*refusal)
             if refusal is _NO_TOKEN:
@@ -121,20 +131,24 @@ class RequestGuard:
         given = given_token(headers.getlist("authorization"))
         return None if given is not None and is_token(given, self._read_token) else _NO_TOKEN
 
-    def _find_refusal(self, method: str, headers: Headers, most_bytes: int) -> tuple[int, str, str] | None:
-        host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not is_own_name(host, self._names):
-            return 421, f"{host!r} is not a name of this server", "add it to [web] names"
-        if method not in _READS:
-            origin = headers.get("origin")
-            if origin is not None and not is_same_origin(origin, host):
-                return 403, "a page of another origin may change nothing here", "use the API with the token"
-            if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-                return 403, "a page of another site may change nothing here", "use the API with the token"
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > most_bytes:
-            return _too_large(most_bytes)
-        return None
+
+def _find_refusal(
+    method: str, headers: Headers, most_bytes: int, names: frozenset[str]
+) -> tuple[int, str, str] | None:
+    """Return why a request is refused by its host (``names`` are ours), origin or length; None if not."""
+    host = headers.get("host", "")
+    if len(headers.getlist("host")) != 1 or not is_own_name(host, names):
+        return 421, f"{host!r} is not a name of this server", "add it to [web] names"
+    if method not in _READS:
+        origin = headers.get("origin")
+        if origin is not None and not is_same_origin(origin, host):
+            return 403, "a page of another origin may change nothing here", "use the API with the token"
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return 403, "a page of another site may change nothing here", "use the API with the token"
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > most_bytes:
+        return _too_large(most_bytes)
+    return None
 
 
 def given_token(headers: list[str]) -> str | None:

@@ -19,7 +19,7 @@ from afresh.web.receivers.webhook_routes import add_webhooks
 
 class Receivers:
     """The routes of receivers (``router``), and the parser processes that read what is received, which run
-    inside a ``with`` block. ``names`` are the host names under which others reach this server."""
+    inside a ``with`` block. ``names`` are the host names under which others reach them."""
 
     def __init__(self, engine: Engine, secrets: Resolver) -> None:
         self._parsers = ParserPool(1)
