@@ -37,4 +37,16 @@ def test_a_signed_request_is_taken_without_a_token(tmp_path: Path) -> None:
             assert client.ask("POST", "/receive/webhook/other", raw=body, headers=headers).status == 404
             assert client.ask("POST", path, raw=bytes(1 << 21), headers=headers).status == 413
             assert client.ask("POST", path, raw=body, headers={"Host": "evil.example"}).status == 421
+            for own in ("/", "/api/v1/status", "/changes.atom", "/healthz"):
+                assert client.get(own, Host="hooks.example").status in (401, 421)
         assert [notice.origin for notice in engine.store.notices.open(0)] == ["webhook:site"]
+
+
+def test_a_tunnel_for_webhooks_does_not_publish_the_dashboard(tmp_path: Path) -> None:
+    with engine_of(tmp_path, SETTINGS) as engine:
+        filled(engine)
+        with Server(make_app(engine, TOKEN), listen("127.0.0.1", 0)) as server:
+            client = Client(server, engine)
+            for path in ("/", "/api/v1/status", f"/api/v1/copy?key={PLAIN}", "/changes.atom", "/metrics"):
+                assert client.get(path, Host="hooks.example").status == 421
+                assert client.get(path).status == 200
