@@ -1,6 +1,6 @@
 """The attacks that version 0.1.0 did not withstand, each beside an honest page: memory, and stops of polling.
 
-For each of the 21 points of the list: the memory of all processes of the engine at once, and the longest time
+For each point of the list: the memory of all processes of the engine at once, and the longest time
 in which the honest page was not polled. A row ``wrong`` is printed if an attack had the effect it had before.
 """
 

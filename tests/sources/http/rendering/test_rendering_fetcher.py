@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.servers.site import page
 from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 from tests.sources.polling import lease_of, lease_with_copy, quick_settings
@@ -241,6 +244,24 @@ def test_a_browser_that_takes_too_much_memory_is_ended() -> None:
         assert found.problem == "the browser needs more than 1 MB of memory"
 
     with_browser(visit, browser_memory="1MB", timeout="1h")  # which is not waited for
+
+
+@pytest.mark.parametrize(("kind", "megabytes"), [("html", 1000), ("plain", 1000), ("plain", 20)])
+def test_a_page_that_unpacks_to_a_gigabyte_ends_with_words(kind: str, megabytes: int) -> None:
+    """The answer to the first request is unpacked by Playwright's driver, whose memory is limited."""
+    bomb = gzip.compress(bytes(1_000_000)) * megabytes
+
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        site.routes["/bomb"] = page(bomb, Content_Type=f"text/{kind}", Content_Encoding="gzip")
+        before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = await source.poll(lease_of(f"{site.url}/bomb"))
+        assert found.kind == "failed"
+        assert found.problem
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 250_000
+        assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+
+    with_browser(visit, timeout="1h")
 
 
 def test_a_page_that_crashes_fails_at_once_and_the_next_is_rendered() -> None:
