@@ -132,18 +132,19 @@ def test_a_request_of_the_future_is_remembered_as_long_as_its_signature_holds(en
     assert refusal(receiver, "pay", headers, body) == 409
 
 
-def test_a_request_that_could_not_be_taken_may_be_sent_again(
+def test_a_request_that_could_not_be_processed_may_come_again(
     engine: Engine, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def full(*_: object) -> None:
         raise StoreError("the disk is full")
 
     body = b'{"pages": [{"id": 1}]}'
     with monkeypatch.context() as patched:
-        patched.setattr(type(engine.store.notices), "add", fail)
+        patched.setattr(engine.store.notices, "add", full)
         with pytest.raises(StoreError):
             receiver.receive("shop", signed(body), body)
     assert receiver.receive("shop", signed(body), body).noticed == 1
+    assert refusal(receiver, "shop", signed(body), body) == 409
 
 
 def test_only_texts_and_numbers_are_keys() -> None:
