@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy
 from afresh.sources.http.rendering.process_tree import (
-    child_above,
     descendants,
     find_marked,
     kill_tree,
-    limit_memory,
     memory_bytes,
     option_of,
     program_of,
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
 _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 _MOST_PAGES = 100
-_DRIVER_BYTES = 300_000_000  # for Playwright's driver, which unpacks the answer to the first request
 _WATCHED_EVERY_S = 0.5
 _CLOSE_S = 10.0
 _LOOKED_FOR_EVERY_S = 0.05
@@ -190,7 +187,6 @@ class BrowserHost:
         process, listed = find_marked(f"--afresh-browser={mark}") or 0, ExitStack()
         running = _Running(playwright, browser, proxy, process, listed, program=program_of(process))
         if process:
-            limit_memory(child_above(process), _DRIVER_BYTES)
             listed.enter_context(LEFTOVERS.process(process))
             running.profile = option_of(process, "--user-data-dir")
             if running.profile:

@@ -19,7 +19,10 @@ def descendants(process: int) -> list[int]:
     """
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        children.setdefault(_parent_of(int(folder.name)), []).append(int(folder.name))
+        with suppress(OSError, ValueError, IndexError):
+            # The name of the program, in brackets, may contain anything.
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(folder.name))
     found = [process]
     for one in found:
         found += children.get(one, [])
@@ -48,33 +51,6 @@ def memory_bytes(process: int) -> int:
             _, resident, shared, *_ = map(int, Path(f"/proc/{one}/statm").read_text().split())
             total += max(resident - shared, 0) * resource.getpagesize()
     return total
-
-
-def child_above(process: int) -> int:
-    """Return the child of this process that started ``process``, directly or not; 0 if there is none."""
-    while process > 1:
-        parent = _parent_of(process)
-        if parent == os.getpid():
-            return process
-        process = parent
-    return 0
-
-
-def limit_memory(process: int, more_bytes: int) -> None:
-    """Let a process take at most ``more_bytes`` of memory beyond what it has now. Processes that it started
-    already are not limited. Elsewhere than on Linux, and if it has ended, nothing happens."""
-    with suppress(OSError, ValueError, AttributeError, StopIteration):
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-        kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("VmData:"))
-        limit = 1024 * kilobytes + more_bytes
-        resource.prlimit(process, resource.RLIMIT_DATA, (limit, limit))
-
-
-def _parent_of(process: int) -> int:
-    with suppress(OSError, ValueError, IndexError):
-        # The name of the program, in brackets, may contain anything.
-        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
 
 
 def program_of(process: int) -> str:
