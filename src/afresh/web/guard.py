@@ -72,7 +72,8 @@ class BodyError(Exception):
 
 
 class RequestGuard:
-    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
+    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``;
+    ``receiver_names`` those to accept below ``/receive/`` too."""
 
     def __init__(
         self,

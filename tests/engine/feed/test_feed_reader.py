@@ -219,6 +219,19 @@ def test_a_consumer_keeps_its_source(store: Store, reader: FeedReader) -> None:
         reader.remove_consumer("rows")
 
 
+def test_a_consumer_that_was_away_too_long_is_told_how_to_go_on(store: Store, reader: FeedReader) -> None:
+    change(store, "k0", 1.0, b"1")
+    assert [each.item for each in reader.consume("index")] == ["k0"]
+    for number in (2, 3, 4):
+        change(store, "k0", float(number), b"%d" % number)
+    store.events.take(9.0, 9, 5.0)  # what hooks have yet to be told would be kept
+    store.feed.trim(3.5)
+    with pytest.raises(CursorError, match=r"too old.*'afresh consumers reset index --to CURSOR'"):
+        next(reader.consume("index"))
+    reader.move_consumer("index", reader.cursor())
+    assert list(reader.consume("index")) == []
+
+
 def test_the_changes_of_a_project_are_an_iterator(tmp_path: Path) -> None:
     init_folder(tmp_path)
     with open_engine(tmp_path) as engine:

@@ -42,11 +42,16 @@ def test_a_signed_request_is_taken_without_a_token(tmp_path: Path) -> None:
         assert [notice.origin for notice in engine.store.notices.open(0)] == ["webhook:site"]
 
 
-def test_a_tunnel_for_webhooks_does_not_publish_the_dashboard(tmp_path: Path) -> None:
+def test_the_address_for_signed_requests_shows_nothing_else(tmp_path: Path) -> None:
     with engine_of(tmp_path, SETTINGS) as engine:
         filled(engine)
-        with Server(make_app(engine, TOKEN), listen("127.0.0.1", 0)) as server:
-            client = Client(server, engine)
-            for path in ("/", "/api/v1/status", f"/api/v1/copy?key={PLAIN}", "/changes.atom", "/metrics"):
-                assert client.get(path, Host="hooks.example").status == 421
-                assert client.get(path).status == 200
+        for names, status in (((), 421), (("hooks.example",), 200)):
+            app = make_app(engine, TOKEN, names=names, read_token=False)
+            with Server(app, listen("127.0.0.1", 0)) as server:
+                client = Client(server, engine)
+                for path in ("/", "/changes", "/api/v1/changes?content=raw", "/metrics"):
+                    assert client.get(path, Host="hooks.example").status == status
+                signed = client.ask(
+                    "POST", "/receive/webhook/site", raw=b"{}", headers={"Host": "hooks.example"}
+                )
+                assert signed.status == 401  # it was heard, and its signature is missing

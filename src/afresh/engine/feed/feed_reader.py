@@ -17,7 +17,7 @@ from afresh.engine.feed.content_forms import opened_form
 from afresh.stores.store import Store
 from afresh.values.changes import Change, Consumer, FeedEntry, FeedPage, read_feed_cursor
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import CursorError, UsageError, did_you_mean
 from afresh.values.stored import Copy
 
 TextOf: TypeAlias = Callable[[Copy], str | None]
@@ -232,7 +232,8 @@ class SavedPlace:
 
     def begin(self, since: str | None) -> str | None:
         """Return the place at which the consumer begins: the saved one or, for a new one, ``since``. Raise
-        ``UsageError`` if it follows another source."""
+        ``UsageError`` if it follows another source, ``CursorError`` if its place can no longer be followed.
+        """
         known = next((each for each in self._feed.consumers() if each.name == self._name), None)
         if known is None:
             return since
@@ -241,6 +242,11 @@ class SavedPlace:
             raise UsageError(
                 f"the consumer {self._name!r} follows {follows}: give the same, or use another name"
             )
+        try:
+            self._feed.read(known.cursor, 1)
+        except CursorError as error:
+            words = f"{error}; 'afresh consumers reset {self._name} --to CURSOR' gives it to the consumer"
+            raise CursorError(words) from None
         self._saved = known.cursor
         return known.cursor
 

@@ -112,13 +112,17 @@ def find_keys(body: bytes, path: str, template: str) -> list[str]:
 
 
 def open_webhooks(settings: Settings, resolver: Resolver) -> dict[str, Secret]:
-    """Return the secret of each webhook; raise ``UsageError`` if one, or a source, does not exist."""
+    """Return the secret of each webhook; raise ``UsageError`` if one is empty or does not exist, or a source
+    does not exist."""
     found = {}
     for name, rules in settings.web.webhook.items():
         if rules.source and settings.source(rules.source) is None:
             near = did_you_mean(rules.source, [table.settings.name for table in settings.sources])
             raise UsageError(f"[web.webhook.{name}] source: there is no source {rules.source!r}{near}")
-        found[name] = resolve(f"[web.webhook.{name}] secret", rules.secret, resolver)
+        setting = f"[web.webhook.{name}] secret"
+        found[name] = resolve(setting, rules.secret, resolver)
+        if not found[name].reveal().strip():  # everybody could sign with it
+            raise UsageError(f"{setting}: {rules.secret} is empty")
     return found
 
 
