@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import CursorError, InputError
-from afresh.values.line_diff import unified_lines
 from afresh.values.outcome import EventKind
 
 START_AGAIN = (

@@ -27,9 +27,9 @@ from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.clock import SystemClock
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
-from afresh.values.line_diff import unified_lines
 from afresh.values.printable_text import printable
 from afresh.values.units import format_duration
 

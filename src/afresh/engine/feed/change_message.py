@@ -11,9 +11,9 @@ from afresh.engine.feed.content_forms import opened_form
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.stores.store import Store
 from afresh.values.changes import FeedEntry
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.formatting import format_bytes, format_count, format_moment
-from afresh.values.line_diff import unified_lines
 from afresh.values.printable_text import printable
 from afresh.values.stored import Copy
 

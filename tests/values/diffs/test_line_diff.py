@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.values import line_diff
 from afresh.values.changes import Change
-from afresh.values.line_diff import line_opcodes, unified_lines
+from afresh.values.diffs import line_diff
+from afresh.values.diffs.line_diff import line_opcodes, unified_lines
 
 lines = st.lists(st.sampled_from([*"abcdefgh", "", "-x", "+x"]), max_size=40)
 
