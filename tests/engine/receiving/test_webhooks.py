@@ -108,6 +108,32 @@ def test_a_request_that_comes_again_is_refused(engine: Engine, receiver: Webhook
     assert len(engine.store.notices.open(0)) == 1
 
 
+def test_a_recorded_request_is_refused_in_every_spelling_of_its_signature(
+    engine: Engine, receiver: WebhookReceiver
+) -> None:
+    body, now_s = b'{"pages": [{"id": 1}]}', engine.clock.now_s()
+    (name, text), *_ = signed(body).items()
+    receiver.receive("shop", {name: text}, body)
+    digest = text.partition("=")[2]
+    for other in (digest, digest.upper(), f" {text}", f"SHA256={digest}"):
+        assert refusal(receiver, "shop", {name: other}, body) == 409
+    (name, text), *_ = timed(body, now_s).items()
+    receiver.receive("pay", {name: text}, body)
+    for other in (f"{text},v0=1", f"v1=00,{text}", text.replace(",", ", "), text.upper().replace("T=", "t=")):
+        assert refusal(receiver, "pay", {name: other.replace("V1", "v1")}, body) == 409
+
+
+def test_a_request_of_the_future_is_remembered_as_long_as_its_signature_holds(engine: Engine) -> None:
+    body, clock = b'{"url": "https://example.org/"}', SetClock()
+    receiver = WebhookReceiver(
+        engine.store, clock, engine.settings, ParserPool(1), {"SHOP": "hush"}.get
+    )  # fmt: skip
+    headers = timed(body, clock.time_s + 290.0)
+    receiver.receive("pay", headers, body)
+    clock.time_s += 400.0
+    assert refusal(receiver, "pay", headers, body) == 409
+
+
 def test_a_request_that_could_not_be_processed_may_come_again(
     engine: Engine, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,8 @@ def test_a_signed_request_is_taken_without_a_token(tmp_path: Path) -> None:
             assert client.ask("POST", "/receive/webhook/other", raw=body, headers=headers).status == 404
             assert client.ask("POST", path, raw=bytes(1 << 21), headers=headers).status == 413
             assert client.ask("POST", path, raw=body, headers={"Host": "evil.example"}).status == 421
+            for own in ("/", "/api/v1/status", "/changes.atom", "/healthz"):
+                assert client.get(own, Host="hooks.example").status in (401, 421)
         assert [notice.origin for notice in engine.store.notices.open(0)] == ["webhook:site"]
 
 
