@@ -79,7 +79,7 @@ def _packages(extras: tuple[str, ...]) -> set[str]:
             extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
             if extra is None or extra[1] in more:
                 package = re.match(r"[\w.-]+", line)
-                wanted.append((package[0].lower() if package else "", ()))
+                wanted.append((re.sub(r"[-_.]+", "-", package[0]).lower() if package else "", ()))
     return found - {"afresh"}
 
 

@@ -75,7 +75,7 @@ _NOT_FOR_HELP = _NEITHER | {
     "pydantic",
     "asyncio",
     "sqlite3",
-    "zstandard",
+    "backports.zstd",
     "afresh.engine",
     "afresh.sources",
 }

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemQuery
+from afresh.values.zstd_frames import zstd
 
 DATA = Path(__file__).parents[1] / "data"
 SETTINGS = """
@@ -98,7 +98,7 @@ def recorded() -> dict[str, Any]:
 def engine(tmp_path: Path, recorded: dict[str, Any]) -> Iterator[Engine]:
     """An engine over a copy of the store, at the moment of the recorded answers."""
     packed = (DATA / "store-0.1.0.db.zst").read_bytes()
-    (tmp_path / "afresh.db").write_bytes(zstandard.ZstdDecompressor().decompress(packed))
+    (tmp_path / "afresh.db").write_bytes(zstd.decompress(packed))
     with make_engine(
         parse_settings(SETTINGS), tmp_path, clock=MomentClock(recorded["now_s"]), seed=1
     ) as opened:

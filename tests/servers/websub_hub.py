@@ -18,11 +18,12 @@ ATOM = "application/atom+xml"
 
 class Hub:
     """The site ``address`` has a feed at ``/feed``, which names its hub ``/hub``, and pages at ``/p/N``. The
-    hub grants leases of ``lease_s`` seconds; ``status`` is its answer to requests."""
+    hub grants leases of ``lease_s`` seconds; ``status`` is its answer to requests. If it ``moved``, ``/hub``
+    redirects with this status to where it is."""
 
     def __init__(self) -> None:
         self.address = ""
-        self.lease_s, self.status, self.denies = 1000, 202, False
+        self.lease_s, self.status, self.denies, self.moved = 1000, 202, False, 0
         self.is_named, self.names_in_header, self.has_feed = True, False, True
         self.entries: dict[str, str] = {"/p/1": "first"}
         self.requests: list[dict[str, str]] = []
@@ -113,6 +114,9 @@ def serve_hub() -> Iterator[Hub]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if hub.moved and self.path == "/hub":
+                self._answer(hub.moved, b"", "text/plain", {"Location": "/moved"})
+                return
             self._answer(hub.take(dict(urllib.parse.parse_qsl(body))), b"", "text/plain")
 
         def _answer(self, status: int, body: bytes, kind: str, more: dict[str, str] | None = None) -> None:

@@ -30,7 +30,10 @@ def test_people_write_durations_sizes_and_single_texts() -> None:
     [
         ({"delya": "1s"}, "unknown setting 'delya': did you mean 'delay'?"),
         ({"delay": "fast"}, "'fast' is not a duration"),
-        ({"delay": -1}, "delay: input should be greater than or equal to 0"),
+        ({"delay": -1}, "delay: must be at least 0"),
+        ({"selectors": 5}, 'selectors: must be a list, such as ["one", "two"]'),
+        ({"text_only": "maybe"}, "text_only: must be true or false"),
+        ({"max_redirects": "many"}, "max_redirects: must be a whole number"),
         ({"max_size": "big"}, "'big' is not a size"),
         ({"concurrency": 0}, "concurrency"),
         ({"near_duplicate": 1.5}, "near_duplicate"),

@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from afresh.tables import backend
 from afresh.tables.columns import Column
@@ -23,6 +22,7 @@ from afresh.tables.input_file import InputFile
 from afresh.tables.reading import read_table, scan_table
 from afresh.values import extras
 from afresh.values.errors import InputError, UsageError
+from afresh.values.zstd_frames import zstd
 
 MakeFile = Callable[[str, bytes], str]
 Columns = tuple[Column, ...]
@@ -49,11 +49,11 @@ def _long_csv() -> bytes:
         ("ITEMS.CSV", CSV),
         ("items.csv.gz", gzip.compress(CSV, mtime=0)),
         ("items.csv.gz", gzip.compress(CSV[:12], mtime=0) + gzip.compress(CSV[12:], mtime=0)),
-        ("items.csv.zst", zstandard.compress(CSV)),
+        ("items.csv.zst", zstd.compress(CSV)),
         ("items.jsonl", JSONL),
         ("items.jsonl.gz", gzip.compress(JSONL, mtime=0)),
-        ("items.jsonl.zst", zstandard.compress(JSONL)),
-        ("items.jsonl.zst", zstandard.compress(JSONL[:5]) + zstandard.compress(JSONL[5:])),
+        ("items.jsonl.zst", zstd.compress(JSONL)),
+        ("items.jsonl.zst", zstd.compress(JSONL[:5]) + zstd.compress(JSONL[5:])),
     ],
 )
 @pytest.mark.usefixtures("each_way")
@@ -77,7 +77,7 @@ def test_parquet_needs_pyarrow(make_file: MakeFile, items: Columns, monkeypatch:
         JSONL,
         _parquet(),
         gzip.compress(CSV, mtime=0),
-        zstandard.compress(JSONL),
+        zstd.compress(JSONL),
         gzip.compress(_parquet()),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_named_pipe_is_read(tmp_path: Path, items: Columns) -> None:
     [
         ("a.csv.gz", gzip.compress(_long_csv())[:-20], "ends in the middle of its"),
         ("a.csv.gz", gzip.compress(CSV, mtime=0)[:-9], "ends in the middle of its gzip data"),
-        ("a.csv.zst", zstandard.compress(_long_csv())[:-20], "ends in the middle of its"),
+        ("a.csv.zst", zstd.compress(_long_csv())[:-20], "ends in the middle of its"),
         ("a.jsonl.gz", gzip.compress(JSONL * 20_000, mtime=0)[:-20], "ends in the middle of its"),
         ("a.parquet.gz", gzip.compress(_parquet())[:-20], "ends in the middle of its gzip data"),
         ("a.csv.gz", b"\x1f\x8bnot really gzip at all", "cannot be read as gzip data"),

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from afresh.tables.columns import Column
 from afresh.tables.reading import read_table, scan_table
 from afresh.values.errors import InputError
+from afresh.values.zstd_frames import zstd
 
 MakeFile = Callable[[str, bytes], str]
 Columns = tuple[Column, ...]
@@ -105,7 +105,7 @@ def test_a_half_written_file_is_refused(make_file: MakeFile, items: Columns, cut
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [("i.parquet.gz", gzip.compress(TWO_ROWS, mtime=0)), ("i.parquet.zst", zstandard.compress(TWO_ROWS))],
+    [("i.parquet.gz", gzip.compress(TWO_ROWS, mtime=0)), ("i.parquet.zst", zstd.compress(TWO_ROWS))],
 )
 def test_compressed_once_more_it_is_read_too(
     make_file: MakeFile, items: Columns, name: str, data: bytes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from afresh.sources.change_detection import Recipe
 from afresh.sources.windows import Windows
@@ -256,10 +257,41 @@ def find_problems(model: type[BaseModel], table: Mapping[str, Any]) -> list[Sett
     except UsageError as error:
         found.append(SettingProblem("", "", str(error)))
     except ValidationError as error:
-        for each in error.errors(include_url=False, include_input=False, include_context=False):
-            words = each["msg"].removeprefix("Value error, ")
+        for each in error.errors(include_url=False, include_input=False):
             # A check of several settings together has no location.
             key = str(each["loc"][0]) if each["loc"] else ""
             place = ".".join(map(str, each["loc"]))
-            found.append(SettingProblem(key, place, f"{words[:1].lower()}{words[1:]}"))
+            found.append(SettingProblem(key, place, _plain_words(each)))
     return found
+
+
+_WANTED = {
+    "tuple_type": 'must be a list, such as ["one", "two"]',
+    "string_type": 'must be a text in quotation marks, such as "one"',
+    "dict_type": "must be a table, such as { name = value }",
+    "mapping_type": "must be a table, such as { name = value }",
+    "model_type": "must be a table, such as { name = value }",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "missing": "is missing: the source needs it",
+    "extra_forbidden": "is not known here",
+}
+"""What a setting must be, by pydantic's type of the problem."""
+
+
+def _plain_words(error: ErrorDetails) -> str:
+    wanted = _WANTED.get(error["type"])
+    if wanted is not None:
+        return wanted.format(**error.get("ctx", {}))
+    words = error["msg"].removeprefix("Value error, ")
+    return f"{words[:1].lower()}{words[1:]}"

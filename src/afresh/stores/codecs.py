@@ -30,11 +30,11 @@ from struct import Struct
 
 import numpy as np
 import numpy.typing as npt
-import zstandard
 
 from afresh.values.errors import StoreCorruptError
 from afresh.values.outcome import Observation
 from afresh.values.stored import Ids, ObservationColumns
+from afresh.values.zstd_frames import FrameCompressor, decompress_frame, zstd
 
 Unsigned = npt.NDArray[np.uint64]
 _LAST = Struct("<q")
@@ -57,14 +57,14 @@ def compress_text(text: str) -> bytes:
     >>> decompress_text(compress_text("a text"), "store")
     'a text'
     """
-    return zstandard.ZstdCompressor().compress(text.encode("utf-8", "replace"))
+    return FrameCompressor().compress(text.encode("utf-8", "replace"))
 
 
 def decompress_text(data: bytes, store: str) -> str:
     """Return the text that ``compress_text`` encoded. ``store`` is the store's name for the error message."""
     try:
-        return zstandard.ZstdDecompressor().decompress(data).decode()
-    except (zstandard.ZstdError, ValueError) as error:
+        return zstd.decompress(data).decode()
+    except (zstd.ZstdError, ValueError) as error:
         raise StoreCorruptError(f"{store}: a text that it keeps is damaged: {error}") from None
 
 
@@ -73,8 +73,8 @@ def decompress(data: bytes, size: int, expected_hash: bytes, store: str) -> byte
     from ``expected_hash``. ``store`` is the store's name for the error message."""
     short_hash = expected_hash.hex()[:16]
     try:
-        content = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
-    except zstandard.ZstdError as error:
+        content = decompress_frame(data, size)
+    except zstd.ZstdError as error:
         raise StoreCorruptError(f"{store}: content {short_hash} cannot be unpacked: {error}") from error
     if content_hash(content) != expected_hash:
         raise StoreCorruptError(f"{store}: content {short_hash} is not what was stored")

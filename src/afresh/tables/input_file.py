@@ -17,8 +17,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-import zstandard
-
 from afresh.tables.formats import (
     STANDARD_STREAM,
     Compression,
@@ -34,6 +32,7 @@ from afresh.tables.streams import decompressed, open_raw
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
+from afresh.values.zstd_frames import zstd
 
 _COPY_BYTES = 1 << 20
 _HEAD_BYTES = 4096
@@ -161,7 +160,7 @@ def translate_errors(name: str, compression: Compression | None = None) -> Itera
         yield
     except InputError:
         raise
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise InputError(_problem(error, name, compression), path=name) from None
 
 

@@ -7,10 +7,9 @@ import io
 from pathlib import Path
 from typing import IO, Any
 
-import zstandard
-
 from afresh.tables.formats import Compression
 from afresh.tables.object_paths import is_address, open_random_access
+from afresh.values.zstd_frames import zstd
 
 _BLOCK_BYTES = 1 << 20
 
@@ -71,7 +70,7 @@ class _ZstdBytes(io.RawIOBase):
 
     def _unpack(self) -> None:
         if self._frame is None:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._frame = zstd.ZstdDecompressor()
         self._unpacked, self._given = memoryview(self._frame.decompress(self._given)), b""
         if self._frame.eof:
             self._given, self._frame = self._frame.unused_data, None

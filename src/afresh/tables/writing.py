@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 import numpy as np
-import zstandard
 
 from afresh.tables.atomic_output import open_output
 from afresh.tables.backend import has_pyarrow, require_pyarrow
 from afresh.tables.columns import Kind
 from afresh.tables.formats import STANDARD_STREAM, Compression, Format, Layout, format_of
 from afresh.tables.plain.sink import PlainSink
+from afresh.values.zstd_frames import zstd
 
 
 class TableWriter:
@@ -136,7 +136,7 @@ class _CompressedStream:
         if compression == "gzip":
             self._compressor: Any = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
         else:
-            self._compressor = zstandard.ZstdCompressor().compressobj()
+            self._compressor = zstd.ZstdCompressor()
 
     def write(self, data: Any) -> None:
         self._stream.write(self._compressor.compress(bytes(data)))

@@ -17,6 +17,7 @@ EXTRA_OF_PACKAGE = {
     "pyarrow": "parquet",
     "psycopg": "postgres",
     "numba": "fast",
+    "uvloop": "fast",
     "playwright": "browser",
     "ray": "ray",
     "duckdb": "duckdb",

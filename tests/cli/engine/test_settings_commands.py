@@ -41,8 +41,21 @@ def test_addresses_of_people_are_checked_and_not_shown(afresh: Afresh, tmp_path:
     assert (right.code, ", notifies 2 addresses" in right.out) == (0, True)
     (tmp_path / "afresh.toml").write_text(settings.format("nosuch"))
     wrong = afresh("config", "check")
-    assert (wrong.code, "source web: notify: address 2 is not understood" in wrong.err) == (2, True)
+    told = "afresh.toml, line 3: source 'web': notify: address 2 is not understood"
+    assert (wrong.code, told in wrong.err) == (2, True)
     assert "hunter2" not in "".join(ran.out + ran.err for ran in (right, as_json, wrong))
+
+
+def test_all_problems_of_a_source_are_told_each_with_its_line(afresh: Afresh, tmp_path: Path) -> None:
+    settings = "[[source]]\nname = 'web'\n[[source]]\nname = 'shop'\non_change = ['no-such-program']\n"
+    (tmp_path / "afresh.toml").write_text(settings + "headers = { X = 'env:NOPE' }\n")
+    ran = afresh("config", "check")
+    assert ran.code == 2
+    first, second = ran.err.splitlines()
+    assert first.startswith("afresh: afresh.toml, line 3: source 'shop'"), first
+    assert first.endswith("the environment has no variable NOPE")
+    told = "afresh: afresh.toml, line 5: source 'shop': on_change: there is no program 'no-such-program'"
+    assert second == told
 
 
 def test_no_store_is_made(afresh: Afresh, tmp_path: Path) -> None:
@@ -98,13 +111,19 @@ on_change = ["python3", "reindex.py"]
     ran = afresh("config", "check", "--json")
     assert ran.code == 2
     problems = json.loads(ran.out)["problems"]
-    where = [problem.split(":")[0] for problem in problems]
-    assert where == ["store", "web", "source secret", "source call", "source program", "source function"]
-    for problem, words in zip(
+    for problem, (place, words) in zip(
         problems,
-        ("mysql", "token", "NO_SUCH_SECRET", "no_such_module", "no-such-program", "no_such_module"),
+        (
+            ("store: ", "mysql"),
+            ("web: ", "token"),
+            ("afresh.toml, line 6: source 'secret'", "NO_SUCH_SECRET"),
+            ("afresh.toml, line 9: source 'call': ", "no_such_module"),
+            ("afresh.toml, line 15: source 'program': ", "no-such-program"),
+            ("afresh.toml, line 18: source 'function': ", "no_such_module"),
+        ),
         strict=True,
     ):
+        assert problem.startswith(place)
         assert words in problem
         assert problem in ran.err
 

@@ -19,7 +19,7 @@ from afresh.engine.settings.parsing import parse_settings
 from afresh.sources.context import no_secrets
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.sqlite.memory_store import MemoryStore
-from afresh.values.errors import UsageError
+from afresh.values.errors import StoreError, UsageError
 
 PAGE = "https://example.org/p/1"
 SETTINGS = """
@@ -104,6 +104,21 @@ def test_a_request_that_comes_again_is_refused(engine: Engine, receiver: Webhook
     receiver.receive("shop", signed(body), body)
     assert refusal(receiver, "shop", signed(body), body) == 409
     assert len(engine.store.notices.open(0)) == 1
+
+
+def test_a_request_that_could_not_be_processed_may_come_again(
+    engine: Engine, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    body = b'{"pages": [{"id": 1}]}'
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store.notices, "add", full)
+        with pytest.raises(StoreError):
+            receiver.receive("shop", signed(body), body)
+    assert receiver.receive("shop", signed(body), body).noticed == 1
+    assert refusal(receiver, "shop", signed(body), body) == 409
 
 
 def test_only_texts_and_numbers_are_keys() -> None:

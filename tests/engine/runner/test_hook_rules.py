@@ -133,6 +133,16 @@ def test_a_batch_that_fails_comes_again_and_what_fails_is_found(store: Store) ->
     assert store.events.waiting() == 0
 
 
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_a_batch_gives_up_only_the_change_that_fails(attempts: int, store: Store) -> None:
+    change_all(store, "abc")
+    FAIL.add("b")
+    deliver(store, f"{HERE}:told", [1010.0, 1020.0, 1040.0, 1080.0], batch=3, attempts=attempts)
+    assert "".join(batches()) == "ac"
+    assert [failed.event.key for failed in store.events.failed(9) if failed.is_given_up] == ["b"]
+    assert store.events.waiting() == 0
+
+
 def test_a_command_gets_a_batch_as_lines_of_json(store: Store, tmp_path: Path) -> None:
     change_all(store, "ab")
     change_all(store, "a", b"\xff", 1001.0)

@@ -411,3 +411,49 @@ def test_the_page_size_that_the_server_gives_is_saved() -> None:
 
     with served_api({"/list": tens}) as site:
         asyncio.run(run(site))
+
+
+@pytest.mark.parametrize("end", ["empty", "404", "400", "repeated"])
+@pytest.mark.parametrize("paging", ["offset", "page"])
+def test_a_list_without_a_total_that_gives_smaller_pages_is_read_to_its_end(paging: str, end: str) -> None:
+    """A server gives at most 40 records where 100 are asked for, and does not say how many there are."""
+    records = {number: {"id": number, "n": 0, "changed": 1000.5 + number} for number in range(95)}
+
+    async def listed(request: web.Request) -> web.Response:
+        asked = await request.json()
+        since = asked.get("since", 0.0)
+        assert isinstance(since, float)
+        found = sorted(
+            (one for one in records.values() if one["changed"] >= since), key=lambda one: one["id"]
+        )
+        begin = asked.get("offset", 40 * (asked.get("page", 1) - 1))
+        if begin and begin >= len(found):
+            if end in ("404", "400"):
+                return web.Response(status=int(end))
+            begin = 0 if end == "repeated" else begin
+        return web.json_response(found[begin : begin + 40])
+
+    async def run(site: ApiSite) -> None:
+        body = {"since": "{cursor}", paging: f"{{{paging}}}"}
+        request = {"list": {"url": f"{site.url}/list", "body": body}, "next": "", "look_up": None}
+        clock = SetClock()
+        source = source_on(
+            site, clock, **request, cursor="changed", key="id", fields=["n"], page_size=100, full_every=9
+        )
+        listing = await list_once(source)
+        assert len(listing.entries) == 95
+        assert (listing.complete, listing.requests, listing.problem) == (True, 3, "")
+        assert source.save_state() is not None
+        desk = Desk([entry.key for entry in listing.entries], clock)
+        await desk.ask(source)
+        site.asked.clear()
+        clock.time_s += 60
+        for number in (3, 90):
+            records[number] |= {"n": 1, "changed": 2000.5 + number}
+        found = await desk.ask(source)
+        assert {key for key, one in found.items() if one.kind == "content"} == {"3", "90"}
+        assert len(site.asked) == 1  # fewer records than on earlier pages: no other page follows
+        await source.close()
+
+    with served_api({"/list": listed}) as site:
+        asyncio.run(run(site))

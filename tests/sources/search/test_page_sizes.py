@@ -103,6 +103,24 @@ def test_a_server_that_gives_ten_rows_where_fifty_were_asked_for_is_read_to_the_
         asyncio.run(run(site))
 
 
+@pytest.mark.parametrize("paging", ["offset={offset}", "page={page}"])
+def test_without_totals_a_smaller_page_than_asked_for_ends_no_query(tmp_path: Path, paging: str) -> None:
+    """No record is called missing because pages are smaller and nothing says how many follow."""
+    clock = SetClock(0.0)
+
+    async def run(site: ApiSite) -> None:
+        server = f"{site.url}/works?query={{query}}&rows={{size}}&{paging}"
+        source = source_on(site, tmp_path, clock, server=server, total="unknown")
+        desk = await cover(source, site, clock, requests=12)
+        assert set(desk.fetched) == set(KEYS)
+        assert all(one.is_successful for one in desk.fetched.values())
+        assert read_state(source.save_state()).page_sizes == (50, 10)
+        await source.close()
+
+    with small_pages(10) as site:
+        asyncio.run(run(site))
+
+
 def test_a_keyword_is_asked_for_as_the_record_spells_it(tmp_path: Path) -> None:
     clock = SetClock(0.0)
 

@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import zstandard
 from tests.stores.backends import new_items
 from tests.stores.sqlite.write_schema import PACKAGE, schema_of
 
@@ -23,6 +22,7 @@ from afresh.stores.sqlite.store import SqliteStore
 from afresh.values.errors import StoreCorruptError, StoreError, StoreReadOnlyError, StoreVersionError
 from afresh.values.items import ItemQuery, NewItem
 from afresh.values.stored import Notice
+from afresh.values.zstd_frames import zstd
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -112,7 +112,7 @@ BEFORE_SOURCES = MIGRATIONS[:11]  # keys alone were unique
 def older(tmp_path: Path) -> Path:
     """The store of 0.1.0, upgraded until just before keys belonged to sources. Items were removed from it."""
     path = tmp_path / "store.db"
-    path.write_bytes(zstandard.decompress((DATA / "store-0.1.0.db.zst").read_bytes()))
+    path.write_bytes(zstd.decompress((DATA / "store-0.1.0.db.zst").read_bytes()))
     SqliteDatabase(path, migrations=BEFORE_SOURCES).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE sqlite_sequence SET seq = 1000 WHERE name = 'item'")

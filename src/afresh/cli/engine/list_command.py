@@ -174,7 +174,7 @@ def _words(name: str, value: Cell, now_s: float) -> str:
     if COLUMNS[name].is_time and isinstance(value, int | float):
         if math.isinf(value):
             return "never"
-        span = format_duration(abs(now_s - value))
+        span = format_duration(round(abs(now_s - value), 1))
         return f"{span} ago" if value <= now_s else f"in {span}"
     if name in ("interval", "min_interval", "max_interval") and isinstance(value, int | float):
         return "never" if math.isinf(value) else format_duration(value * 86400.0)

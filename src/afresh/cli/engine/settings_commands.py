@@ -108,19 +108,52 @@ def _describe_budget(budget: BudgetTable) -> str:
 def _check_parts(settings: Settings) -> tuple[list[tuple[str, str]], list[str]]:
     """Check the store, the dashboard, every source and every item view. Return a tuple of two lists: (name,
     description) of each part that works, and the problems of the other parts."""
-    parts: list[tuple[str, Callable[[], str]]] = [
-        ("store", partial(_check_store, settings)),
-        ("web", partial(check_web, settings)),
-        *((f"source {table.settings.name}", partial(check_source, table)) for table in settings.sources),
-        *((f"view {view.name}", partial(check_item_view, settings, view)) for view in settings.views.tables),
-    ]
-    found, problems = [], []
-    for name, check in parts:
+    found: list[tuple[str, str]] = []
+    problems: list[str] = []
+
+    def check_part(name: str, check: Callable[[], str]) -> None:
         try:
             found.append((name, check()))
         except AfreshError as error:
             problems.append(f"{name}: {error}")
+
+    check_part("store", partial(_check_store, settings))
+    check_part("web", partial(check_web, settings))
+    text = _settings_text()
+    for number, table in enumerate(settings.sources):
+        words, wrong = _check_parts_of_source(table, number, text)
+        problems += wrong
+        if not wrong:
+            found.append((f"source {table.settings.name}", words))
+    for view in settings.views.tables:
+        check_part(f"view {view.name}", partial(check_item_view, settings, view))
     return found, problems
+
+
+def _settings_text() -> str:
+    from afresh.engine.settings.parsing import FILE_NAME
+
+    file = Path(FILE_NAME)
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _check_parts_of_source(table: SourceTable, number: int, text: str) -> tuple[str, list[str]]:
+    """Check the source of the ``[[source]]`` table with this number in the ``text`` of the settings. Return a
+    tuple: its description, and all problems, each with its line."""
+    from afresh.engine.settings.parsing import FILE_NAME
+    from afresh.engine.settings.problems import find_source_place
+
+    words, problems = "", []
+    who = f"source {table.settings.name!r}"
+    for key, check in _source_checks(table):
+        try:
+            words += check()
+        except AfreshError as error:
+            place = find_source_place(FILE_NAME, text, number, key)
+            # The error of a source that cannot be built may begin with its name.
+            name = "" if str(error).startswith(who) else f"{who}: "
+            problems.append(f"{place}{name}{error}")
+    return words, problems
 
 
 def _has_target(table: SourceTable) -> bool:
@@ -218,7 +251,22 @@ def _check_webhooks(settings: Settings) -> str:
 
 
 def check_source(table: SourceTable) -> str:
-    """Build a source as ``afresh run`` does, close it, check its hook, and return a short description."""
+    """Check a source, its hook and its notifications, and return a short description. Raise ``UsageError`` at
+    the first problem."""
+    return "".join(check() for _, check in _source_checks(table))
+
+
+def _source_checks(table: SourceTable) -> list[tuple[str, Callable[[], str]]]:
+    """Return a tuple (setting, check) for each part of a source. The source itself has no setting."""
+    return [
+        ("", partial(_check_build, table)),
+        ("on_change", partial(_check_hook, table.on_change, "on_change")),
+        ("notify", partial(_check_notify, table)),
+    ]
+
+
+def _check_build(table: SourceTable) -> str:
+    """Build a source as ``afresh run`` does, and close it; return its kind."""
     import asyncio
 
     from afresh.sources.context import SourceContext
@@ -228,7 +276,7 @@ def check_source(table: SourceTable) -> str:
         await source.close()
 
     asyncio.run(build())
-    return table.settings.kind + _check_hook(table.on_change, "on_change") + _check_notify(table)
+    return table.settings.kind
 
 
 def _check_notify(table: SourceTable) -> str:

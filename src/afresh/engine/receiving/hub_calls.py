@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from functools import partial
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from afresh.engine.runner.websub.subscriptions import (
 from afresh.engine.settings.tables import Settings, SourceTable
 from afresh.engine.state_names import LISTED_AT
 from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, ParsedFeed, read_feed
+from afresh.sources.http.urls import display_url
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.stores.store import Store
@@ -32,6 +32,7 @@ from afresh.values.printable_text import printable
 _ALGORITHMS = ("sha1", "sha256", "sha384", "sha512")  # those of the recommendation
 _LONGEST_CHALLENGE, _LONGEST_REASON = 4096, 200
 _LEAST_LEASE_S, _MOST_LEASE_S = 60.0, 366 * 86400.0
+_UNSTATED_LEASE_S = 86400.0  # where a hub does not say how long: short enough if it forgets us soon
 
 
 class HubCalls:
@@ -50,6 +51,8 @@ class HubCalls:
         if mode == "denied":
             reason = one_line(printable(query.get("hub.reason", "")[:_LONGEST_REASON])) or "without a reason"
             HubLease(now_s, problem=f"denied: {reason}").save(self._store, wanted.id)
+            fields = {"source": wanted.source, "hub": display_url(wanted.hub), "problem": reason}
+            log_event(logging.WARNING, "a hub denies the subscription to a feed", **fields)
             return ""
         challenge = query.get("hub.challenge", "")
         expected = "unsubscribe" if wanted.is_ended else "subscribe"
@@ -105,8 +108,9 @@ class HubCalls:
 def _lease_s(text: str) -> float:
     """Return the length of a lease, within limits: a hub may state nothing, or nonsense.
 
-    >>> _lease_s("864000"), _lease_s(""), _lease_s("-5"), _lease_s("1e99")
-    (864000.0, 60.0, 60.0, 60.0)
+    >>> _lease_s("864000"), _lease_s("1"), _lease_s(""), _lease_s("-5"), _lease_s("99999999999")
+    (864000.0, 60.0, 86400.0, 86400.0, 31622400.0)
     """
-    seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0.0
-    return min(max(seconds, _LEAST_LEASE_S), _MOST_LEASE_S) if math.isfinite(seconds) else _LEAST_LEASE_S
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        return _UNSTATED_LEASE_S
+    return min(max(float(text), _LEAST_LEASE_S), _MOST_LEASE_S)

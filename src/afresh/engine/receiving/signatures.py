@@ -80,7 +80,7 @@ class Replays:
 
     def is_new(self, signature: str, body: bytes, now_s: float, remember_s: float) -> bool:
         """Return whether this request was not received within ``remember_s`` seconds, and remember it."""
-        digest = hashlib.blake2b(signature.encode(errors="replace") + b"\0" + body, digest_size=16).digest()
+        digest = _request_digest(signature, body)
         with self._lock:
             if self._seen.get(digest, 0.0) > now_s:
                 return False
@@ -89,3 +89,12 @@ class Replays:
             while len(self._seen) > _MOST_REMEMBERED:
                 self._seen.popitem(last=False)
         return True
+
+    def forget(self, signature: str, body: bytes) -> None:
+        """Let a request come again, because it could not be processed."""
+        with self._lock:
+            self._seen.pop(_request_digest(signature, body), None)
+
+
+def _request_digest(signature: str, body: bytes) -> bytes:
+    return hashlib.blake2b(signature.encode(errors="replace") + b"\0" + body, digest_size=16).digest()

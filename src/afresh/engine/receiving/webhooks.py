@@ -38,7 +38,17 @@ class WebhookReceiver:
         rules = self._rules.get(name)
         if rules is None:
             raise ReceiverError(404, "there is no such webhook")
-        self._check(name, rules, headers.get(rules.header.lower(), ""), body)
+        given = headers.get(rules.header.lower(), "")
+        self._check(name, rules, given, body)
+        try:
+            return self._take(name, rules, body)
+        except Exception:
+            # The sender may try again, and must not be told that it was received already.
+            self._replays.forget(given, body)
+            raise
+
+    def _take(self, name: str, rules: WebhookRules, body: bytes) -> Received:
+        """Make notices for the items that the body names."""
         keys = self._find_keys(name, rules, body)
         spellings = {key: {key, _as_address(key)} for key in keys}
         asked = sorted(set().union(*spellings.values()))

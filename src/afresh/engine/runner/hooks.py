@@ -182,7 +182,9 @@ class Hooks:
         """Deliver events of one source to its hook together, and then to the hooks of views one by one."""
         rules, held = self._rules_of(source), self._held_up or {}
         told = {event.id for event in events if _was_told(held.get(event.item_id), event)}
-        alone = [event for event in events if event.attempts > _ALONE_AFTER and event.id not in told]
+        # Before it is given up, too: only a call of its own shows that the change itself fails.
+        alone_after = min(_ALONE_AFTER, max(1, rules.attempts - 1))
+        alone = [event for event in events if event.attempts > alone_after and event.id not in told]
         rest = [event for event in events if event.id not in told and event not in alone]
         # A change must not overtake an earlier one of its item that is delivered in another batch.
         done, blocked = [event for event in events if event.id in told], dict[int, float]()
@@ -234,11 +236,11 @@ class Hooks:
     async def _fail(
         self, events: Sequence[Event], problem: str, told: Mapping[int, tuple[str, ...]]
     ) -> float:
-        """Defer events whose delivery failed, or give them up after too many attempts. ``told`` are the hooks
-        that were told of each event all the same. Return when they are tried again."""
+        """Defer events whose delivery failed, or give up one that was alone after too many attempts. ``told``
+        are the hooks that were told of each event all the same. Return when they are tried again."""
         attempts = max(event.attempts for event in events)
         until_s = self._clock.now_s() + RETRIES.wait_s(attempts)
-        given_up = attempts >= self._rules_of(events[0].source).attempts
+        given_up = len(events) == 1 and attempts >= self._rules_of(events[0].source).attempts
         if given_up:
             until_s = math.inf
         held = {

@@ -130,6 +130,10 @@ class ListingTask:
             if words != self._troubles.get(name):
                 self._troubles[name] = words
                 await self._store.run(self._store.sync.state.set, {TROUBLE + name: words.encode() or None})
+        elif name not in self._troubles:  # its back-off began in an earlier run, which said why
+            trouble = await self._store.run(self._store.sync.state.get, TROUBLE + name)
+            if trouble:
+                self._context.recorder.failures.record_source(name, trouble.decode())
         self.read_s = self._clock.elapsed_s()
         return found
 

@@ -11,7 +11,6 @@ from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
-import zstandard
 
 from afresh.engine.scheduler.earnings import (
     MoneyInput,
@@ -47,6 +46,7 @@ from afresh.stores.store import Store
 from afresh.values.clock import Clock
 from afresh.values.items import Item, ItemQuery
 from afresh.values.stored import PolicyColumns
+from afresh.values.zstd_frames import FrameCompressor, decompress_frame, zstd
 
 SAMPLE, BLOCKS = 100_000, 50
 MOST_NAMES = 50_000
@@ -128,7 +128,7 @@ def pack_learned(shared: Arrays) -> bytes:
     file = io.BytesIO()
     save: Any = np.savez  # its option ``allow_pickle`` is an array in NumPy 2.0, and its type hides that
     save(file, **shared)
-    return zstandard.ZstdCompressor(level=_COMPRESSION).compress(file.getvalue())
+    return FrameCompressor(_COMPRESSION).compress(file.getvalue())
 
 
 def unpack_learned(packed: bytes | None) -> Arrays | None:
@@ -136,11 +136,11 @@ def unpack_learned(packed: bytes | None) -> Arrays | None:
     if not packed:
         return None
     try:
-        plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MOST_LEARNED_BYTES)
+        plain = decompress_frame(packed, _MOST_LEARNED_BYTES)
         with np.load(io.BytesIO(plain), allow_pickle=False) as saved:
             # NumPy 2.0 wrote the option ``allow_pickle`` of earlier versions of this file as an array.
             shared = {name: saved[name] for name in saved.files if name != "allow_pickle"}
-    except (zstandard.ZstdError, zipfile.BadZipFile, ValueError, OSError):
+    except (zstd.ZstdError, zipfile.BadZipFile, ValueError, OSError):
         return None
     return shared if int(shared.get("version", np.array(0))) == VERSION else None
 

@@ -45,19 +45,13 @@ class ProblemList:
             self.add(f"{origin}: {problem.words}")
             return
         key = f"{problem.place}: " if problem.place else ""
-        self.add(f"{self._source_place(number, problem.key)}{who}: {key}{problem.words}")
+        place = find_source_place(self._name, self._text, number, problem.key)
+        self.add(f"{place}{who}: {key}{problem.words}")
 
     def raise_any(self) -> None:
         """Raise ``UsageError`` if there is a problem."""
         if self._found:
             raise WrongSettingsError(self._found)
-
-    def _source_place(self, number: int, key: str) -> str:
-        lines = lines_of_table(self._text, "source", number)
-        if not lines:
-            return f"{self._name}: "  # a source that no table describes, set by an option alone
-        pattern = rf"\s*{re.escape(key)}\s*="
-        return f"{self._name}, line {find_line(lines, pattern)}: "
 
 
 def find_place(name: str, text: str, table: str, key: str) -> str:
@@ -70,6 +64,15 @@ def find_place(name: str, text: str, table: str, key: str) -> str:
         if (inside and not key) or (inside and re.match(rf"\s*{re.escape(key)}\s*=", line)):
             return f"{name}, line {number}: "
     return f"{name}: "
+
+
+def find_source_place(name: str, text: str, number: int, key: str) -> str:
+    """Return where the ``[[source]]`` table with this number (from 0) sets ``key``: see ``find_place``."""
+    lines = lines_of_table(text, "source", number)
+    if not lines:
+        return f"{name}: "  # a source that no table describes, set by an option alone
+    pattern = rf"\s*{re.escape(key)}\s*="
+    return f"{name}, line {find_line(lines, pattern)}: "
 
 
 def lines_of_table(text: str, name: str, number: int) -> Lines:

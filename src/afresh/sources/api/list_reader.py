@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from afresh.sources.api.settings import ApiSettings
 from afresh.sources.http.client import RequestCost
-from afresh.sources.search.page_sizes import LearnedPageSize
+from afresh.sources.search.page_sizes import LearnedPageSize, without_missing_page
 from afresh.sources.sql.connections import KeyedRecord
 from afresh.sources.web_api.api_client import ApiClient
 from afresh.sources.web_api.records_answer import RecordsAnswer
+from afresh.sources.web_api.request_template import Value
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class ListReader:
         """Use saved page sizes, if as many records are asked for as then."""
         asked, learned = page_sizes
         if asked == self._settings.page_size and learned > 0:
-            self._size.size = learned
+            self._size.load(learned)
 
     def can_ask(self, number: int) -> bool:
         """Return whether a page of the whole list can be requested now."""
@@ -91,7 +92,7 @@ class ListReader:
         self._pages.forget(query)
         while number < self._settings.max_pages:
             number += 1
-            answer = await self._page(query, "" if is_first else str(since), number)
+            answer = await self._page(query, "" if is_first else since, number)
             found.spend(answer)
             if answer.problem:
                 found.failure = answer
@@ -103,11 +104,14 @@ class ListReader:
                 return found
         return found
 
-    async def _page(self, query: str, since: str, number: int) -> RecordsAnswer:
+    async def _page(self, query: str, since: object, number: int) -> RecordsAnswer:
+        values: dict[str, Value] = {"cursor": since if isinstance(since, int | float) else str(since)}
         async with self._lock:
-            answer = await self._client.page(self._pages, query, {"cursor": since}, number, self.page_size)
+            answer = await self._client.page(self._pages, query, values, number, self._size.step)
+        if self._pages.way == "number":
+            answer = without_missing_page(answer, number, self._size)
         if not answer.problem:
-            self._size.observe(number, len(answer.records) + len(answer.left_out), answer.total)
+            self._size.observe(number, _rows(answer), answer.total)
         return answer
 
     def _is_last(self, answer: RecordsAnswer, rows: int) -> bool:
@@ -115,7 +119,11 @@ class ListReader:
             return not answer.has_more or (answer.total is not None and rows >= answer.total)
         if self._pages.way == "single" or answer.total is not None:
             return self._pages.way == "single" or rows >= (answer.total or 0)
-        return len(answer.records) + len(answer.left_out) < self.page_size
+        return self._size.is_last(_rows(answer))
+
+
+def _rows(answer: RecordsAnswer) -> int:
+    return len(answer.records) + len(answer.left_out)
 
 
 def highest(values: Sequence[object]) -> object:

@@ -17,6 +17,7 @@ from afresh.sources.http.settings import HttpSettings, all_secrets, secret_heade
 from afresh.sources.http.statuses import (
     PERMANENT,
     REDIRECTS,
+    SAME_METHOD,
     classify_reply,
     host_condition,
     http_date_s,
@@ -86,10 +87,12 @@ class Access(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """What a POST request sends."""
+    """What a POST request sends. With ``follows``, it is sent again where a redirect says so that keeps the
+    method (307 or 308)."""
 
     content: bytes = field(repr=False)
     media_type: str = "application/json"
+    follows: bool = False
 
 
 class PoliteClient:
@@ -166,8 +169,8 @@ class PoliteClient:
         """Request ``url`` and follow redirects. The cost of all requests is added to ``cost``. Secret headers
         are sent only to the origin of ``home``, and so not after a redirect to another host; and if
         ``listed`` (only a listing names ``home``), only if the settings name that origin too. With a
-        ``body``, it is a POST request, which is not redirected. With ``render``, the fetcher may use a
-        browser."""
+        ``body``, it is a POST request; which of its redirects are followed, the body says. With ``render``,
+        the fetcher may use a browser."""
         seen: set[str] = set()
         moved = True
         while True:
@@ -198,8 +201,8 @@ class PoliteClient:
             seen.add(url)
             target = resolve_link(url, location)
             problem = self._redirect_problem(target, location, seen)
-            if body is not None:
-                problem = f"redirects a POST request to {display_url(location)!r}: ask there"
+            if body is not None and not problem:
+                problem = _post_redirect_problem(body, reply.status, url, location)
             if target is None or problem:
                 return FinalResponse(url, replace(reply, trouble="protocol", problem=problem), headers)
             moved = moved and reply.status in PERMANENT
@@ -299,6 +302,23 @@ class PoliteClient:
         if len(seen) > self._settings.max_redirects:
             return f"more than {self._settings.max_redirects} redirects"
         return ""
+
+
+def _post_redirect_problem(body: RequestBody, status: int | None, url: str, location: str) -> str:
+    """Return why a POST request to ``url`` is not sent again to ``location``, or an empty string.
+
+    >>> body = RequestBody(b"a=1", follows=True)
+    >>> [_post_redirect_problem(body, status, "https://a.test/", "/b") for status in (307, 302)]
+    ['', "redirects a POST request to '/b': ask there"]
+    >>> _post_redirect_problem(body, 308, "https://a.test/", "http://a.test/")
+    "redirects a POST request to 'http://a.test/', which has no TLS"
+    """
+    if not body.follows or status not in SAME_METHOD:
+        return f"redirects a POST request to {display_url(location)!r}: ask there"
+    if url.startswith("https:") and not str(resolve_link(url, location)).startswith("https:"):
+        # The body may hold a secret, as the requests to hubs do.
+        return f"redirects a POST request to {display_url(location)!r}, which has no TLS"
+    return ""
 
 
 def _make_request(

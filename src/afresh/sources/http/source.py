@@ -153,9 +153,10 @@ class HttpSource:
         )
 
     async def send_form(self, url: str, fields: Mapping[str, str]) -> FormAnswer:
-        """Send a form by POST. Robots.txt, delays and checks of addresses apply as for an item."""
+        """Send a form by POST. Robots.txt, delays and checks of addresses apply as for an item, also where a
+        redirect sends it (307 or 308; never from TLS to an address without)."""
         cost, status, problem = RequestCost(), None, ""
-        body = RequestBody(urlencode(fields).encode(), "application/x-www-form-urlencoded")
+        body = RequestBody(urlencode(fields).encode(), "application/x-www-form-urlencoded", follows=True)
         try:
             response = await self._client.fetch(url, url, lambda _: {}, cost, listed=True, body=body)
             status = response.reply.status

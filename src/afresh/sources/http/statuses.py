@@ -11,6 +11,7 @@ from afresh.values.fetched import FetchedKind
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PERMANENT = frozenset({301, 308})
+SAME_METHOD = frozenset({307, 308})  # a POST request stays one
 WITH_CONTENT = frozenset({200, 203, 204})
 _BUSY = frozenset({502, 503, 504})
 _GONE = frozenset({404, 410})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from string import Formatter
 
 from afresh.probes.keyword_index import Keyword
 from afresh.sources.capabilities import GroupBackoff
 from afresh.sources.context import SourceContext
 from afresh.sources.http.urls import host_group
-from afresh.sources.search.page_sizes import LearnedPageSize
+from afresh.sources.search.page_sizes import LearnedPageSize, without_missing_page
 from afresh.sources.search.search_server import SearchServer
 from afresh.sources.search.settings import SearchSettings
 from afresh.sources.web_api.api_client import ApiClient
@@ -33,7 +34,8 @@ class HttpSearchServer(SearchServer):
         self.page_size = settings.page_size
 
     def load_page_size(self, size: int) -> None:
-        self.page_size = self._learned_size.size = size
+        self._learned_size.load(size)
+        self.page_size = size
 
     def wait_s(self) -> float:
         return self._client.wait_s(self._host)
@@ -43,10 +45,14 @@ class HttpSearchServer(SearchServer):
 
     async def page(self, keywords: Sequence[Keyword], number: int) -> RecordsAnswer:
         values = query_values(self._settings, self._own_columns, keywords)
-        found = await self._client.page(self._pages, tuple(keywords), values, number, self.page_size)
+        found = await self._client.page(self._pages, tuple(keywords), values, number, self._learned_size.step)
+        if self._pages.way == "number":
+            found = without_missing_page(found, number, self._learned_size)
         if not found.problem:
             self._learned_size.observe(number, len(found.records), found.total)
             self.page_size = self._learned_size.size
+            if found.total is None and found.has_more is None:
+                found = replace(found, has_more=not self._learned_size.is_last(len(found.records)))
         return found
 
     async def look_up(self, keys: Sequence[str]) -> RecordsAnswer:

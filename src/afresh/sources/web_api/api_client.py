@@ -31,8 +31,9 @@ _ACCEPT = {
     "html": "text/html,application/xhtml+xml",
     "xml": "application/xml,text/xml",
 }
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
-_EXPIRED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY)
+ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+EXPIRED = (*ABSENT, HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""How servers refuse a page that does not exist, or whose token has expired."""
 
 
 class ApiClient:
@@ -77,7 +78,7 @@ class ApiClient:
             address = next_address(request.url, found.next, self._settings.parameters)
             problem = "" if address else "next: leads to another host, which is not asked"
             found = replace(found, next=address, problem=found.problem or problem)
-        if found.status in _EXPIRED and number > 1:
+        if found.status in EXPIRED and number > 1:
             pages.forget(query)
         if not found.problem:
             pages.learn(query, number, found.next)
@@ -88,12 +89,12 @@ class ApiClient:
     async def look_up(self, template: RequestTemplate, key: str) -> RecordsAnswer:
         """Return the record with this key. A status of 404 or 410 means that there is no such record."""
         request, shape = template.fill({"key": key}), replace(self._shape, next="")
-        return await self._ask(request, template.endpoint.url, read_record, shape, absent=_ABSENT)
+        return await self._ask(request, template.endpoint.url, read_record, shape, absent=ABSENT)
 
     async def bulk_look_up(self, template: RequestTemplate, keys: Sequence[str]) -> RecordsAnswer:
         """Return the records with these keys, as far as the server has them."""
         request, shape = template.fill({"keys": keys, "size": len(keys)}), replace(self._shape, next="")
-        return await self._ask(request, template.endpoint.url, read_list, shape, absent=_ABSENT)
+        return await self._ask(request, template.endpoint.url, read_list, shape, absent=ABSENT)
 
     async def _ask(
         self,

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from afresh.values.errors import UsageError
 
-Value: TypeAlias = str | int | Sequence[str]
+Value: TypeAlias = str | int | float | Sequence[str]
 """A value of a placeholder. Several texts are joined in addresses and forms, and are a list in JSON."""
 
 WEB = ("http://", "https://")
@@ -122,7 +122,7 @@ class RequestTemplate:
         return "".join(parts)
 
     def _joined(self, value: Value) -> str:
-        return str(value) if isinstance(value, str | int) else self._joined_by.join(value)
+        return str(value) if isinstance(value, str | int | float) else self._joined_by.join(value)
 
     def _is_empty(self, template: str, values: Mapping[str, Value]) -> bool:
         """Return whether a text has placeholders, and all of them are empty."""
@@ -143,7 +143,7 @@ class RequestTemplate:
         names = _names(value)
         if len(names) == 1 and value == f"{{{names[0]}}}":
             given = values.get(names[0], "")
-            return given if isinstance(given, str | int) else list(given)
+            return given if isinstance(given, str | int | float) else list(given)
         return self._text(value, values, str)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import zstandard
-
 from afresh.stores.codecs import content_hash
 from afresh.stores.object_copies import IN_OBJECTS, ObjectCopies
 from afresh.stores.rows import PAUSED, STATUS_CODE, Row
@@ -14,6 +12,7 @@ from afresh.stores.sql.dialect import ConnectionT, ItemCounts, SqlDatabase
 from afresh.values.outcome import NewCopy, Observation, Outcome, Refusal, Spent
 from afresh.values.storable_text import replace_unstorable
 from afresh.values.stored import minute_of
+from afresh.values.zstd_frames import FrameCompressor
 
 _COMPRESSION_LEVEL = 3
 
@@ -65,7 +64,7 @@ class AcceptedPoll:
 def compress_copies(outcomes: Sequence[Outcome], objects: ObjectCopies | None) -> list[CompressedCopy | None]:
     """Hash and compress the new copy of each outcome; None if an outcome has none. If copies are ``objects``,
     write these. Call this before the transaction, because it takes long and other writers would wait."""
-    compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
+    compressor = FrameCompressor(_COMPRESSION_LEVEL)
     packed = [
         CompressedCopy(copy, content_hash(copy.content), compressor.compress(copy.content)) if copy else None
         for copy in (outcome.new_copy for outcome in outcomes)

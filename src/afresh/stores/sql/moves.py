@@ -11,8 +11,6 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-import zstandard
-
 from afresh.stores.codecs import content_hash
 from afresh.stores.item_record import ItemRecord, ObservationRun
 from afresh.stores.rows import STATUS_CODE
@@ -23,6 +21,7 @@ from afresh.stores.store import Copies
 from afresh.values.items import Item, NewItem
 from afresh.values.outcome import NewCopy
 from afresh.values.stored import Copy
+from afresh.values.zstd_frames import FrameCompressor
 
 _COMPRESSION_LEVEL = 3
 
@@ -76,7 +75,7 @@ class SqlMoves(SqlPart[ConnectionT]):
         ids = {source: self.items.ids(keys, source) for source, keys in by_source.items()}
         told = {place: record for place, record in wanted.items() if _has_history(record)}
         pairs = [(ids[source][key], record) for (source, key), record in told.items()]
-        compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
+        compressor = FrameCompressor(_COMPRESSION_LEVEL)
         contents = [_compressed(copy, compressor) for _, record in pairs for copy in record.copies]
         self._database.write(lambda connection: self._write(connection, pairs, contents))
         return len(wanted)
@@ -130,7 +129,7 @@ class SqlMoves(SqlPart[ConnectionT]):
         all by their hashes."""
 
 
-def _compressed(copy: Copy, compressor: zstandard.ZstdCompressor) -> CompressedCopy:
+def _compressed(copy: Copy, compressor: FrameCompressor) -> CompressedCopy:
     new = NewCopy(copy.content, copy.version.media_type, copy.version.normal_hash)
     return CompressedCopy(new, content_hash(copy.content), compressor.compress(copy.content))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from fastapi import FastAPI, Query, Request, Response
@@ -34,22 +36,42 @@ def add_atom_feed(app: FastAPI, reader: ChangeFeed, access: ContentAccess) -> No
             access.check(request)
         entries = reader.newest(limit, source)
         diffs = [reader.diff(entry, _MOST_LINES) if content else "" for entry in entries]
-        text = write_atom(entries, diffs, str(request.base_url).rstrip("/"), source)
-        return Response(text, media_type=_MEDIA_TYPE)
+        address, query = str(request.base_url).rstrip("/"), request.url.query
+        epoch = reader.cursor().partition("-")[0]  # of the first shard, in a cluster
+        place = FeedPlace(
+            address, f"{request.url.path}?{query}" if query else request.url.path, epoch, source
+        )
+        return Response(write_atom(entries, diffs, place), media_type=_MEDIA_TYPE)
 
 
-def write_atom(entries: Sequence[FeedEntry], diffs: Sequence[str], address: str, source: str | None) -> bytes:
-    """Return a feed of changes, the newest first, each with its difference. ``address`` is that of this
-    server."""
-    of_source = f" of {source}" if source else ""
+@dataclass(frozen=True, slots=True)
+class FeedPlace:
+    """Where a feed is read: the ``address`` of this server, and the ``path`` of the feed there. The ``epoch``
+    tells the changes of this project from those of others; they are those of ``source``, or all."""
+
+    address: str
+    path: str
+    epoch: str
+    source: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The name of the feed, which no other feed in the world has: readers know it by this."""
+        return f"urn:afresh:changes:{self.epoch}:{quote(self.source or '', safe='')}"
+
+
+def write_atom(entries: Sequence[FeedEntry], diffs: Sequence[str], place: FeedPlace) -> bytes:
+    """Return a feed of changes, the newest first, each with its difference."""
+    of_source = f" of {place.source}" if place.source else ""
     feed = ElementTree.Element("feed", xmlns=_NAMESPACE)
-    _add(feed, "id", f"urn:afresh:changes:{source or ''}")
+    _add(feed, "id", place.id)
     _add(feed, "title", f"afresh: changes{of_source}")
     _add(feed, "updated", format_iso_time(entries[0].time_s if entries else 0.0))
     _add(_add(feed, "author"), "name", "afresh")
-    _add(feed, "link", rel="alternate", href=f"{address}/")
+    _add(feed, "link", rel="self", type=_MEDIA_TYPE, href=place.address + place.path)
+    _add(feed, "link", rel="alternate", type="text/html", href=f"{place.address}/changes")
     for entry, diff in zip(entries, diffs, strict=True):
-        _add_entry(feed, entry, diff, address)
+        _add_entry(feed, entry, diff, place.address)
     return bytes(ElementTree.tostring(feed, "utf-8", xml_declaration=True))
 
 

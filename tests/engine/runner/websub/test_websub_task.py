@@ -132,6 +132,14 @@ def test_a_hub_that_refuses_is_asked_again_later(
         until(lambda: "a hub does not take the subscription" in caplog.text)
 
 
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_hub_that_has_moved_is_asked_at_its_new_place(hub: Hub, tmp_path: Path, status: int) -> None:
+    hub.moved = status
+    with subscriber(hub, tmp_path):
+        hub.wait_for(lambda: bool(hub.callbacks))
+        assert [form["hub.mode"] for form in hub.requests] == ["subscribe"]
+
+
 def test_a_lease_is_renewed_before_it_ends(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("afresh.engine.receiving.hub_calls._LEAST_LEASE_S", 1.0)
     hub.lease_s = 3
@@ -140,12 +148,13 @@ def test_a_lease_is_renewed_before_it_ends(hub: Hub, tmp_path: Path, monkeypatch
         assert len({form["hub.callback"] for form in hub.requests}) == 1
 
 
-def test_a_hub_that_denies_is_asked_later(hub: Hub, tmp_path: Path) -> None:
+def test_a_hub_that_denies_is_asked_later(hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hub.denies = True
     with subscriber(hub, tmp_path) as (engine, _):
         hub.wait_for(lambda: bool(hub.requests))
         (wanted,) = read_subscriptions(engine.store)
         until(lambda: read_lease(engine.store, wanted.id).problem == "denied: not here")
+        until(lambda: "a hub denies the subscription to a feed" in caplog.text)
 
 
 def test_a_hub_in_the_own_network_is_refused(hub: Hub) -> None:
@@ -170,6 +179,19 @@ def test_a_denied_subscription_waits() -> None:
     denied = HubLease(101.0, problem="denied: no")
     assert next_request(asked, denied, 600.0) is None
     assert next_request(asked, denied, 800.0) == "subscribe"
+
+
+def test_a_hub_that_denies_again_and_again_is_asked_less_and_less_often() -> None:
+    wanted, now_s, waits = Subscription.begin("web", "f", "f", "h"), 100.0, []
+    lease = HubLease()
+    for _ in range(12):
+        wanted = wanted.before_request(lease, now_s)
+        lease = HubLease(now_s + 1.0, problem="denied: no")
+        waits.append(wanted.next_s - now_s)
+        now_s = wanted.next_s
+    assert waits == sorted(waits)
+    assert waits[-1] == 86400.0
+    assert wanted.before_request(HubLease(now_s, now_s + 1e3, 1e3), now_s).attempts == 1
 
 
 def test_a_subscription_whose_end_no_hub_confirms_is_forgotten() -> None:

@@ -52,8 +52,10 @@ class Subscription:
         store.state.set({HUB_SUBSCRIPTIONS + self.id: json.dumps(asdict(self)).encode()})
 
     def before_request(self, lease: HubLease, now_s: float) -> Subscription:
-        """Return it as it is saved before a request: the hub may call back before it answers."""
-        attempts = 1 if lease.told_s >= self.asked_s > 0 else self.attempts + 1
+        """Return it as it is saved before a request: the hub may call back before it answers. A request that
+        the hub denied counts as one without success."""
+        is_granted = lease.told_s >= self.asked_s > 0 and not lease.problem
+        attempts = 1 if is_granted else self.attempts + 1
         wait_s = max(_ANSWERS_WITHIN_S, _RETRIES.wait_s(attempts))
         return replace(self, asked_s=now_s, next_s=now_s + wait_s, attempts=attempts)
 
