@@ -4,8 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 AFRESH := .venv/.afresh
 READY := .venv/.ready
-# More than two cores need: about half of them wait for servers and programs at any time.
-WORKERS ?= 5
+# More than two cores need: some tests wait for a server or a program.
+WORKERS ?= 4
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 

@@ -26,9 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
-# Ten in every run, since the same ones prove nothing new the next time, and most properties run for many
+# Six in every run, since the same ones prove nothing new the next time, and most properties run for many
 # objectives, estimators or decays. The slow tests use "thorough"; a test may ask for another number.
-hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=10)
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=6)
 hypothesis.settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("steady")
 

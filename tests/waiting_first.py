@@ -1,8 +1,7 @@
-"""The order of tests: half of the processes that run them begin with the modules that wait.
+"""The order of tests: whoever runs a part of them begins with the modules that wait.
 
 xdist gives each worker a part of the list, and a worker that has done its part takes tests from the end of
 another one's. Were a test that waits for processes or a browser the last one, all others would wait for it.
-Were all workers to begin with those, the processor would have nothing to do meanwhile.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ T = TypeVar("T")
 def waiting_first(
     tests: Sequence[T], workers: int, waits: Callable[[T], bool], module: Callable[[T], object]
 ) -> list[T]:
-    """Return the tests in another order: the parts of half of the workers begin with modules that wait,
-    whole ones.
+    """Return the tests in another order: each worker's part begins with modules that wait, whole ones.
 
-    >>> waiting_first("abBcCdA", 3, str.isupper, str.lower)
-    ['B', 'A', 'C', 'a', 'b', 'c', 'd']
+    >>> waiting_first("abBcCdA", 2, str.isupper, str.lower)
+    ['B', 'A', 'a', 'C', 'b', 'c', 'd']
     """
     by_name: dict[object, list[T]] = {}
     for test in filter(waits, tests):
@@ -30,10 +28,8 @@ def waiting_first(
     modules = list(by_name.values())
     others = [test for test in tests if not waits(test)]
     ordered: list[T] = []
-    waiters = (workers + 1) // 2
     for worker in range(workers):
-        own = modules[worker::waiters] if worker < waiters else []
-        part = [test for found in own for test in found]
+        part = [test for found in modules[worker::workers] for test in found]
         size = (len(tests) - len(ordered)) // (workers - worker)  # as xdist divides the list
         more = max(size - len(part), 0) if worker < workers - 1 else len(others)
         ordered += part + others[:more]

@@ -90,7 +90,7 @@ class Project:
                 run.stop(30.0)
 
 
-def step_until(run: ClusterRun, condition: object, what: str, limit_s: float = 120.0) -> None:
+def step_until(run: ClusterRun, condition: object, what: str, limit_s: float = 240.0) -> None:
     """Look after the cluster until ``condition`` is true."""
     assert callable(condition)
     end_s = CLOCK.elapsed_s() + limit_s
