@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import afresh
-from afresh.cli.summary import print_data, print_error, print_json, print_note, print_summary
+from afresh.cli.summary import print_data, print_error, print_json, print_note, print_report, print_summary
 
 BAD = "\x1b]0;title\x07 \x9b2J \u202egnp.exe \u2066 \r\b\x7f \udc80"
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,6 +37,14 @@ def test_what_looks_like_markup_is_printed_as_it_is(capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().err
     for text in ("[/a] [bold]", "[::1]:8080", "[/b]", "[red]host", "[link=x]y"):
         assert text in shown
+
+
+def test_a_report_has_no_blanks_at_the_ends_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report("title", [("name", "value " * 40), ("other", "")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "title"
+    assert len(lines) > 3
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_data_for_programs_is_verbatim(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Afresh, afresh
 from tests.cli.engine.conftest import QUICK, mirror
+from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Handler, Seen, Site, page
 from tests.servers.threaded import served
 
 from afresh import open_engine
 from afresh.engine.reporting.item_selection import EVERYTHING, selected_items
 from afresh.engine.scheduler.restore import restore_scheduler
+from afresh.sources.http.fetcher import Reply, Request
 
 __all__ = ["afresh", "mirror"]
 
@@ -211,3 +213,33 @@ def test_pages_that_were_copied_before_are_followed_too(mirror: Afresh, site: Si
     assert mirror("add", "--follow", f"{site.url}/", "--allow-private").code == 0
     due(mirror)
     assert copied(mirror, site) == ["/", "/a", "/b"]
+
+
+class _Variants(VirtualSite):
+    """A site with four names, of which three redirect to ``https://www.a.test``."""
+
+    asked: list[str]
+
+    async def fetch(self, request: Request) -> Reply:
+        place, path = request.url.split("a.test", 1)
+        if path != "/robots.txt":
+            self.asked.append(request.url)
+        if place == "https://www.":
+            return await super().fetch(request)
+        return Reply(301, {"location": f"https://www.a.test{path}"}, b"", seconds=0.001)
+
+
+def test_names_of_a_host_that_redirect_to_each_other_are_one_site(tmp_path: Path) -> None:
+    names = ("http://a.test", "https://a.test", "http://www.a.test", "https://www.a.test")
+    links = [f"{name}/docs/{page}" for name in names for page in "xy"]
+    site = _Variants(routes={"/docs/": html(*links), "/docs/x": html(*links), "/docs/y": html("/docs/")})
+    site.asked = []
+    for attempt in range(2):  # what was learned is known to the next run
+        with site.engine(tmp_path, budget="2/s") as engine:
+            if attempt == 0:
+                engine.add_listings(follow=["http://a.test/docs/"])
+            engine.run(for_s=20.0)
+            kept = {item.key for item in selected_items(engine.store, EVERYTHING) if item.version}
+        assert kept == {"https://www.a.test/docs/", "https://www.a.test/docs/x", "https://www.a.test/docs/y"}
+        others = [address for address in site.asked if not address.startswith("https://www.")]
+        assert all(address.endswith("/docs/") for address in others)  # only to learn where they lead

@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-TOOLS = tuple(sorted(path.parent.name for path in HERE.glob("*/test_*.py")))
+TOOLS = tuple(sorted({path.parent.name for path in HERE.glob("*/test_*.py")}))
 
 
 def environment(tool: str) -> Path:

@@ -109,7 +109,9 @@ def test_the_sources_page_shows_what_real_sources_taught(browser: Browser, stage
         expect(hosts).to_contain_text("left alone after")
         views = page.locator("[data-source=views]")
         expect(views).to_contain_text(OF_A)
-        expect(views).to_contain_text("when it changes, about")
+        expect(views).to_contain_text("when an engine runs and it changes")  # none runs
+        expect(views).to_contain_text("Nobody looks at them until an engine runs")
+        expect(views).not_to_contain_text("when it changes, about")
         papers = page.locator("[data-source=papers]")
         expect(papers).to_contain_text(f"{stage.records} of {stage.records} records seen (100.0 %)")
         expect(papers.get_by_role("region", name="Queries that bring the most")).to_be_visible()

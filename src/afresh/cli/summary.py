@@ -81,7 +81,11 @@ def _print_table(title: str, rows: Sequence[tuple[str, str]], *, stderr: bool) -
     table.add_column()
     for name, value in rows:
         table.add_row(Text(printable(name)), Text(printable(value, lines=True)))
-    Console(stderr=stderr, highlight=False).print(table)
+    console = Console(stderr=stderr, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    # rich fills every line up with blanks, which are in the way in a file.
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()), err=stderr)
 
 
 def format_age(age: float, unit: str) -> str:

@@ -76,14 +76,26 @@ def format_rate_range(per_s: float | None, low: float | None, high: float | None
 
     >>> format_rate_range(3 / 86400, 1 / 86400, 9 / 86400), format_rate_range(0.0, 0.0, 5 / 60)
     ('1 … 9/day', '0 … 5/min')
+    >>> format_rate_range(9 / 86400, 1e-12, 49 / 86400)
+    '0 … 49/day'
     """
     if per_s is None or low is None or high is None or not all(map(math.isfinite, (per_s, low, high))):
         return NOTHING
     if per_s == 0:
         return f"0 … {format_rate(high)}"
     unit = _rate_unit(per_s)
-    ends = [_two_digits(end * UNIT_SECONDS[unit]) for end in (low, high)]
+    least = 0.0 if low < high / 10_000 else low  # 0.00000004 … 49 a day says no more than 0 … 49
+    ends = [_two_digits(end * UNIT_SECONDS[unit]) for end in (least, high)]
     return f"{ends[0]} … {ends[1]}/{_UNIT_WORDS[unit]}"
+
+
+def format_plan(plan: str) -> str:
+    """Return what the plan does with an item, as people read it.
+
+    >>> format_plan("kept"), format_plan("dropped")
+    ('kept', 'given up')
+    """
+    return "given up" if plan in ("dropped", "left alone") else plan
 
 
 def _two_digits(value: float) -> str:

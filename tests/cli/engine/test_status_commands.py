@@ -174,13 +174,16 @@ def test_the_turn_of_a_stale_view_is_told() -> None:
     assert "next: after 3 other views" in describe_view(_view(ahead=3))
     assert "next: as soon as the budget allows" in describe_view(_view())
     assert "next: when an engine runs" in describe_view(_view(ahead=3), runs=False)
+    fresh = _view(state="fresh", next_s=1e9)
+    assert "next: when it changes, about 2001-09-09" in describe_view(fresh)
+    assert "next: when an engine runs and it changes;" in describe_view(fresh, runs=False)
 
 
 @pytest.mark.parametrize(
     ("fresh", "words"),
     [
-        (2, "0.342 or more by 2 random polls, none of which found a change"),
-        (0, "0.658 or less by 2 random polls, each of which found a change"),
+        (2, "0.342 or more by 2 random polls, which found no change"),
+        (0, "0.658 or less by 2 random polls, which all found a change"),
         (1, "0.500 (0.095 … 0.905) by 2 random polls"),
     ],
 )

@@ -117,6 +117,19 @@ def test_a_guess_counts_while_polls_are_few(engine: Engine) -> None:
     assert guessed.rate_per_s > 2.0 * without.rate_per_s
 
 
+@pytest.mark.parametrize("polls_s", [0.2, 3600.0])
+def test_a_guess_far_below_all_rates_that_polls_can_show_is_no_obstacle(
+    engine: Engine, polls_s: float
+) -> None:
+    """Ten changes a year are guessed of an item that is polled every few seconds at first."""
+    key = "https://g/rare"
+    engine.store.items.add([NewItem(key, "web", "g", prior_rate_per_s=10 / (365.25 * DAY_S))], NOW_S)
+    for count in (0, 30):
+        engine.observe([Reported(key, NOW_S - polls_s * (count - at), changed=False) for at in range(count)])
+        found = engine.why(key)
+        assert 0 < found.rate_low < found.rate_per_s < found.rate_high < np.inf
+
+
 def test_with_stamps_or_counts_the_rate_is_known_though_every_poll_finds_a_change(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -108,6 +108,15 @@ def test_a_captcha_with_few_words_is_no_page() -> None:
     assert seen(f"<p>{'many words ' * 60}</p>{captcha}") is None  # a form for comments
 
 
+def test_the_words_say_what_the_title_shows() -> None:
+    for title, words in (
+        ("Before you continue to A", "is a cookie wall"),
+        ("Access Denied", "denies access"),
+    ):
+        found = seen(f"<title>{title}</title>")
+        assert found == ("refused", f"{words}: its title is {title!r}")
+
+
 def test_a_cookie_wall_with_few_words_is_no_page() -> None:
     wall = "<p>We use cookies. You must accept them to read on.</p><button>Accept</button>"
     found = seen(wall)

@@ -70,7 +70,9 @@ def due(
         burst = engine.current().budget.burst_requests
     if ahead_s == 0 and int(burst) <= len(found) < k:
         allowed = f"the budget allows {format_count(len(found), 'request')} now"
-        print_note(f"{allowed}; [budget] burst allows more at once, --ahead those of the next time")
+        print_note(
+            f"{allowed}; for more, raise [budget] burst, or use --ahead for requests of the time to come"
+        )
     for row in rows:
         print_json(row)
     for entry in () if as_json else found:

@@ -36,7 +36,7 @@ _BATCH = 100  # changes that a command of --exec gets at once
 
 def changes(
     since: Annotated[
-        str | None, Option(metavar="CURSOR", help="Only changes after this cursor; 'now' for none so far.")
+        str | None, Option(metavar="CURSOR", help="Only changes after this cursor; 'now': later ones.")
     ] = None,
     follow: Annotated[bool, Option("--follow", "-f", help="Wait for further changes.")] = False,
     source: Annotated[str | None, Option(metavar="NAME", help="Only changes of this source.")] = None,

@@ -23,7 +23,8 @@ _LISTED = 1000
 def hooks(
     action: Annotated[str, Argument(metavar="list|retry|drop|retell", help="What to do.")] = "list",
     numbers: Annotated[
-        list[int] | None, Argument(metavar="NUMBER…", help="retry, drop: these changes, by 'hooks list'.")
+        list[int] | None,
+        Argument(metavar="NUMBER…", help="retry, drop: the changes, as 'hooks list' numbers them."),
     ] = None,
     everything: Annotated[bool, Option("--all", help="retry, drop: all changes that failed.")] = False,
     since: Annotated[

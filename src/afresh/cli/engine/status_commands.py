@@ -288,7 +288,7 @@ def describe_view(view: WatchedItem, *, runs: bool = True) -> str:
     turn = f"after {format_count(view.ahead, 'other view')}" if view.ahead else "as soon as the budget allows"
     following = {
         "stale": f"next: {turn if runs else 'when an engine runs'}",
-        "fresh": f"next: when it changes{expected}",
+        "fresh": f"next: when {f'it changes{expected}' if runs else 'an engine runs and it changes'}",
         "left alone": describe_given_up(view),
         "unknown": f"next: {format_moment(view.next_s)}",
     }
@@ -321,9 +321,9 @@ def describe_audited(audited: ShareEstimate) -> str:
     """Describe the freshness that random polls measured, with its interval."""
     polls = format_count(audited.n, "random poll")
     if audited.high <= audited.value:  # the end of the interval is the estimate
-        return f"{audited.low:.3f} or more by {polls}, none of which found a change"
+        return f"{audited.low:.3f} or more by {polls}, which found no change"
     if audited.low >= audited.value:
-        return f"{audited.high:.3f} or less by {polls}, each of which found a change"
+        return f"{audited.high:.3f} or less by {polls}, which all found a change"
     return f"{_format_share(audited)} by {polls}"
 
 

@@ -37,10 +37,10 @@ class EstimateOptions:
     a: Annotated[float | None, Option("--a", help="The constant of the log family, for --method saa.")] = None
     level: Annotated[float, Option(help="Probability that low and high hold the rate.")] = 0.9
     interval: Annotated[
-        str | None, Option(metavar="20d", help="Give rates to plan with, at this mean interval.")
+        str | None, Option(metavar="20d", help="Give rates for a plan with this mean interval.")
     ] = None
     drift: Annotated[
-        str, Option(metavar="auto|off|30d", help="Whether old polls fade, and over which time.")
+        str, Option(metavar="auto|off|30d", help="Whether old polls count less, and how fast.")
     ] = "auto"
     season: Annotated[str, Option(metavar="auto|off|on", help="Whether the hours of the week differ.")] = (
         "auto"

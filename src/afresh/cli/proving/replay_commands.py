@@ -45,7 +45,7 @@ class ReplayOptions:
         "adaptive,uniform,oracle"
     )
     objective: Objective = "freshness"
-    warm_up: Annotated[float, typer.Option(help="Share of the window before the figures that count.")] = 1 / 3
+    warm_up: Annotated[float, typer.Option(help="Share of the window that is for learning.")] = 1 / 3
     windows: WindowsOption = None
     caps: CapsFile = None
     notices: Annotated[
@@ -107,7 +107,7 @@ class WorldOptions:
         str,
         typer.Option(metavar="SPEC|FILE", help="cho, gamma:mean=0.1,cv=1.5, power:low=0.001,…, or a file."),
     ] = "cho"
-    span: Annotated[str, typer.Option(metavar="1y", help="How long the world lasts.")] = "1y"
+    span: Annotated[str, typer.Option(metavar="1y", help="How long the simulation lasts.")] = "1y"
     start: Annotated[str, typer.Option(metavar="TIME", help="When it starts.")] = "2025-01-01"
     changes: Annotated[str, typer.Option(metavar="KIND", help="poisson, regular:SHAPE or bursty:SHAPE.")] = (
         "poisson"
@@ -117,7 +117,7 @@ class WorldOptions:
     ] = None
     drift: Annotated[
         str | None,
-        typer.Option(metavar="sd=1,horizon=90d", help="Rates wander; sd is that of their logarithm."),
+        typer.Option(metavar="sd=1,horizon=90d", help="Rates change slowly; sd is that of their logarithm."),
     ] = None
     mass_edits: Annotated[
         str | None, typer.Option(metavar="rate=2/y,share=0.5,size=20", help="Groups change together.")
@@ -160,7 +160,7 @@ def replay(
 ) -> None:
     """Run policies on a recorded history under one budget and measure how fresh they keep the copies.
 
-    ITEMS has a column item and, as you like, weight, cost, group. Times are Unix seconds or ISO 8601.
+    ITEMS has a column item and optionally weight, cost, group. Times are Unix seconds or ISO 8601.
     """
     if options.budget is None:
         raise UsageError("give a budget, such as --budget 0.05/item/d")

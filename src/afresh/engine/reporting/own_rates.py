@@ -19,7 +19,7 @@ import numpy as np
 
 from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.policy.adaptive.rate_belief import rate_interval
+from afresh.policy.adaptive.rate_belief import density_of_guess, rate_interval
 from afresh.rates.common_belief import CommonBelief, PollTotals, learn_common
 from afresh.rates.estimator import DEFAULT_METHOD, ESTIMATORS
 from afresh.rates.estimators.grid_posterior import GridState
@@ -159,8 +159,8 @@ def _told(belief: CommonBelief, guesses: Sequence[float]) -> Float64s | None:
     told = np.zeros((len(guesses), belief.rates.size))
     for row, guess in enumerate(guesses):
         if guess > 0:
-            near = np.exp(GUESS_SHAPE * (np.log(belief.rates / guess) - belief.rates / guess))
-            told[row] = np.log(GUESS_DOUBT + (1.0 - GUESS_DOUBT) * near / near.sum() / prior)
+            near = density_of_guess(belief.rates, guess, GUESS_SHAPE)
+            told[row] = np.log(GUESS_DOUBT + (1.0 - GUESS_DOUBT) * near / prior)
     return told
 
 

@@ -46,7 +46,7 @@ def explain_difference(reasons: list[str], rate: OwnRate, expected: float) -> li
     >>> explain_difference(["due now"], OwnRate(1.0, 0.5, 2.0), 1.5)
     ['due now']
     >>> explain_difference(["due now"], OwnRate(1.0, 0.5, 2.0), 9.0)
-    ['due now', 'polls are planned for 9 changes a second, which rests on other items and on notices, too']
+    ['due now', 'polls are planned for 9 changes a second, because other items and notices count too']
     """
     if rate.low <= expected <= rate.high:
         return reasons
@@ -56,4 +56,4 @@ def explain_difference(reasons: list[str], rate: OwnRate, expected: float) -> li
     if any(words.endswith(LIMIT_DECIDES) for words in reasons):
         return reasons
     told = f"polls are planned for {format_changes(expected)}"
-    return [*reasons, f"{told}, which rests on other items and on notices, too"]
+    return [*reasons, f"{told}, because other items and notices count too"]

@@ -66,8 +66,8 @@ def _figure_3() -> PaperFigure:
     return PaperFigure.of(
         "Figure 3",
         "expected freshness and age since a refresh",
-        "E[F] falls from 1 towards 0 and E[A] rises from 0, ever more like the time passed; both start again "
-        "at the refresh at I.",
+        "E[F] falls from 1 towards 0 and E[A] rises from 0, more and more like the time passed; both start "
+        "again at the refresh at I.",
         f"two rounds at rate {rate:g} and I = {interval:g}.",
         Panel("", "time", "E[F(e; t)]", (Series("freshness", time, np.tile(fresh, 2)), polls)),
         Panel("", "time", "E[A(e; t)]", (Series("age", time, np.tile(old, 2)), polls)),
@@ -150,7 +150,7 @@ def _figure_10() -> PaperFigure:
         "Figure 10",
         "the best frequency of a refresh, by rate of change",
         "for freshness the curve rises, peaks near λ = 2.5 and falls to 0: what changes too often is given "
-        "up; for age it rises throughout, ever more slowly. The shapes are the same for every database.",
+        "up; for age it rises throughout, more and more slowly. The shapes are the same for every database.",
         "both curves at the multipliers of Example 4, whose five elements are the dots.",
         *panels,
     )

@@ -250,6 +250,18 @@ EVEN_ITEMS = 20.0  # the even prior counts as much as this many items against th
 FINER = 8  # ``rate_interval`` divides each step of the grid into this many
 
 
+def density_of_guess(rates: Float64s, guess: float, shape: float) -> Float64s:
+    """Return how probable each of ``rates``, whose steps are equal in their logarithm, is by a ``guess`` that
+    counts as much as ``shape`` changes. If all rates are far above the guess, the lowest is the likeliest.
+
+    >>> density_of_guess(np.array([1.0, 2.0, 4.0]), 1e-9, 0.5).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    log = shape * (np.log(rates / guess) - rates / guess)
+    density = np.exp(log - log.max())
+    return np.asarray(density / density.sum())
+
+
 def rate_interval(
     belief: RateBelief,
     polls: PollTable,
@@ -279,8 +291,7 @@ def rate_interval(
     prior = (of_items * belief.prior + EVEN_ITEMS * initial_prior(belief.rates)) / (of_items + EVEN_ITEMS)
     prior = np.repeat(prior, FINER) / FINER
     if guess > 0:
-        told = np.exp(guess_shape * (np.log(rates / guess) - rates / guess))
-        prior = guess_doubt * prior + (1.0 - guess_doubt) * told / told.sum()
+        prior = guess_doubt * prior + (1.0 - guess_doubt) * density_of_guess(rates, guess, guess_shape)
     log = np.log(prior)
     if polls.size:
         log += log_likelihood(polls, rates)[0]

@@ -21,7 +21,7 @@ from protego import Protego
 from afresh.sources.http.fetcher import Reply
 from afresh.sources.http.robots_groups import own_groups
 from afresh.sources.http.statuses import REDIRECTS
-from afresh.sources.http.urls import host_group, resolve_link
+from afresh.sources.http.urls import host_group, resolve_link, without_dots
 from afresh.sources.parsing.parse_budget import ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.text_decoding import decode
@@ -68,15 +68,17 @@ class RobotsRules:
     text: str = field(default="", repr=False)
 
     def allows(self, url: str, agent: str) -> bool:
-        """Return whether ``agent`` may fetch ``url``.
+        """Return whether ``agent`` may fetch ``url``, however its path is written.
 
         >>> robots = read_file(b"User-agent: *\\nDisallow: /private", {}, 0.0)
         >>> robots.allows("http://a.test/private/1", "afresh"), robots.allows("http://a.test/", "afresh")
         (False, True)
+        >>> robots.allows("http://a.test/x/%2e%2e/private/1", "afresh")
+        False
         """
         if self.unreadable or self.refused:
             return False
-        return self.rules is None or self.rules.can_fetch(url, agent)
+        return self.rules is None or self.rules.can_fetch(without_dots(url), agent)
 
     def crawl_delay_s(self, agent: str) -> float:
         """Return the seconds between requests that the host asks of ``agent``; 0 if it asks for no delay."""

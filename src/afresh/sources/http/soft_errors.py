@@ -61,19 +61,29 @@ _ACCEPT = re.compile(
 )
 _COOKIES = re.compile(r"\bcookies?\b", re.IGNORECASE)
 _ABOUT_MISSING = re.compile(r"404|not.?found", re.IGNORECASE)
-_TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
+_TITLES: tuple[tuple[SoftKind, str, re.Pattern[str]], ...] = (
+    ("refused", "denies access", re.compile("access denied", re.IGNORECASE)),
     (
         "refused",
+        "is a cookie wall",
         re.compile(
-            r"just a moment\W*|attention required\W.*|access denied|are you (?:a )?(?:human|robot)\W*|"
-            r"(?:security|robot|human) (?:check|verification)|captcha|ddos-guard|"
-            r"please (?:wait|verify)\W.*(?:human|robot|browser)\W*|pardon our interruption\W*|"
             r"before you continue\b.{0,60}|(?:we value your privacy|cookie (?:consent|wall))\W*",
             re.IGNORECASE,
         ),
     ),
     (
+        "refused",
+        "asks whether we are human",
+        re.compile(
+            r"just a moment\W*|attention required\W.*|are you (?:a )?(?:human|robot)\W*|"
+            r"(?:security|robot|human) (?:check|verification)|captcha|ddos-guard|"
+            r"please (?:wait|verify)\W.*(?:human|robot|browser)\W*|pardon our interruption\W*",
+            re.IGNORECASE,
+        ),
+    ),
+    (
         "failed",
+        "error page",
         re.compile(
             r"(?:http )?error 50[0-4]\W*|(?:(?:http )?(?:error )?50[0-4]\W{1,4})?(?:"
             r"bad gateway|gateway time-?out|service (?:temporarily )?unavailable|internal server error|"
@@ -83,6 +93,7 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
     ),
     (
         "gone",
+        "says that it is not found",
         re.compile(
             r"(?:error )?404\W{0,4}(?:error|(?:page |file )?not found)?\W*(?:[-–|·].{0,60})?|"
             r"(?:page|file|document) (?:not found|does not exist|cannot be found)\W*(?:[-–|·].{0,60})?|"
@@ -91,11 +102,6 @@ _TITLES: tuple[tuple[SoftKind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_WORDS_OF = {
-    "refused": "asks whether we are human",
-    "failed": "error page",
-    "gone": "says that it is not found",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +162,10 @@ def _by_address(page: ReceivedPage) -> Iterator[SoftError]:
 
 
 def _by_title(page: ReceivedPage, title: str) -> SoftError | None:
-    for kind, known in _TITLES:
+    for kind, words, known in _TITLES:
         about_it = kind == "gone" and _ABOUT_MISSING.search(page.asked)
         if title and known.fullmatch(title) and not about_it:
-            return kind, f"{_WORDS_OF[kind]}: its title is {title[:80]!r}"
+            return kind, f"{words}: its title is {title[:80]!r}"
     return None
 
 

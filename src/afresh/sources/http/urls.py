@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
 
 from afresh.values.errors import UsageError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_DOT = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
+_DOT_ESCAPE = re.compile("%2e", re.IGNORECASE)
 _LONGEST_URL = 8000
 # A fast path for ordinary URLs, because a sitemap may contain fifty thousand of them.
 _PLAIN = re.compile(
@@ -61,6 +63,25 @@ def resolve_link(url: str, location: str) -> str | None:
     except ValueError:
         return None
     return None if _problem(target) else target
+
+
+def without_dots(url: str) -> str:
+    """Return a URL whose path has no ``.`` and ``..``, also if they are escaped, as it is sent to the server.
+
+    >>> without_dots("http://a.test/docs/%2e%2E/private/./x?y=/../")
+    'http://a.test/private/x?y=/../'
+    """
+    if not _DOT.search(url):
+        return url
+    parts, kept = urlsplit(url), list[str]()
+    names = [_DOT_ESCAPE.sub(".", one) for one in parts.path.split("/")]
+    for given, name in zip(parts.path.split("/"), names, strict=True):
+        if name == "..":
+            del kept[max(len(kept) - 1, 1) :]
+        elif name != ".":
+            kept.append(given)
+    kept += [""] if names[-1] in (".", "..") else []
+    return urlunsplit(parts._replace(path="/".join(kept)))
 
 
 def display_url(url: str) -> str:

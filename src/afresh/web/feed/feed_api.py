@@ -38,7 +38,7 @@ Since = Annotated[
     Query(
         max_length=LONGEST_CURSOR,
         pattern=_CURSOR,
-        description="A cursor: only later changes; now: none so far. Default: all kept.",
+        description="Only changes after this cursor; now: only later ones. Default: all.",
     ),
 ]
 SourceName = Annotated[str | None, Query(max_length=500, description="Only changes of this source.")]

@@ -138,7 +138,7 @@ FIGURES = (
         "audited_freshness_ratio",
         "The same as random polls found it.",
     ),
-    Figure("status.audited.n", metric="audits_used", meaning="How many random polls that rests on."),
+    Figure("status.audited.n", metric="audits_used", meaning="How many random polls it is computed from."),
     Figure("status.age_s", "age", format_seconds, "age_seconds", "Expected weighted mean age of the copies."),
     Figure(
         "status.content_lag_s",
@@ -260,7 +260,8 @@ def _describe_audits(snapshot: StatusSnapshot) -> str:
         return "random polls will measure it"
     polls = format_count(audited.n, "random poll")
     if audited.high <= audited.value:  # the end of the interval is the estimate
-        return f"{format_share(audited.low)} or more with 95 % probability; none of {polls} found a change"
+        bound = f"{format_share(audited.low)} or more with 95 % probability"
+        return f"{bound}; the last {polls} found no change"
     return f"{_describe_range(audited)}; mean over the last {polls}, not of this moment"
 
 

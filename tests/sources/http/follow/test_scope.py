@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.sources.http.follow.addresses import normal_address
+from afresh.sources.http.follow.addresses import form_of, normal_address
 from afresh.sources.http.follow.scope import Scope
 from afresh.sources.http.follow.settings import FollowSettings
 from afresh.sources.http.settings import HttpSettings
@@ -64,11 +64,36 @@ def test_a_redirect_that_is_turned_round_makes_no_circle() -> None:
         ("http://a.test/x;jsessionid=1A2B?b=2&PHPSESSID=3", "http://a.test/x?b=2"),
         ("http://a.test/%e2%82%ac/%41", "http://a.test/%E2%82%AC/A"),
         ("http://a.test/?sid=42", "http://a.test/?sid=42"),  # too short for the id of a session
+        ("http://a.test/docs/%2e%2E/private/./x", "http://a.test/private/x"),
+        ("http://a.test/docs/%2e%2e/%2e%2e/../x/.", "http://a.test/x/"),
+        ("http://a.test//docs/.hidden/a..b", "http://a.test//docs/.hidden/a..b"),
+        ("http://a.test/ü/\u20ac?q=ä{", "http://a.test/%C3%BC/%E2%82%AC?q=%C3%A4%7B"),
         ("ftp://a.test/", None),
     ],
 )
 def test_one_spelling(given: str, expected: str | None) -> None:
     assert normal_address(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/t/5f2b9c01d7/x", "/t/#/x"),
+        ("/t/123E4567-e89b-12d3-a456-426614174000.html", "/t/#.html"),
+        ("/t/sJ9dK2mZq0aLx8VtR3bY", "/t/#"),
+        ("/t/python3.11/what-is-new-in-2024-for-readers", "/t/python#.#/what-is-new-in-#-for-readers"),
+        ("/t/deadbeefcafe/internationalizations", "/t/deadbeefcafe/internationalizations"),
+    ],
+)
+def test_identifiers_are_the_same_form(path: str, form: str) -> None:
+    assert form_of(f"http://a.test{path}") == form
+
+
+def test_an_escaped_way_out_of_the_folder_is_outside_the_scope() -> None:
+    scope = Scope(FollowSettings(start=("http://a.test/docs/",)))
+    address = scope.normal("http://a.test/docs/%2e%2e/private/x")
+    assert address is not None
+    assert scope.refusal(address) == "not below http://a.test/docs/"
 
 
 def test_a_start_that_is_no_address_is_an_error() -> None:

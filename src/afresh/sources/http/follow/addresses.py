@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
-from afresh.sources.http.urls import host_group, resolve_link
+from afresh.sources.http.urls import host_group, resolve_link, without_dots
 from afresh.values.errors import UsageError
 
 TRACKING = frozenset(
@@ -26,9 +26,15 @@ _SESSION = frozenset({"phpsessid", "jsessionid", "sessionid", "session_id", "cfi
 _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;?]*", re.IGNORECASE)
 _MAYBE_SESSION = frozenset({"sid", "s", "session"})
 _RANDOM = re.compile(r"(?=[^=]*\d)[0-9A-Za-z]{20,}")
+_UNESCAPED = re.compile(r"""[^\x00-\x7f]+|["<>^`{}]""")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-_DIGITS = re.compile(r"\d+")
+# Identifiers that no one chose: of a hash, a session, a UUID. With digits in them, so that words are none.
+_IDENTIFIERS = re.compile(
+    r"(?<![0-9A-Za-z])(?=[a-z-]*\d)(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8,}|[0-9a-z]{20,})"
+    r"(?![0-9A-Za-z])|\d+",
+    re.IGNORECASE,
+)
 
 
 def normal_address(address: str, dropped: Collection[str] = ()) -> str | None:
@@ -44,13 +50,19 @@ def normal_address(address: str, dropped: Collection[str] = ()) -> str | None:
     if resolved is None:
         return None
     try:
+        resolved = without_dots(resolved)
         parts, group = urlsplit(resolved), host_group(resolved)
     except (UsageError, ValueError):
         return None
-    path = _SESSION_IN_PATH.sub("", _ESCAPE.sub(_plain_escape, parts.path)) or "/"
+    path = _SESSION_IN_PATH.sub("", _one_escape(parts.path)) or "/"
     kept = [each for each in parts.query.split("&") if each and not _is_dropped(each, dropped)]
-    query = _ESCAPE.sub(_plain_escape, "&".join(kept))
+    query = _one_escape("&".join(kept))
     return urlunsplit((parts.scheme.lower(), group, path, query, ""))
+
+
+def _one_escape(text: str) -> str:
+    """Escape what browsers escape, and nothing that need not be."""
+    return _ESCAPE.sub(_plain_escape, _UNESCAPED.sub(lambda match: quote(match[0]), text))
 
 
 def _plain_escape(match: re.Match[str]) -> str:
@@ -67,14 +79,15 @@ def _is_dropped(parameter: str, dropped: Collection[str]) -> bool:
 
 
 def form_of(address: str) -> str:
-    """Return the form of an address: its path with ``#`` for numbers, and the names of its parameters.
+    """Return the form of an address: its path with ``#`` for numbers and identifiers, and the names of its
+    parameters.
 
-    >>> form_of("https://a.test/cal/2024/05?day=7&view=week")
-    '/cal/#/#?day&view'
+    >>> form_of("https://a.test/cal/2024/05?day=7&view=week"), form_of("https://a.test/x/5f2b9c01d7")
+    ('/cal/#/#?day&view', '/x/#')
     """
     parts = urlsplit(address)
     names = sorted({each.partition("=")[0] for each in parts.query.split("&") if each})
-    return _DIGITS.sub("#", parts.path) + (f"?{'&'.join(names)}" if names else "")
+    return _IDENTIFIERS.sub("#", parts.path) + (f"?{'&'.join(names)}" if names else "")
 
 
 def trap_of(address: str) -> str:

@@ -5,8 +5,8 @@ does (``ip_addresses``), and connects to exactly the addresses that it checked, 
 a private address after the check (DNS rebinding). The browser itself resolves no names.
 
 Each visit of a page has a name and a password of its own (``Visit``). Without them the proxy serves nobody,
-so that it is no way into the network for other programs of this machine. A visit counts the bytes that it
-receives, and ends its connections when they are too many.
+so that it is no way into the network for other programs of this machine. A visit counts its requests and the
+bytes that it receives, and ends its connections when they are too many.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from aiohttp.abc import AbstractResolver
 
 from afresh.sources.http.aiohttp_fetcher import PrivateAddressError, resolve_checked
 
+OWN_NAME = "proxy.invalid"
+"""A host name by which the proxy answers itself: a request to it only proves the credentials of a visit."""
+
 _HEAD_BYTES = 65_536
 _CHUNK = 65_536
 _CONNECT_S = 10.0
@@ -36,13 +39,16 @@ _DROPPED = (b"proxy-authorization:", b"proxy-connection:", b"connection:", b"kee
 @dataclass(eq=False)
 class Visit:
     """One visit of a page. ``refused`` says which hosts were refused and why. After ``most_bytes`` received
-    bytes the connections of the visit end, and ``is_too_large`` is True."""
+    bytes the connections of the visit end, and ``is_too_large`` is True. ``requests`` counts those that were
+    passed on; a tunnel, whatever is sent through it, is one of them."""
 
     most_bytes: int
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     received: int = 0
+    requests: int = 0
     refused: dict[str, str] = field(default_factory=dict)
+    connections: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
 
     @property
     def is_too_large(self) -> bool:
@@ -90,6 +96,9 @@ class LoopbackProxy:
         return visit
 
     def close_visit(self, visit: Visit) -> None:
+        """End the connections of a visit, and allow no more of them."""
+        for task in visit.connections:
+            task.cancel()
         self._visits.pop(visit.credentials, None)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -97,18 +106,20 @@ class LoopbackProxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._serve(reader, writer)
+            await self._serve(reader, writer, task)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the browser sees that its connection ended
         except asyncio.CancelledError:
-            pass  # only ``close`` cancels it, which waits for it
+            pass  # only ``close_visit`` and ``close`` cancel it
         finally:
             self._tasks.discard(task)
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]
+    ) -> None:
         async with asyncio.timeout(_HEAD_S):
             head = await reader.readuntil(b"\r\n\r\n")
         line, *headers = head[:-4].split(b"\r\n")
@@ -116,6 +127,8 @@ class LoopbackProxy:
         visit = self._visits.get(_credentials(headers))
         if visit is None:
             return await _answer(writer, "407 Proxy Authentication Required", 'Basic realm="afresh"')
+        visit.connections.add(task)
+        task.add_done_callback(visit.connections.discard)
         if len(words) != 3:
             return await _answer(writer, "400 Bad Request")
         method, target, _ = words
@@ -126,6 +139,8 @@ class LoopbackProxy:
             host, port = "", 80
         if not host or (method != "CONNECT" and parts.scheme != "http"):
             return await _answer(writer, "400 Bad Request")
+        if host == OWN_NAME:
+            return await _answer(writer, "204 No Content")
         try:
             upstream = await self._connect(host, port)
         except PrivateAddressError as error:
@@ -133,6 +148,7 @@ class LoopbackProxy:
             return await _answer(writer, "403 Forbidden")
         except (OSError, TimeoutError):
             return await _answer(writer, "502 Bad Gateway")
+        visit.requests += 1
         try:
             await self._exchange(method, line, headers, (reader, writer), upstream, visit)
         finally:

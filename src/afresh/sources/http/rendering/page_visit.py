@@ -3,6 +3,7 @@
 The answer to the request for the page itself is looked at before the browser gets it, so that a redirect is
 not followed here but reported, like any answer that is not HTML. If a script goes to another address, that
 is reported as a redirect too. So robots.txt, addresses and the number of redirects are checked in one place.
+Windows that the page opens are closed at once, and what they ask for is not sent.
 """
 
 from __future__ import annotations
@@ -15,29 +16,37 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urldefrag
 
 from afresh.sources.http.fetcher import Request
+from afresh.sources.http.rendering.loopback_proxy import OWN_NAME
 from afresh.sources.http.rendering.rules import VisitRules
+from afresh.sources.http.rendering.visit_requests import VisitRequests
 from afresh.sources.http.urls import origin
 
 if TYPE_CHECKING:
     from playwright.async_api import APIResponse, BrowserContext, Page, Route
+    from playwright.async_api import Request as PlaywrightRequest
 
 _QUIET_S = 0.5
 _STEP_S = 0.05
 _MOST_RELOADS = 2
+MOST_REQUESTS = 500
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OWN_HEADERS = frozenset({"user-agent", "accept", "accept-encoding", "cookie"})  # set in other ways
+
+# Browsers of phones have none, so that pages do without. Nothing tells of what a shared worker asks for.
+_WITHOUT_SHARED_WORKERS = "delete globalThis.SharedWorker"
+# The browser cannot log in at the proxy in the first place for a WebSocket.
+_LOG_IN = f"fetch('http://{OWN_NAME}/', {{mode: 'no-cors'}}).catch(() => 0)"
 
 
 @dataclass
 class Answered:
     """What came of a visit. ``html`` is the page as the browser shows it, None if it was not rendered;
-    ``body`` is the plain answer. ``requests`` counts those that were sent."""
+    ``body`` is the plain answer."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     html: str | None = None
-    requests: int = 0
 
 
 class PageVisit:
@@ -45,10 +54,9 @@ class PageVisit:
 
     def __init__(self, request: Request, rules: VisitRules) -> None:
         self._request, self._rules = request, rules
-        self.answered = Answered()
+        self.answered, self.requests = Answered(), VisitRequests()
         self._over = asyncio.Event()  # there is nothing more to render
         self._broken = ""  # why it is over, if the page or its browser has crashed
-        self._under_way = 0
         self._reloads = 0
         self._sent = {name.lower(): value for name, value in request.headers.items()}
         self._extra = {name: value for name, value in self._sent.items() if name not in _OWN_HEADERS}
@@ -69,10 +77,11 @@ class PageVisit:
 
         if self.cookies:
             await context.add_cookies(cast(Any, self.cookies))
+        await context.add_init_script(_WITHOUT_SHARED_WORKERS)
         page = await context.new_page()
-        page.on("request", lambda _: self._count(1))
-        page.on("requestfinished", lambda _: self._count(-1))
-        page.on("requestfailed", lambda _: self._count(-1))
+        await page.evaluate(_LOG_IN)
+        self.requests.watch(context, page)
+        context.on("page", _close)
         # Nothing tells of the requests of a page that has crashed, so the wait for them would not end.
         page.on("crash", lambda _: self._break("the page crashed"))
         if context.browser is not None:
@@ -90,8 +99,6 @@ class PageVisit:
             for task in (visit, over):
                 task.cancel()
             await asyncio.gather(visit, over, return_exceptions=True)
-            with suppress(Error):  # the browser has ended, which the next call reports
-                await context.unroute_all(behavior="ignoreErrors")
 
     async def _show(self, page: Page) -> None:
         await page.goto(self._request.url, wait_until="domcontentloaded", timeout=0)
@@ -111,10 +118,7 @@ class PageVisit:
         quiet_s = 0.0
         while quiet_s < _QUIET_S:
             await asyncio.sleep(_STEP_S)
-            quiet_s = quiet_s + _STEP_S if self._under_way <= 0 else 0.0
-
-    def _count(self, step: int) -> None:
-        self._under_way += step
+            quiet_s = 0.0 if self.requests.are_awaited(_STEP_S) else quiet_s + _STEP_S
 
     def _break(self, problem: str) -> None:
         self._broken = self._broken or problem
@@ -125,13 +129,16 @@ class PageVisit:
 
         request = route.request
         try:
-            if request.is_navigation_request() and request.frame == page.main_frame:
+            if not _is_of(page, request):
+                await route.abort()
+            elif request.is_navigation_request() and request.frame == page.main_frame:
                 await self._handle_page(route)
             elif request.resource_type in self._rules.blocked:
                 await route.abort()
-            else:
-                self.answered.requests += 1
+            elif self._may_send(request.url):
                 await route.continue_(headers=self._headers(request.url, request.headers))
+            else:
+                await route.abort()
         except Error:
             pass  # the page was closed meanwhile
 
@@ -143,10 +150,9 @@ class PageVisit:
             await self._end(route)
             return
         self._reloads += 1
-        if self._reloads > 1 + _MOST_RELOADS:
+        if self._reloads > 1 + _MOST_RELOADS or not self._may_send(url):
             await route.abort()
             return
-        self.answered.requests += 1
         headers = self._headers(url, route.request.headers)
         response = await route.fetch(headers=headers, max_redirects=0, timeout=0)
         await self._take(response)
@@ -155,14 +161,24 @@ class PageVisit:
         else:
             await route.fulfill(response=response)
 
+    def _may_send(self, url: str) -> bool:
+        """Count a request, unless there were too many, which ends the visit."""
+        if self.requests.count >= MOST_REQUESTS:
+            self._break(f"the page sends more than {MOST_REQUESTS} requests")
+            return False
+        self.requests.send(url)
+        return True
+
     async def _take(self, response: APIResponse) -> None:
         self.answered.status = response.status
         self.answered.headers = {name.lower(): value for name, value in response.headers.items()}
         self.answered.body = await response.body()
 
     def _is_html(self) -> bool:
-        is_html = "html" in self.answered.headers.get("content-type", "text/html")
-        return is_html and self.answered.status == 200
+        headers = self.answered.headers
+        is_html = "html" in headers.get("content-type", "text/html")
+        is_file = headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
+        return is_html and not is_file and self.answered.status == 200
 
     async def _end(self, route: Route) -> None:
         self._over.set()
@@ -172,3 +188,20 @@ class PageVisit:
         """Return the headers of a request: secret ones of the source go only to the origin of the page."""
         is_own = origin(url) == origin(self._request.url) if url.startswith("http") else False
         return {**sent, **(self._extra if is_own else {})}
+
+
+def _is_of(page: Page, request: PlaywrightRequest) -> bool:
+    """Return whether a request belongs to a page, and not to a window that it opens."""
+    from playwright.async_api import Error
+
+    try:
+        return request.frame.page is page
+    except Error:  # the window is not there yet
+        return False
+
+
+async def _close(window: Page) -> None:
+    from playwright.async_api import Error
+
+    with suppress(Error):  # it is closed already
+        await window.close()

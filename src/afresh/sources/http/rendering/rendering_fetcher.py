@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from afresh.sources.http.rendering.rules import RenderRules
 from afresh.values.clock import Clock
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, ProxySettings
+    from playwright.async_api import Browser, BrowserContext, ProxySettings
 
 _AT_ONCE = 2  # pages that one browser renders at the same time
 _TYPE = "text/html; charset=utf-8"
@@ -53,11 +54,8 @@ class RenderingFetcher:
         try:
             async with self.host.using() as (browser, proxy):
                 visit = proxy.open_visit(request.limits.max_bytes)
-                try:
-                    async with asyncio.timeout(request.limits.total_s):
-                        await self._visit(browser, proxy, visit, page_visit)
-                finally:
-                    proxy.close_visit(visit)
+                async with asyncio.timeout(request.limits.total_s):
+                    await self._visit(browser, proxy, visit, page_visit)
         except BrowserGoneError as error:
             trouble = Reply(trouble="local", problem=str(error))
         except TimeoutError:
@@ -69,7 +67,8 @@ class RenderingFetcher:
             reply = _refused(visit, request) or reply
         return replace(
             reply,
-            requests=max(page_visit.answered.requests, 1),
+            # Of what passes the proxy in a tunnel, only the browser tells; the proxy knows all the others.
+            requests=max(page_visit.requests.count, visit.requests if visit is not None else 0, 1),
             wire_bytes=visit.received if visit is not None else 0,
             seconds=self._clock.elapsed_s() - start_s,
         )
@@ -77,18 +76,30 @@ class RenderingFetcher:
     async def _visit(
         self, browser: Browser, proxy: LoopbackProxy, visit: Visit, page_visit: PageVisit
     ) -> None:
-        context = await browser.new_context(
-            user_agent=page_visit.user_agent,
-            storage_state=self._rules.state_file or None,
-            proxy=browser_proxy(proxy, visit),
-            service_workers="block",
-            accept_downloads=False,
-            viewport={"width": 1280, "height": 1600},
-        )
+        context = None
         try:
+            context = await browser.new_context(
+                user_agent=page_visit.user_agent,
+                storage_state=self._rules.state_file or None,
+                proxy=browser_proxy(proxy, visit),
+                service_workers="block",
+                accept_downloads=False,
+                viewport={"width": 1280, "height": 1600},
+            )
             await page_visit.run(context)
         finally:
-            await asyncio.shield(context.close())
+            # First, because a browser sends the requests that it held back when nobody handles them any more.
+            proxy.close_visit(visit)
+            if context is not None:
+                await asyncio.shield(_close(context))
+
+
+async def _close(context: BrowserContext) -> None:
+    from playwright.async_api import Error
+
+    with suppress(Error):  # the browser has ended, which the next call reports
+        await context.unroute_all(behavior="ignoreErrors")
+    await context.close()
 
 
 def browser_proxy(proxy: LoopbackProxy, visit: Visit) -> ProxySettings:
