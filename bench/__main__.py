@@ -55,7 +55,16 @@ BENCHES = (
     "package",
 )
 WIDTH = 200
-WITH_CASES = ("constants", "follow", "large", "replay", "replay_limit", "replay_robust", "replay_stamps")
+WITH_CASES = (
+    "attacks",
+    "constants",
+    "follow",
+    "large",
+    "replay",
+    "replay_limit",
+    "replay_robust",
+    "replay_stamps",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

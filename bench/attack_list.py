@@ -1,4 +1,4 @@
-"""The 21 attacks of ``bench attacks``: what the hostile side does, and how to see that it failed."""
+"""The attacks of ``bench attacks``: what the hostile side does, and how to see that it failed."""
 
 from __future__ import annotations
 
@@ -126,6 +126,36 @@ discover = ["{stage.url("/start", "127.0.0.4")}"]
 """
     )
     stage.add(stage.url("/nested", "127.0.0.4"), stage.url("/digits", "127.0.0.5"), source="heavy")
+    stage.start()
+    stage.wait(seconds=_PARSE_S)
+
+
+def links(stage: Stage, pages: Pages) -> None:
+    """20,000 links of 300 characters, which are others each time, on a page whose links are followed."""
+    count = iter(range(10**9))
+
+    def body() -> bytes:
+        number = next(count)
+        return b"".join(b"<a href=/%s%d-%d>" % (b"%41" * 100, number, n) for n in range(20_000))
+
+    bodies = [body() for _ in range(3)]
+
+    async def changing(_seen: Seen, answer: Answer) -> None:
+        await answer.send(bodies[next(count) % 3], Content_Type="text/html")
+
+    pages.by_path["/links/"] = changing
+    start = stage.url("/links/", "127.0.0.4")
+    stage.configure(
+        after=f"""
+[[source]]
+name = "site"
+delay = "0s"
+min_interval = "0s"
+allow_private = true
+follow = "{stage.url("/", "127.0.0.4")}"
+"""
+    )
+    stage.add(start, source="site")
     stage.start()
     stage.wait(seconds=_PARSE_S)
 
@@ -437,4 +467,5 @@ ATTACKS = (
     Attack(19, "deep JSON and huge weights", observed),
     Attack(20, "export that is killed", killed_export),
     Attack(21, "files and pages for others", open_files),
+    Attack(22, "20,000 long links on a page", links),
 )

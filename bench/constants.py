@@ -21,7 +21,7 @@ from types import ModuleType
 
 import numpy as np
 
-from afresh.policy.adaptive import calibration, rate_belief
+from afresh.policy.adaptive import calibration, rate_belief, review_schedule, shocks
 from bench.replay import read_history
 from bench.replay_limit import poisson_world
 from bench.rows import Row
@@ -29,9 +29,16 @@ from bench.trials import DAY, Results, Trial, history_key, in_random_orders, run
 
 BUDGETS, BATCHES = (0.01, 0.02, 0.05), 30
 CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
-    "CAUTION": (calibration, (5.0, 20.0, 80.0)),
+    "CAUTION": (calibration, (5.0, 10.0, 20.0)),
     "ROUNDS": (calibration, (2.0, 4.0, 16.0)),
     "REDRAWN": (rate_belief, (100.0, 300.0, 1000.0)),
+    "LASTS": (rate_belief, (1.0, 3.0, 10.0)),
+    "SILENT": (rate_belief, (0.005, 0.02, 0.08)),
+    "SHRINK": (shocks, (10.0, 50.0, 250.0)),
+    "WIDTH": (shocks, (0.03, 0.06, 0.12)),
+    "MEMBER_CAUTION": (shocks, (0.1, 0.3, 1.0)),
+    "PATIENCE": (review_schedule, (0.1, 0.2, 0.4)),
+    "LEARNING": (review_schedule, (5.0, 20.0, 80.0)),
 }
 Gained = dict[float, float]
 """Points of freshness above uniform polling after the warm-up, by the value of a constant."""

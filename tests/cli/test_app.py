@@ -61,6 +61,17 @@ def test_flags_are_shown_as_flags(afresh: Afresh) -> None:
     assert re.search(r"--web +Serve the dashboard", afresh("run", "--help").out)
 
 
+def test_a_value_that_is_no_number_is_told_in_plain_words(afresh: Afresh) -> None:
+    for words, told in (
+        (["add", "https://example.org/", "--weight", "heavy"], "must be a number"),
+        (["due", "--k", "few"], "must be a whole number"),
+        (["demo", "--seed", "-1"], "must be at least 0"),
+    ):
+        ran = afresh(*words)
+        assert ran.code == 2
+        assert told in " ".join(ran.err.split()), ran.err
+
+
 # What each of these commands must not import, because it would take a large part of the time it may take.
 _NEITHER = {"scipy", "pyarrow", "pandas", "matplotlib", "numba", "plotly", "fastapi", "uvicorn", "starlette"}
 _NEITHER |= {"aiohttp", "ray", "duckdb", "psycopg", "lxml", "http.client", "afresh.engine.runner.build"}

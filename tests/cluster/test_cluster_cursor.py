@@ -50,7 +50,9 @@ def test_every_change_comes_once_and_in_order(times: list[list[float]], limit: i
         assert own == sorted(own)
 
 
-@pytest.mark.parametrize("text", ["", "1-2-3", "0=", "x=1-2-3", "0=1-2-3.."])
+@pytest.mark.parametrize(
+    "text", ["", "1-2-3", "0=", "x=1-2-3", "0=1-2-3..", pytest.param("9" * 5000 + "=1-1-00", id="digits")]
+)
 def test_other_cursors_are_refused(text: str) -> None:
     with pytest.raises(CursorError, match="no cursor of a cluster"):
         parse_cursor(text)

@@ -145,6 +145,8 @@ def test_changes_come_by_themselves_and_show_what_differs(browser: Browser, mirr
         open_page(page, mirror, "/changes")
         rows = page.locator("#changes li")
         before = rows.count()
+        # A name is not broken where there is room for it.
+        assert rows.first.evaluate("row => row.querySelector('.key').offsetWidth / row.offsetWidth") > 0.5
         summary = rows.locator("summary").first
         summary.focus()
         page.keyboard.press("Enter")

@@ -100,6 +100,32 @@ def test_another_site_can_change_nothing_even_with_the_token(web: Client, header
         assert web.ask(method, path, body, headers=headers, token=TOKEN).status == 403
 
 
+@pytest.mark.parametrize("path", ["/", "/changes.atom?content=diff", "/api/v1/changes?wait=60s", "/live"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_cannot_keep_the_server_busy(web: Client, path: str, site: str) -> None:
+    sent = {"Sec-Fetch-Site": site}
+    for more in ({"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, {"Sec-Fetch-Mode": "cors"}, {}):
+        assert web.ask("GET", path, headers=sent | more).status == 403
+    framed = sent | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    assert web.ask("GET", path, headers=framed).status == 403
+
+
+def test_a_link_of_another_site_may_be_followed(web: Client) -> None:
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert web.ask("GET", "/", headers=link).status == 200
+    assert web.ask("GET", "/", headers={"Sec-Fetch-Site": "none"}).status == 200
+
+
+@pytest.mark.parametrize("given", ["", "Authorization: Bearer wrong\r\n"])
+@pytest.mark.parametrize("path", ["/api/v1/observations", "/api/v1/items"])
+def test_no_body_is_read_without_the_token(web: Client, path: str, given: str) -> None:
+    name, port = web.host.split(":")
+    head = f"POST {path} HTTP/1.1\r\nHost: {web.host}\r\n{given}Content-Length: 900000\r\n\r\n"
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 401")
+
+
 def test_a_form_of_another_site_is_refused(web: Client) -> None:
     kinds = ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x")
     for kind in kinds:
@@ -134,7 +160,8 @@ def test_a_body_of_unsaid_length_is_read_up_to_the_bound(web: Client) -> None:
 def test_a_body_that_does_not_come_is_not_waited_for(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("afresh.web.guard.MOST_BODY_S", 0.2)
     name, port = web.host.split(":")
-    head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nContent-Length: 100\r\n\r\n{{"
+    head = f"POST /api/v1/notices HTTP/1.1\r\nHost: {web.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head += "Content-Length: 100\r\n\r\n{"
     with socket.create_connection((name, int(port)), timeout=60) as connection:
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 408")

@@ -94,7 +94,7 @@ def test_reports_may_be_larger_than_other_requests(tmp_path: Path) -> None:
         engine.add(PAGES)
         row = {"item": PAGES[0], "content": "x" * (3 << 20)}
         assert post(web, "observations", {"observations": [row]})["recorded"] == 1
-        assert web.ask("POST", "/api/v1/observations", {"observations": [row]}).status == 413
+        assert web.ask("POST", "/api/v1/observations", {"observations": [row]}).status == 401
         assert web.ask("POST", "/api/v1/items", {"keys": ["x" * (2 << 20)]}, token=TOKEN).status == 413
 
 

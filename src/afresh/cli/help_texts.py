@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 from typing import Any
 
@@ -18,11 +19,39 @@ def _without_values(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+_WANTED = (
+    (r"Input should be a valid number\b.*", "must be a number"),
+    (r"Input should be a valid integer\b.*", "must be a whole number"),
+    (r"Input should be greater than or equal to (\S+)", r"must be at least \1"),
+    (r"Input should be less than or equal to (\S+)", r"must be at most \1"),
+    (r"Input should be (greater|less) than (\S+)", r"must be \1 than \2"),
+)
+"""What Typer says of a wrong value (a pattern), and the same in plain words."""
+
+
+def plain_words(message: str) -> str:
+    """Return what is wrong with the value of an option, in plain words.
+
+    >>> plain_words("Input should be a valid number, unable to parse string as a number")
+    'must be a number'
+    """
+    for pattern, words in _WANTED:
+        message = re.sub(pattern, words, message)
+    return message
+
+
 class PlainCommand(TyperCommand):
     """A command of the program."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_values(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = plain_words(error.message)
+            raise
 
 
 class LateCommand(PlainCommand):

@@ -13,6 +13,8 @@ from afresh.engine.feed.feed_reader import ChangePage
 from afresh.values.changes import Change
 from afresh.values.errors import CursorError
 
+_MOST_DIGITS = 9  # of the number of a shard
+
 
 def parse_cursor(cursor: str) -> dict[int, str]:
     """Return the place in the feed of each shard.
@@ -23,8 +25,10 @@ def parse_cursor(cursor: str) -> dict[int, str]:
     found: dict[int, str] = {}
     for part in cursor.split("."):
         shard, equals, place = part.partition("=")
-        if not (equals and shard.isdecimal() and place):
-            raise CursorError(f"{cursor!r} is no cursor of a cluster: use one from 'afresh cluster changes'")
+        if not (equals and shard.isdecimal() and len(shard) <= _MOST_DIGITS and place):
+            raise CursorError(
+                f"{cursor[:60]!r} is no cursor of a cluster: use one from 'afresh cluster changes'"
+            )
         found[int(shard)] = place
     return found
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from typing import NamedTuple
 from zlib import crc32
 
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import CursorError, InputError
 from afresh.values.outcome import EventKind
 
@@ -134,7 +134,7 @@ class Change:
         """
         pair = (self.previous or b"", self.content)
         old, new = (content.decode(errors="replace").splitlines() for content in pair)
-        return "\n".join(unified_diff(old, new, f"{self.item} (before)", self.item, lineterm=""))
+        return "\n".join(unified_lines(old, new, f"{self.item} (before)", self.item))
 
 
 @dataclass(frozen=True, slots=True)

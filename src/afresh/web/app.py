@@ -43,12 +43,16 @@ _DESCRIPTION = (
 class WebAccess:
     """Who may use the application. ``token`` is that of the project; without one, changes are refused. With
     ``read_token``, reading needs it too. ``names`` are the host names that are accepted in requests, besides
-    IP addresses and ``localhost``. ``content`` says who may read the content of copies over the API."""
+    IP addresses and ``localhost``; ``receiver_names`` only for what ``/receive/`` receives. ``content`` says
+    who may read the content of copies over the API. With ``checks_writes``, requests that change something
+    are refused without the token before their body is read."""
 
     token: str | None = None
     names: tuple[str, ...] = ()
     read_token: bool = False
     content: ContentReaders = "everybody"
+    receiver_names: tuple[str, ...] = ()
+    checks_writes: bool = False
 
 
 def make_app(
@@ -63,7 +67,7 @@ def make_app(
     """Return the web application of one engine. ``secrets`` resolves the secrets of webhooks; see
     ``WebAccess`` for the other parameters."""
     data, receivers = DashboardData(engine, token), Receivers(engine, secrets)
-    access = WebAccess(token, (*names, *receivers.names), read_token, content)
+    access = WebAccess(token, tuple(names), read_token, content, receivers.names, checks_writes=True)
     app = _make_app(data, engine_pages(data), access, make_api, make_pages, receivers)
     app.include_router(receivers.router)
     return app
@@ -106,8 +110,13 @@ def _make_app(
         docs_url=None,
         redoc_url=None,
     )
-    read_token = access.token if access.read_token else None
-    app.add_middleware(RequestGuard, names=access.names, read_token=read_token)
+    app.add_middleware(
+        RequestGuard,
+        names=access.names,
+        read_token=access.token if access.read_token else None,
+        receiver_names=access.receiver_names,
+        write_token=access.token if access.checks_writes else None,
+    )
     add_error_handlers(app, pages.render_error)
     content = ContentAccess(access.content, access.token)
     app.include_router(make_api(data, content, watch))

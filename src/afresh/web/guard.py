@@ -1,12 +1,16 @@
 """The middleware that checks every request before it is handled.
 
 - **Host.** If an attacker makes the name of a foreign site point to this server (DNS rebinding), the Host
-  header has that name. So only IP addresses, ``localhost`` and the configured names are accepted.
+  header has that name. So only IP addresses, ``localhost`` and the configured names are accepted. The name
+  at which others reach ``/receive/`` leads nowhere else: a tunnel for webhooks publishes no dashboard.
 - **Origin.** A request that changes something is refused if a page of another origin sends it. The request
   also needs the bearer token, which no browser sends by itself, so a form on another site can change nothing.
-- **Token.** Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has
-  it: as a bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name).
-  Changes always need it as a bearer token. Only what ``/receive/`` receives needs none: it is signed.
+- **Reads by other sites.** A page of another site cannot see what it reads here, but it could keep the
+  server busy. So browsers get nothing for such a page; only a link that somebody follows is answered.
+- **Token.** A request to change something is refused before its body is read if it lacks the bearer token.
+  Where reading needs the token too, every request but those for ``/healthz`` and ``/readyz`` has it: as a
+  bearer token, or as the password that a browser asks its user for (HTTP Basic, any user name). Only what
+  ``/receive/`` receives needs none: it is signed.
 - **Number.** At most 256 requests run at the same time; others are refused. ``/healthz`` is always answered.
 - **Size and time.** The body of a request is limited in bytes and in seconds.
 - **HEAD.** HEAD is handled as GET, and the server omits the body. Only ``/live`` is excepted: it never ends.
@@ -19,7 +23,7 @@ import asyncio
 import ipaddress
 import logging
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -40,6 +44,7 @@ _HEALTH = "/healthz"
 _OPEN = (_HEALTH, "/readyz")
 _RECEIVERS = "/receive/"  # what arrives there is signed by its sender
 _READS = ("GET", "HEAD", "OPTIONS")
+_OWN_SITE = ("same-origin", "none")
 _RULES = (
     "default-src 'none'",
     "script-src 'self'",
@@ -67,22 +72,33 @@ class BodyError(Exception):
 
 
 class RequestGuard:
-    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``."""
+    """The middleware. ``names`` are the host names to accept, besides IP addresses and ``localhost``;
+    ``receiver_names`` those to accept below ``/receive/`` too."""
 
-    def __init__(self, app: ASGIApp, names: Iterable[str] = (), read_token: str | None = None) -> None:
-        """``read_token`` is the token that reading needs; None if everybody may read."""
-        self._app, self._read_token, self._running = app, read_token, 0
+    def __init__(
+        self,
+        app: ASGIApp,
+        names: Iterable[str] = (),
+        read_token: str | None = None,
+        receiver_names: Iterable[str] = (),
+        write_token: str | None = None,
+    ) -> None:
+        """``read_token`` is the token that reading needs; None if everybody may read. ``write_token`` is the
+        one that changes need; None if the application refuses them itself. ``receiver_names`` are host names
+        that are accepted for what ``/receive/`` receives only."""
+        self._app, self._read_token, self._write_token, self._running = app, read_token, write_token, 0
         self._names = frozenset(name.lower() for name in names)
+        self._receiver_names = self._names.union(name.lower() for name in receiver_names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_report = scope["path"] == _REPORTS and "authorization" in headers
+        is_report = scope["path"] == _REPORTS and self._write_token is not None  # whose token is checked
         limits = (MOST_REPORT_BYTES, MOST_REPORT_S) if is_report else (MOST_BODY_BYTES, MOST_BODY_S)
         refusal = self._find_token_refusal(scope["path"], headers)
-        refusal = refusal or self._find_refusal(scope["method"], headers, limits[0])
+        refusal = refusal or self._find_refusal(scope, headers, limits[0])
         if refusal is not None:
             response = error_response(*refusal)
             if refusal is _NO_TOKEN:
@@ -121,20 +137,55 @@ class RequestGuard:
         given = given_token(headers.getlist("authorization"))
         return None if given is not None and is_token(given, self._read_token) else _NO_TOKEN
 
-    def _find_refusal(self, method: str, headers: Headers, most_bytes: int) -> tuple[int, str, str] | None:
-        host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not is_own_name(host, self._names):
+    def _find_refusal(self, scope: Scope, headers: Headers, most_bytes: int) -> tuple[int, str, str] | None:
+        host, is_received = headers.get("host", ""), scope["path"].startswith(_RECEIVERS)
+        names = self._receiver_names if is_received else self._names
+        if len(headers.getlist("host")) != 1 or not is_own_name(host, names):
             return 421, f"{host!r} is not a name of this server", "add it to [web] names"
-        if method not in _READS:
+        if scope["method"] in _READS:
+            if is_read_by_another_site(headers):
+                return 403, "a page of another site may read nothing here", "open the address itself"
+        else:
             origin = headers.get("origin")
             if origin is not None and not is_same_origin(origin, host):
                 return 403, "a page of another origin may change nothing here", "use the API with the token"
-            if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            if headers.get("sec-fetch-site", "none") not in _OWN_SITE:
                 return 403, "a page of another site may change nothing here", "use the API with the token"
+            if self._write_token is not None and not is_received:
+                refusal = _find_write_refusal(headers, self._write_token)
+                if refusal is not None:
+                    return refusal
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > most_bytes:
             return _too_large(most_bytes)
         return None
+
+
+def _find_write_refusal(headers: Headers, token: str) -> tuple[int, str, str] | None:
+    """Return why a request may change nothing. It must have the token as a bearer token."""
+    given = headers.getlist("authorization")
+    scheme, _, rest = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    if scheme.lower() != "bearer":
+        return 401, "this needs the token", "Authorization: Bearer TOKEN; see web.token"
+    if not is_token(rest.strip(), token):
+        return 401, "that is not the token", "see web.token in the project folder"
+    return None
+
+
+def is_read_by_another_site(headers: Mapping[str, str]) -> bool:
+    """Return whether a browser says that it asks for a page of another site, and not because somebody follows
+    a link. Other programs say nothing about it.
+
+    >>> is_read_by_another_site({}), is_read_by_another_site({"sec-fetch-site": "cross-site"})
+    (False, True)
+    >>> is_read_by_another_site(
+    ...     {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"})
+    False
+    """
+    if headers.get("sec-fetch-site", "none") in _OWN_SITE:
+        return False
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not is_link
 
 
 def given_token(headers: list[str]) -> str | None:

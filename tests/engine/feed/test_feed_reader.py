@@ -50,6 +50,38 @@ def change(store: Store, key: str, time_s: float, content: bytes) -> None:
     poll(store, key, time_s, new_copy=copy_of(content), event="changed")
 
 
+def test_contents_of_one_page_are_bounded_and_none_is_left_out(
+    store: Store, reader: FeedReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand pages of 10 MB were in memory at once."""
+    monkeypatch.setattr("afresh.engine.feed.feed_reader.MOST_CONTENT_BYTES", 1000)
+    for number in range(9):
+        change(store, "k0", 1.0 + number, b"%d" % number * 400)
+    first = reader.page(None, 1000, RAW)
+    assert ([len(one.content) for one in first.changes], first.is_last) == ([400] * 3, False)
+    pages = [*reader.pages(query=RAW)]
+    assert [len(page.changes) for page in pages] == [3, 3, 3]
+    assert [one.version for page in pages for one in page.changes] == list(range(1, 10))
+    since = first.cursor
+    for is_last in (False, True):
+        found = reader.page(since, 1000, RAW)
+        assert (len(found.changes), found.is_last) == (3, is_last)
+        since = found.cursor
+    assert len(reader.page(None, 1000).changes) == 9  # without contents
+
+
+def test_a_page_whose_texts_take_long_ends_early(store: Store) -> None:
+    class SlowClock(SetClock):
+        def elapsed_s(self) -> float:
+            self.time_s += 3.0
+            return self.time_s
+
+    for number in range(9):
+        change(store, "k0", 1.0 + number, b"%d" % number)
+    sizes = [len(page.changes) for page in FeedReader(store, SlowClock()).pages(query=RAW)]
+    assert (sum(sizes), max(sizes)) == (9, 4)
+
+
 def test_a_change_comes_with_the_main_text_of_its_copy(store: Store, reader: FeedReader) -> None:
     page = b"<html><body><nav>Menu</nav><article><p>" + b"A sentence of the article. " * 20 + b"</p>"
     poll(store, "k0", 1.0, new_copy=NewCopy(page, "text/html", b"page"), event="new")
@@ -185,6 +217,19 @@ def test_a_consumer_keeps_its_source(store: Store, reader: FeedReader) -> None:
     reader.remove_consumer("rows")
     with pytest.raises(UsageError, match="there is no consumer 'rows'"):
         reader.remove_consumer("rows")
+
+
+def test_a_consumer_that_was_away_too_long_is_told_how_to_go_on(store: Store, reader: FeedReader) -> None:
+    change(store, "k0", 1.0, b"1")
+    assert [each.item for each in reader.consume("index")] == ["k0"]
+    for number in (2, 3, 4):
+        change(store, "k0", float(number), b"%d" % number)
+    store.events.take(9.0, 9, 5.0)  # what hooks have yet to be told would be kept
+    store.feed.trim(3.5)
+    with pytest.raises(CursorError, match=r"too old.*'afresh consumers reset index --to CURSOR'"):
+        next(reader.consume("index"))
+    reader.move_consumer("index", reader.cursor())
+    assert list(reader.consume("index")) == []
 
 
 def test_the_changes_of_a_project_are_an_iterator(tmp_path: Path) -> None:

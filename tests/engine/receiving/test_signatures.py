@@ -66,10 +66,12 @@ def test_a_time_is_part_of_the_signature() -> None:
 def test_what_was_received_is_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signatures, "_MOST_REMEMBERED", 3)
     replays = Replays()
-    assert replays.is_new("a", b"1", 10.0, 5.0)
-    assert not replays.is_new("a", b"1", 14.0, 5.0)
-    assert replays.is_new("a", b"2", 14.0, 5.0)
-    assert replays.is_new("a", b"1", 15.0, 5.0)
+    assert replays.is_new(10.0, 5.0, b"a", b"1")
+    assert not replays.is_new(14.0, 5.0, b"a", b"1")
+    assert replays.is_new(14.0, 5.0, b"a1", b"")
+    assert replays.is_new(15.0, 5.0, b"a", b"1")
     for number in range(3):
-        assert replays.is_new(str(number), b"", 15.0, 5.0)
-    assert replays.is_new("a", b"1", 16.0, 5.0)  # it was the oldest of too many
+        assert replays.is_new(15.0, 5.0, b"%d" % number)
+    assert replays.is_new(16.0, 5.0, b"a", b"1")  # it was the oldest of too many
+    replays.forget(b"a", b"1")
+    assert replays.is_new(16.0, 5.0, b"a", b"1")

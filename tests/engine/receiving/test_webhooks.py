@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.sources.polling import SetClock
@@ -22,6 +23,7 @@ from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.values.errors import StoreError, UsageError
 
 PAGE = "https://example.org/p/1"
+NOW = 1_000_000_000  # of the clock
 SETTINGS = """
 [web.webhook.shop]
 secret = "env:SHOP"
@@ -106,6 +108,32 @@ def test_a_request_that_comes_again_is_refused(engine: Engine, receiver: Webhook
     assert len(engine.store.notices.open(0)) == 1
 
 
+def test_a_recorded_request_is_refused_in_every_spelling_of_its_signature(
+    engine: Engine, receiver: WebhookReceiver
+) -> None:
+    body, now_s = b'{"pages": [{"id": 1}]}', engine.clock.now_s()
+    (name, text), *_ = signed(body).items()
+    receiver.receive("shop", {name: text}, body)
+    digest = text.partition("=")[2]
+    for other in (digest, digest.upper(), f" {text}", f"SHA256={digest}"):
+        assert refusal(receiver, "shop", {name: other}, body) == 409
+    (name, text), *_ = timed(body, now_s).items()
+    receiver.receive("pay", {name: text}, body)
+    for other in (f"{text},v0=1", f"v1=00,{text}", text.replace(",", ", "), text.upper().replace("T=", "t=")):
+        assert refusal(receiver, "pay", {name: other.replace("V1", "v1")}, body) == 409
+
+
+def test_a_request_of_the_future_is_remembered_as_long_as_its_signature_holds(engine: Engine) -> None:
+    body, clock = b'{"url": "https://example.org/"}', SetClock()
+    receiver = WebhookReceiver(
+        engine.store, clock, engine.settings, ParserPool(1), {"SHOP": "hush"}.get
+    )  # fmt: skip
+    headers = timed(body, clock.time_s + 290.0)
+    receiver.receive("pay", headers, body)
+    clock.time_s += 400.0
+    assert refusal(receiver, "pay", headers, body) == 409
+
+
 def test_a_request_that_could_not_be_processed_may_come_again(
     engine: Engine, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +147,61 @@ def test_a_request_that_could_not_be_processed_may_come_again(
             receiver.receive("shop", signed(body), body)
     assert receiver.receive("shop", signed(body), body).noticed == 1
     assert refusal(receiver, "shop", signed(body), body) == 409
+
+
+def _hmac(body: bytes) -> bytes:
+    return hmac.new(b"hush", body, hashlib.sha256).digest()
+
+
+# Requests as the documentation of each sender describes them: header, signature, body, path of the keys.
+SENDERS: dict[str, tuple[str, str, Callable[[bytes], str], object, str]] = {
+    "github": (
+        "hex",
+        "X-Hub-Signature-256",
+        lambda body: f"sha256={_hmac(body).hex()}",
+        {"commits": [{"added": [], "modified": ["p/1"], "removed": ["p/2"]}]},
+        "commits[].[added, modified, removed][][]",
+    ),
+    "shopify": (
+        "base64",
+        "X-Shopify-Hmac-SHA256",
+        lambda body: base64.b64encode(_hmac(body)).decode(),
+        {"id": 788, "handle": "p/1"},
+        "handle",
+    ),
+    "stripe": (
+        "timestamp",
+        "Stripe-Signature",
+        lambda body: f"t={NOW},v1=00,v1={_hmac(f'{NOW}.'.encode() + body).hex()},v0=11",
+        {"data": {"object": {"id": "p/1"}}},
+        "data.object.id",
+    ),
+    "gitlab": (
+        "token",
+        "X-Gitlab-Token",
+        lambda _: "hush",
+        {"commits": [{"modified": ["p/1"]}]},
+        "*[].modified[]",
+    ),
+}
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+def test_requests_of_well_known_senders_are_understood(sender: str) -> None:
+    scheme, header, sign, data, path = SENDERS[sender]
+    settings = parse_settings(
+        f"[web.webhook.{sender}]\nsecret = 'hush'\nitems = '{path}'\nscheme = '{scheme}'\n"
+        f"header = '{header}'\ntemplate = 'https://example.org/{{}}'\n"
+    )
+    body = json.dumps(data).encode()
+    with (
+        ParserPool(1).joined() as parsers,
+        make_engine(settings, store=MemoryStore(), clock=SetClock(NOW)) as engine,
+    ):
+        engine.add([PAGE])
+        receiver = WebhookReceiver(engine.store, engine.clock, settings, parsers, no_secrets)
+        assert refusal(receiver, sender, {header.lower(): sign(b"forged") + "x"}, body) == 401
+        assert receiver.receive(sender, {header.lower(): sign(body)}, body).noticed == 1
 
 
 def test_only_texts_and_numbers_are_keys() -> None:
@@ -147,6 +230,9 @@ def test_wrong_settings_are_named(wrong: str, words: str) -> None:
 def test_a_missing_secret_or_source_is_named_and_no_secret_is_shown(engine: Engine) -> None:
     with pytest.raises(UsageError, match=r"shop\] secret: the environment has no variable SHOP"):
         WebhookReceiver(engine.store, engine.clock, engine.settings, ParserPool(1), no_secrets)
+    for empty in ("", " "):
+        with pytest.raises(UsageError, match=r"shop\] secret: env:SHOP is empty"):
+            WebhookReceiver(engine.store, engine.clock, engine.settings, ParserPool(1), {"SHOP": empty}.get)
     elsewhere = parse_settings("[web.webhook.a]\nsecret = 'x'\nitems = 'a'\nsource = 'wbe'\n")
     with pytest.raises(UsageError, match="did you mean 'web'"):
         WebhookReceiver(engine.store, engine.clock, elsewhere, ParserPool(1), no_secrets)

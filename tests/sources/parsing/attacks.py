@@ -13,7 +13,8 @@ from afresh.engine.receiving.webhooks import find_keys
 from afresh.policy.families import families_of
 from afresh.sources.change_detection import Recipe, normalise
 from afresh.sources.http.decompression import BadEncodingError, Inflater, TooLargeError
-from afresh.sources.http.follow.page_reading import read_page
+from afresh.sources.http.follow.settings import FollowSettings
+from afresh.sources.http.follow.site_page import SMALL_PAGE_BYTES, SiteRules, read_site_page
 from afresh.sources.http.listings.feeds import SMALL_FEED_BYTES, read_feed
 from afresh.sources.http.listings.reader import page_links
 from afresh.sources.http.listings.sitemaps import read_sitemap
@@ -69,6 +70,7 @@ def normalised(recipe: str) -> Callable[[bytes], None]:
     return work
 
 
+SITE = SiteRules(FollowSettings(start=(HOME,)), {}, HOME)
 MARKED_UP = {
     "html": AnswerShape(format="html", rows="*", key="@b", fields={"a": "* > b", "c": "a *"}),
     "xml": AnswerShape(format="xml", rows=".//*", key=".", fields={"a": ".//b", "c": "*/*"}),
@@ -79,7 +81,7 @@ PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "sitemap": lambda data: read_sitemap(data, HOME),
     "feed": lambda data: read_feed(data[:SMALL_FEED_BYTES], HOME),
     "links": lambda data: page_links(data, "text/html", HOME),
-    "followed page": lambda data: read_page(data, "text/html", HOME),
+    "followed page": lambda data: read_site_page(data[:SMALL_PAGE_BYTES], "text/html", HOME, SITE),
     "rendered page": lambda data: needs_browser(data, data[::-1]),
     "webhook": webhook,
     "sketch": sketch,

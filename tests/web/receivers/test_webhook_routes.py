@@ -37,4 +37,21 @@ def test_a_signed_request_is_taken_without_a_token(tmp_path: Path) -> None:
             assert client.ask("POST", "/receive/webhook/other", raw=body, headers=headers).status == 404
             assert client.ask("POST", path, raw=bytes(1 << 21), headers=headers).status == 413
             assert client.ask("POST", path, raw=body, headers={"Host": "evil.example"}).status == 421
+            for own in ("/", "/api/v1/status", "/changes.atom", "/healthz"):
+                assert client.get(own, Host="hooks.example").status in (401, 421)
         assert [notice.origin for notice in engine.store.notices.open(0)] == ["webhook:site"]
+
+
+def test_the_address_for_signed_requests_shows_nothing_else(tmp_path: Path) -> None:
+    with engine_of(tmp_path, SETTINGS) as engine:
+        filled(engine)
+        for names, status in (((), 421), (("hooks.example",), 200)):
+            app = make_app(engine, TOKEN, names=names, read_token=False)
+            with Server(app, listen("127.0.0.1", 0)) as server:
+                client = Client(server, engine)
+                for path in ("/", "/changes", "/api/v1/changes?content=raw", "/metrics"):
+                    assert client.get(path, Host="hooks.example").status == status
+                signed = client.ask(
+                    "POST", "/receive/webhook/site", raw=b"{}", headers={"Host": "hooks.example"}
+                )
+                assert signed.status == 401  # it was heard, and its signature is missing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from afresh.cli.summary import print_data, print_json, print_note
 from afresh.tables.atomic_output import open_output, write_bytes
 from afresh.tables.formats import STANDARD_STREAM
 from afresh.values.clock import SystemClock
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import AfreshError, UsageError, one_of
 from afresh.values.formatting import format_count, format_moment
 from afresh.values.printable_text import printable
@@ -180,7 +180,7 @@ def _version_number(versions: list[Version], key: str, version: int | None) -> i
 
 def _print_diff(key: str, before: bytes, after: bytes) -> None:
     old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
-    for line in difflib.unified_diff(old, new, f"{key} (before)", key, lineterm=""):
+    for line in unified_lines(old, new, f"{key} (before)", key):
         print_data(line)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from itertools import islice
 from string import Template
 
@@ -12,6 +11,7 @@ from afresh.engine.feed.content_forms import opened_form
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.stores.store import Store
 from afresh.values.changes import FeedEntry
+from afresh.values.diffs.line_diff import unified_lines
 from afresh.values.errors import AfreshError, StoreError
 from afresh.values.formatting import format_bytes, format_count, format_moment
 from afresh.values.printable_text import printable
@@ -96,7 +96,7 @@ def change_diff(
     if before is None or after is None:
         return ""
     old, new = ([line[:_MOST_WIDTH] for line in text.splitlines()[:_MOST_LINES]] for text in (before, after))
-    found = islice(unified_diff(old, new, n=1, lineterm=""), 2, most_lines + 3)
+    found = islice(unified_lines(old, new, context=1), 2, most_lines + 3)
     lines = [printable(line.rstrip()) for line in found]
     return "\n".join(lines if len(lines) <= most_lines else [*lines[:most_lines], "…"])
 

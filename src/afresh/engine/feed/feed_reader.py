@@ -17,13 +17,16 @@ from afresh.engine.feed.content_forms import opened_form
 from afresh.stores.store import Store
 from afresh.values.changes import Change, Consumer, FeedEntry, FeedPage, read_feed_cursor
 from afresh.values.clock import Clock
-from afresh.values.errors import UsageError, did_you_mean
+from afresh.values.errors import CursorError, UsageError, did_you_mean
 from afresh.values.stored import Copy
 
 TextOf: TypeAlias = Callable[[Copy], str | None]
 
 PAGE = 1000
-PAGE_WITH_CONTENT = 50  # contents are large, and all those of a page are in memory at once
+MOST_CONTENT_BYTES = 16_000_000
+"""A page with contents ends when it has so many, because all contents of a page are in memory at once."""
+LONGEST_PAGE_S = 10.0
+"""A page with contents ends after this time: it may take long to find the main text of a hostile page."""
 LOOK_EVERY_S = 0.2
 """How often a listener looks for new changes, in seconds."""
 SAVE_EVERY_S = 1.0
@@ -56,18 +59,26 @@ class FeedReader:
         self._store, self._clock = store, clock
 
     def page(self, since: str | None, limit: int = PAGE, query: ChangeQuery | None = None) -> ChangePage:
-        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept)."""
+        """Return at most ``limit`` changes after the cursor ``since`` (None: from the oldest kept), and fewer
+        if their contents are large or take long."""
         query = query or ChangeQuery()
         with opened_form(self._store, query.content) as text_of:
             found = self._store.feed.read(since, limit, query.source)
-            return self._as_page(found, query, text_of)
+            return next(self._as_pages(found, query, text_of))
 
-    def _as_page(self, found: FeedPage, query: ChangeQuery, text_of: TextOf | None) -> ChangePage:
+    def _as_pages(self, found: FeedPage, query: ChangeQuery, text_of: TextOf | None) -> Iterator[ChangePage]:
+        """Yield a page of the store as one page, or as several if its contents are large or take long."""
+        changes: list[Change] = []
         if query.content is None:
             changes = [plain_change(entry) for entry in found.entries]
-        else:
-            changes = [self._with_content(entry, text_of) for entry in found.entries]
-        return ChangePage(changes, found.cursor, found.is_last)
+        size, begun_s = 0, self._clock.elapsed_s()
+        for entry in found.entries[len(changes) :]:
+            if size >= MOST_CONTENT_BYTES or self._clock.elapsed_s() - begun_s >= LONGEST_PAGE_S:
+                yield ChangePage(changes, changes[-1].cursor, is_last=False)
+                changes, size, begun_s = [], 0, self._clock.elapsed_s()
+            changes.append(self._with_content(entry, text_of))
+            size += len(changes[-1].content) + len(changes[-1].text or "")
+        yield ChangePage(changes, found.cursor, found.is_last)
 
     def cursor(self) -> str:
         """Return the cursor of the newest change."""
@@ -114,11 +125,9 @@ class FeedReader:
     ) -> Iterator[ChangePage]:
         """Yield pages of at most ``size`` changes, as ``follow`` yields changes. A page may be empty."""
         query = query or ChangeQuery()
-        if query.content is not None:
-            size = min(size, PAGE_WITH_CONTENT)
         with opened_form(self._store, query.content) as text_of:
             for found in self.entry_pages(since, query.source, limit=limit, wait=wait, size=size):
-                yield self._as_page(found, query, text_of)
+                yield from self._as_pages(found, query, text_of)
 
     def entry_pages(
         self,
@@ -223,7 +232,8 @@ class SavedPlace:
 
     def begin(self, since: str | None) -> str | None:
         """Return the place at which the consumer begins: the saved one or, for a new one, ``since``. Raise
-        ``UsageError`` if it follows another source."""
+        ``UsageError`` if it follows another source, ``CursorError`` if its place can no longer be followed.
+        """
         known = next((each for each in self._feed.consumers() if each.name == self._name), None)
         if known is None:
             return since
@@ -232,6 +242,11 @@ class SavedPlace:
             raise UsageError(
                 f"the consumer {self._name!r} follows {follows}: give the same, or use another name"
             )
+        try:
+            self._feed.read(known.cursor, 1)
+        except CursorError as error:
+            words = f"{error}; 'afresh consumers reset {self._name} --to CURSOR' gives it to the consumer"
+            raise CursorError(words) from None
         self._saved = known.cursor
         return known.cursor
 

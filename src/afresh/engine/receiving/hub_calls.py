@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from afresh.engine.logs import log_event
 from afresh.engine.receiving.receiver_error import Received, ReceiverError
-from afresh.engine.receiving.signatures import is_signed
+from afresh.engine.receiving.signatures import Replays, is_signed
 from afresh.engine.runner.listing_changes import apply_listing
 from afresh.engine.runner.websub.subscriptions import (
     HubLease,
@@ -32,6 +32,8 @@ from afresh.values.printable_text import printable
 _ALGORITHMS = ("sha1", "sha256", "sha384", "sha512")  # those of the recommendation
 _LONGEST_CHALLENGE, _LONGEST_REASON = 4096, 200
 _LEAST_LEASE_S, _MOST_LEASE_S = 60.0, 366 * 86400.0
+_REMEMBER_S = 300.0
+_LEAST_BETWEEN_READS_S = 60.0
 _UNSTATED_LEASE_S = 86400.0  # where a hub does not say how long: short enough if it forgets us soon
 
 
@@ -40,6 +42,8 @@ class HubCalls:
 
     def __init__(self, store: Store, clock: Clock, settings: Settings, parsers: ParserPool) -> None:
         self._store, self._clock, self._settings, self._parsers = store, clock, settings, parsers
+        self._replays = Replays()
+        self._read_s: dict[str, float] = {}  # when the documents of a source are read for a hub, by source
 
     def verify(self, subscription_id: str, query: Mapping[str, str]) -> str:
         """Return the challenge of a hub that asks whether we want a subscription, or its end. Raise
@@ -75,12 +79,29 @@ class HubCalls:
             raise ReceiverError(401, "the signature in X-Hub-Signature is missing or wrong")
         if not read_lease(self._store, wanted.id).told_s:
             raise ReceiverError(409, "the subscription has not been verified yet")
-        feed = self._parse(wanted, headers.get("content-type", ""), body)
-        if not feed.entries:
-            # It says that something is new, but not what: then the feed is read.
-            self._store.state.set({LISTED_AT + wanted.source: None})
-            return Received(0, 0)
-        return self._apply(wanted, table, feed)
+        signed = wanted.id.encode(), body
+        if not self._replays.is_new(self._clock.now_s(), _REMEMBER_S, *signed):
+            return Received(0, 0)  # what a hub sends twice is no error
+        try:
+            feed = self._parse(wanted, headers.get("content-type", ""), body)
+            if feed.entries:
+                return self._apply(wanted, table, feed)
+            self._ask_to_read(wanted.source)
+        except BaseException:
+            self._replays.forget(*signed)
+            raise
+        self._replays.forget(*signed)  # without entries, the same body says each time that more is new
+        return Received(0, 0)
+
+    def _ask_to_read(self, source: str) -> None:
+        """Let the documents of a source be read: a hub said that something is new, but not what. All hubs of
+        a source together do so once in ``_LEAST_BETWEEN_READS_S`` seconds; what comes sooner waits."""
+        now_s = self._clock.now_s()
+        read_s = max(now_s, self._read_s.get(source, 0.0) + _LEAST_BETWEEN_READS_S)
+        if read_s > now_s + _LEAST_BETWEEN_READS_S:
+            return  # it is waited for already
+        self._read_s[source] = read_s
+        self._store.state.set({LISTED_AT + source: None if read_s == now_s else repr(read_s).encode()})
 
     def _parse(self, wanted: Subscription, media_type: str, body: bytes) -> ParsedFeed:
         party = urlsplit(wanted.hub).hostname or ""

@@ -51,8 +51,13 @@ def signed_time_s(given: str) -> float | None:
     >>> signed_time_s("t=12,v1=ab"), signed_time_s("v1=ab")
     (12.0, None)
     """
-    time, _ = _parts(given)
+    time = signed_time(given)
     return float(time) if time.isascii() and time.isdigit() and len(time) < 16 else None
+
+
+def signed_time(given: str) -> str:
+    """Return the time of a signature of the scheme ``timestamp`` as it was signed; empty without one."""
+    return _parts(given)[0]
 
 
 def _parts(given: str) -> tuple[str, list[str]]:
@@ -72,15 +77,21 @@ def _is_equal(given: str, wanted: str) -> bool:
 
 class Replays:
     """Remembers what was received lately, so that a request that somebody recorded is not taken again. It
-    remembers at most ``_MOST_REMEMBERED`` requests, those of this process. Any thread may use it."""
+    remembers at most ``_MOST_REMEMBERED`` requests, those of this process. Any thread may use it.
+
+    >>> replays = Replays()
+    >>> [replays.is_new(now_s, 300.0, b"shop", b"body") for now_s in (0.0, 299.0, 301.0)]
+    [True, False, True]
+    """
 
     def __init__(self) -> None:
         self._seen: OrderedDict[bytes, float] = OrderedDict()  # the end of its time, by its digest
         self._lock = threading.Lock()
 
-    def is_new(self, signature: str, body: bytes, now_s: float, remember_s: float) -> bool:
-        """Return whether this request was not received within ``remember_s`` seconds, and remember it."""
-        digest = _request_digest(signature, body)
+    def is_new(self, now_s: float, remember_s: float, *signed: bytes) -> bool:
+        """Return whether a request was not received within ``remember_s`` seconds, and remember it. A request
+        is recognised by what is ``signed``: the same signature can be written in many ways."""
+        digest = _digest_of(signed)
         with self._lock:
             if self._seen.get(digest, 0.0) > now_s:
                 return False
@@ -90,11 +101,14 @@ class Replays:
                 self._seen.popitem(last=False)
         return True
 
-    def forget(self, signature: str, body: bytes) -> None:
-        """Let a request come again, because it could not be processed."""
+    def forget(self, *signed: bytes) -> None:
+        """Forget a request that could not be taken, so that its sender may send it again."""
         with self._lock:
-            self._seen.pop(_request_digest(signature, body), None)
+            self._seen.pop(_digest_of(signed), None)
 
 
-def _request_digest(signature: str, body: bytes) -> bytes:
-    return hashlib.blake2b(signature.encode(errors="replace") + b"\0" + body, digest_size=16).digest()
+def _digest_of(parts: tuple[bytes, ...]) -> bytes:
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(len(part).to_bytes(8) + part)
+    return found.digest()

@@ -6,7 +6,12 @@ import json
 from collections.abc import Mapping
 
 from afresh.engine.receiving.receiver_error import Received, ReceiverError
-from afresh.engine.receiving.signatures import Replays, is_signed, signed_time_s
+from afresh.engine.receiving.signatures import (
+    Replays,
+    is_signed,
+    signed_time,
+    signed_time_s,
+)
 from afresh.engine.settings.receiver_rules import WebhookRules
 from afresh.engine.settings.tables import Settings
 from afresh.sources.change_detection import compile_json_path
@@ -40,15 +45,21 @@ class WebhookReceiver:
             raise ReceiverError(404, "there is no such webhook")
         given = headers.get(rules.header.lower(), "")
         self._check(name, rules, given, body)
+        if rules.scheme == "token":  # it signs nothing, so the same body may come for another reason
+            return self._take(name, rules, body)
+        # A signature with a time holds so long before it, and so long after it.
+        remember_s = rules.remember * (2.0 if rules.scheme == "timestamp" else 1.0)
+        time = signed_time(given) if rules.scheme == "timestamp" else ""
+        signed = name.encode(), time.encode(errors="replace"), body
+        if not self._replays.is_new(self._clock.now_s(), remember_s, *signed):
+            raise ReceiverError(409, "this request was received already")
         try:
             return self._take(name, rules, body)
-        except Exception:
-            # The sender may try again, and must not be told that it was received already.
-            self._replays.forget(given, body)
+        except BaseException:
+            self._replays.forget(*signed)
             raise
 
     def _take(self, name: str, rules: WebhookRules, body: bytes) -> Received:
-        """Make notices for the items that the body names."""
         keys = self._find_keys(name, rules, body)
         spellings = {key: {key, _as_address(key)} for key in keys}
         asked = sorted(set().union(*spellings.values()))
@@ -66,8 +77,6 @@ class WebhookReceiver:
             signed_s = signed_time_s(given)
             if signed_s is None or abs(now_s - signed_s) > rules.remember:
                 raise ReceiverError(401, "the signature is too old, or of the future")
-        if rules.scheme != "token" and not self._replays.is_new(given, body, now_s, rules.remember):
-            raise ReceiverError(409, "this request was received already")
 
     def _find_keys(self, name: str, rules: WebhookRules, body: bytes) -> list[str]:
         arguments = rules.items, rules.template
@@ -103,13 +112,17 @@ def find_keys(body: bytes, path: str, template: str) -> list[str]:
 
 
 def open_webhooks(settings: Settings, resolver: Resolver) -> dict[str, Secret]:
-    """Return the secret of each webhook; raise ``UsageError`` if one, or a source, does not exist."""
+    """Return the secret of each webhook; raise ``UsageError`` if one is empty or does not exist, or a source
+    does not exist."""
     found = {}
     for name, rules in settings.web.webhook.items():
         if rules.source and settings.source(rules.source) is None:
             near = did_you_mean(rules.source, [table.settings.name for table in settings.sources])
             raise UsageError(f"[web.webhook.{name}] source: there is no source {rules.source!r}{near}")
-        found[name] = resolve(f"[web.webhook.{name}] secret", rules.secret, resolver)
+        setting = f"[web.webhook.{name}] secret"
+        found[name] = resolve(setting, rules.secret, resolver)
+        if not found[name].reveal().strip():  # everybody could sign with it
+            raise UsageError(f"{setting}: {rules.secret} is empty")
     return found
 
 

@@ -38,7 +38,7 @@ class LearnedPageSize:
     def __init__(self, asked: int, limit: int | None = None) -> None:
         self.size = self._asked = asked
         self._limit = math.inf if limit is None else limit
-        self._largest = 0
+        self._largest, self._has_totals = 0, False
 
     def load(self, size: int) -> None:
         """Use the size that an earlier process learned."""
@@ -48,8 +48,9 @@ class LearnedPageSize:
 
     @property
     def step(self) -> int:
-        """The number of results before page 2: those of the largest page, which may be full."""
-        return min(self.size, self._largest or self.size)
+        """The number of results before page 2. Without totals this is the size of the largest page, which
+        may be full."""
+        return self.size if self._has_totals else min(self.size, self._largest or self.size)
 
     @property
     def is_certain(self) -> bool:
@@ -63,7 +64,7 @@ class LearnedPageSize:
 
     def observe(self, number: int, rows: int, total: float | None) -> None:
         """Learn from page ``number``, counted from 1, that holds ``rows`` of ``total`` results."""
-        self._largest = max(self._largest, rows)
+        self._largest, self._has_totals = max(self._largest, rows), total is not None
         results = 0.0 if total is None else min(total, self._limit)
         follows = total is None and number > 1 and rows > 0  # the page before was full
         if (

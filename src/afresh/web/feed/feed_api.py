@@ -29,6 +29,7 @@ from afresh.web.error_responses import Problem, RequestError
 from afresh.web.reports.copy_diff import DiffRequest
 
 MOST_CHANGES, MOST_FOUND, MOST_WAIT_S, MOST_WAITING = 1000, 200, 60.0, 64
+MOST_READING = 4  # requests with contents: each may hold many megabytes, and keep a parser process busy
 _NOW = "now"
 _CURSOR = "^[0-9a-z=.-]*$"  # of an engine, of the shards of a cluster, or now
 LONGEST_CURSOR = 50_000  # a cursor of 1,000 shards
@@ -73,6 +74,7 @@ class FeedWatch:
         self._reader, self._clock = reader, SystemClock()
         self._last, self._asked_s = 0, float("-inf")
         self._lock = asyncio.Lock()
+        self._contents = asyncio.Semaphore(MOST_READING)
         self.waiting = 0
         self.is_closing: Callable[[], bool] = lambda: False
 
@@ -84,11 +86,20 @@ class FeedWatch:
                 self._asked_s = self._clock.elapsed_s()
             return self._last
 
-    async def wait_for_page(self, read: Callable[[], ChangePage], wait_s: float) -> ChangePage:
+    async def _read(self, read: Callable[[], ChangePage], *, with_contents: bool) -> ChangePage:
+        """Call ``read`` in a thread; with contents, ``MOST_READING`` at a time, while others wait."""
+        if not with_contents:
+            return await run_in_threadpool(read)
+        async with self._contents:
+            return await run_in_threadpool(read)
+
+    async def wait_for_page(
+        self, read: Callable[[], ChangePage], wait_s: float, *, with_contents: bool = False
+    ) -> ChangePage:
         """Return the first page of ``read`` that has changes, or its last one after ``wait_s`` seconds."""
         until_s, clock = self._clock.elapsed_s() + wait_s, self._clock
         seen = await run_in_threadpool(self._reader.last)
-        page = await run_in_threadpool(read)
+        page = await self._read(read, with_contents=with_contents)
         if page.changes or wait_s <= 0:
             return page
         if self.waiting >= MOST_WAITING:
@@ -99,7 +110,7 @@ class FeedWatch:
                 await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - clock.elapsed_s())))
                 last = await self.last()
                 if last > seen:
-                    seen, page = last, await run_in_threadpool(read)
+                    seen, page = last, await self._read(read, with_contents=with_contents)
         finally:
             self.waiting -= 1
         return page
@@ -181,6 +192,8 @@ def add_changes(
         wait_s = min(parse_duration(wait), MOST_WAIT_S)
         start = await run_in_threadpool(reader.cursor) if since == _NOW else since
         query = ChangeQuery(source, content)
-        page = await watch.wait_for_page(lambda: reader.page(start, limit, query), wait_s)
+        page = await watch.wait_for_page(
+            lambda: reader.page(start, limit, query), wait_s, with_contents=content is not None
+        )
         found = [schemas.ChangeOut.model_validate(change_object(change)) for change in page.changes]
         return schemas.ChangesOut(changes=found, cursor=page.cursor, is_last=page.is_last)

@@ -14,12 +14,13 @@ from afresh.engine.receiving.webhooks import WebhookReceiver
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.sources.secrets import Resolver
 from afresh.web.receivers.hub_routes import add_hubs
+from afresh.web.receivers.receiving_slots import ReceivingSlots
 from afresh.web.receivers.webhook_routes import add_webhooks
 
 
 class Receivers:
     """The routes of receivers (``router``), and the parser processes that read what is received, which run
-    inside a ``with`` block. ``names`` are the host names under which others reach this server."""
+    inside a ``with`` block. ``names`` are the host names under which others reach these routes."""
 
     def __init__(self, engine: Engine, secrets: Resolver) -> None:
         self._parsers = ParserPool(1)
@@ -28,8 +29,9 @@ class Receivers:
         self.names = () if host is None else (host,)
         self.router = APIRouter(include_in_schema=False)
         place = engine.store, engine.clock, settings, self._parsers
-        add_webhooks(self.router, WebhookReceiver(*place, secrets))
-        add_hubs(self.router, HubCalls(*place))
+        slots = ReceivingSlots()
+        add_webhooks(self.router, WebhookReceiver(*place, secrets), slots)
+        add_hubs(self.router, HubCalls(*place), slots)
 
     def __enter__(self) -> Self:
         self._parsers.join()

@@ -135,3 +135,44 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_refused(
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"item\n" + bytes(5000)))
     with pytest.raises(InputError, match="larger than 1 GB"):
         read_import(str(tmp_path / "a.csv.gz"))
+
+
+def aliases(levels: int, form: str) -> str:
+    """Return YAML whose values double with each level: ``form`` refers twice to the level before."""
+    lines = ["a0: &a0 {x: y}"]
+    lines += [f"a{n}: &a{n} {form.format(f'*a{n - 1}')}" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        aliases(40, "[{0}, {0}]") + "\nname: *a39",
+        "url: 2020-99-99",
+        "url: https://a.test/\nname: " + "9" * 6000,
+        "a: &a [*a]\nname: *a",
+    ],
+    ids=["aliases", "date", "number", "endless"],
+)
+def test_lists_of_urlwatch_that_are_not_what_they_seem(text: str) -> None:
+    read_or_refuse(read_urlwatch, text.encode())
+
+
+def test_a_file_that_takes_too_much_to_read_ends_with_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """YAML merges copy what they refer to: 1 KB becomes gigabytes."""
+    monkeypatch.setattr("afresh.cli.engine.imports.imported._LEAST_MEMORY_BYTES", 30_000_000)
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text(aliases(40, "{{<<: [{0}, {0}]}}"))
+    with pytest.raises(InputError, match=r"jobs.yaml: cannot be read: parsing it"):
+        read_import(str(jobs))
+
+
+def test_errors_of_readers_pass_from_their_process(tmp_path: Path) -> None:
+    wrong = tmp_path / "a.csv"
+    wrong.write_text("itme\nx\n")
+    with pytest.raises(InputError, match="unknown column 'itme'"):
+        read_import(str(wrong))
+    wrong.write_text("item,weight\nhttps://a.test/,2\n")
+    assert read_import(str(wrong)).items[0].weight == 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.servers.site import page
 from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 from tests.sources.polling import lease_of, lease_with_copy, quick_settings
@@ -241,6 +243,20 @@ def test_a_browser_that_takes_too_much_memory_is_ended() -> None:
         assert found.problem == "the browser needs more than 1 MB of memory"
 
     with_browser(visit, browser_memory="1MB", timeout="1h")  # which is not waited for
+
+
+def test_what_is_no_page_is_refused_beyond_max_size() -> None:
+    """It is compressed, so that the bytes that are received are few."""
+    large = gzip.compress(bytes(20_000_000))
+
+    async def visit(given: Rendering) -> None:
+        site, source = given.site, given.source
+        site.routes["/large"] = page(large, Content_Type="text/plain", Content_Encoding="gzip")
+        found = await source.poll(lease_of(f"{site.url}/large"))
+        assert (found.kind, found.problem[:30]) == ("failed", "body is 20000000 bytes, more t")
+        assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+
+    with_browser(visit)
 
 
 def test_a_page_that_crashes_fails_at_once_and_the_next_is_rendered() -> None:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from afresh.values.errors import InputError, UsageError
+from afresh.sources.parsing.parse_budget import ParseBudget, ParseBudgetError
+from afresh.sources.parsing.parser_pool import ParserPool
+from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.reported import Reported
 
 
@@ -43,6 +45,9 @@ Reader: TypeAlias = Callable[[bytes, str], ImportedList]
 """A function that reads the content of a file, whose name is for messages."""
 
 _MOST_BYTES = 1_000_000_000
+_LEAST_MEMORY_BYTES, _MEMORY_PER_BYTE, _MOST_MEMORY_BYTES = 200_000_000, 64, 4_000_000_000
+_LEAST_S, _S_PER_MEGABYTE = 20.0, 10.0  # YAML takes the longest
+_BY_RECORDS = ("read_cdx", "read_warc")  # a record at a time is in memory
 
 
 def read_import(path: str) -> ImportedList:
@@ -61,7 +66,39 @@ def read_import(path: str) -> ImportedList:
         name = name.removesuffix(".gz")
     if len(content) > _MOST_BYTES:
         raise InputError(f"{path}: is larger than 1 GB: give it in parts")
-    return _reader(name, content)(content, path)
+    reader = _reader(name, content)
+    return (
+        reader(content, path)
+        if reader.__name__ in _BY_RECORDS
+        else _read_within_limits(reader, content, path)
+    )
+
+
+def _read_within_limits(reader: Reader, content: bytes, path: str) -> ImportedList:
+    """Call a reader in a process with limits of time and memory: a few hundred bytes of YAML may stand for
+    gigabytes, and every parser takes many times the size of its input."""
+    with ParserPool(1, _budget).joined() as parsers:
+        try:
+            found = parsers.parse_here(_read_or_refuse, content, reader, path, small=0)
+        except ParseBudgetError as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+    if isinstance(found, str):
+        raise InputError(found)
+    return found
+
+
+def _budget(size_bytes: int) -> ParseBudget:
+    megabytes = size_bytes / 1e6
+    memory = min(_LEAST_MEMORY_BYTES + _MEMORY_PER_BYTE * size_bytes, _MOST_MEMORY_BYTES)
+    return ParseBudget(_LEAST_S + _S_PER_MEGABYTE * megabytes, memory)
+
+
+def _read_or_refuse(content: bytes, reader: Reader, path: str) -> ImportedList | str:
+    """Return the list, or why it cannot be read."""
+    try:
+        return reader(content, path)
+    except AfreshError as error:
+        return str(error)
 
 
 def _reader(name: str, content: bytes) -> Reader:
@@ -78,6 +115,8 @@ def _reader(name: str, content: bytes) -> Reader:
     }
     for endings, reader in readers.items():
         if name.endswith(endings):
+            if reader is urlwatch.read_urlwatch:
+                urlwatch.check_yaml(name)
             return reader
     start = content[:2000].lstrip()
     for beginning, reader in (

@@ -20,21 +20,27 @@ _IN_BROWSER = ("navigate", "use_browser")
 _ELSEWHERE = ("headers", "cookies", "data", "method", "http_proxy", "https_proxy")
 
 
-def read_urlwatch(content: bytes, name: str) -> ImportedList:
-    """Read the jobs of urlwatch or webchanges. Jobs that run a command are left out."""
+def check_yaml(name: str) -> None:
+    """Raise ``UsageError`` if the package that reads YAML is not installed."""
     if find_spec("yaml") is None:
         raise UsageError(f"--import {name}: YAML files need the package PyYAML: pip install pyyaml")
+
+
+def read_urlwatch(content: bytes, name: str) -> ImportedList:
+    """Read the jobs of urlwatch or webchanges. Jobs that run a command are left out."""
     yaml: Any = import_module("yaml")
     try:
         jobs = list(yaml.safe_load_all(content))
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # also dates and numbers that are none
         words = str(error).splitlines()[0] if str(error) else "unknown"
         raise InputError(f"{name}: is not YAML: {words}") from None
     items, skipped = list[ImportedItem](), list[str]()
     for number, job in enumerate(_flat(jobs), 1):
         address = job.get("url") or job.get("navigate")
         if not isinstance(address, str):
-            skipped.append(f"job {number} ({job.get('name', 'without a name')}): has no url")
+            name_of_job = job.get("name")  # anything: aliases may make it endlessly large
+            words = name_of_job if isinstance(name_of_job, str) else "without a name"
+            skipped.append(f"job {number} ({words}): has no url")
             continue
         parts, others = _filters_of(job.get("filter") or job.get("filters"))
         selector, left = choose_selector(parts)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from urllib.parse import urlsplit
 
 from afresh.sources.http.fetcher import Reply
-from afresh.sources.http.follow.addresses import trap_of
-from afresh.sources.http.follow.page_reading import PageReading, directives, read_page
+from afresh.sources.http.follow.page_reading import directives
 from afresh.sources.http.follow.scope import Scope
 from afresh.sources.http.follow.settings import FollowSettings
+from afresh.sources.http.follow.site_page import SMALL_PAGE_BYTES, SitePage, SiteRules, read_site_page
 from afresh.sources.http.urls import display_url
 from afresh.sources.parsing.parser_pool import ParserPool
 from afresh.values.fetched import FoundLinks
@@ -94,68 +93,29 @@ class LinkFollower:
             return FollowedPage(FoundLinks(()), f"{words}: {display_url(arrived)}")
         if lease.listed and arrived != key:
             return FollowedPage(FoundLinks((arrived,)), f"{_ELSEWHERE} {display_url(arrived)}")
-        reading = await self._read(reply, url, lease.group)
-        return self._decide(lease, arrived, reading, reply.headers)
+        page = await self._read(reply, url, arrived, lease.group)
+        return self._decide(lease, arrived, page, reply.headers)
 
-    async def _read(self, reply: Reply, url: str, party: str) -> PageReading:
+    async def _read(self, reply: Reply, url: str, arrived: str, party: str) -> SitePage:
         media_type = reply.headers.get("content-type", "")
         if media_type.partition(";")[0].strip().lower() not in _HTML:
-            return PageReading()
+            return SitePage()
+        rules = SiteRules(self._settings, dict(self.scope.aliases), arrived)
         return await self._parsers.parse(
-            read_page, reply.body, media_type, url, self._settings.respect_nofollow, party=party
+            read_site_page, reply.body, media_type, url, rules, small=SMALL_PAGE_BYTES, party=party
         )
 
-    def _decide(
-        self, lease: Lease, arrived: str, reading: PageReading, headers: Mapping[str, str]
-    ) -> FollowedPage:
+    def _decide(self, lease: Lease, arrived: str, page: SitePage, headers: Mapping[str, str]) -> FollowedPage:
         asked = directives([headers.get("x-robots-tag", "")])
-        is_followed = reading.is_followed and "nofollow" not in asked
-        kept = self._kept(arrived, reading) if is_followed or not self._settings.respect_nofollow else {}
-        is_indexed = reading.is_indexed and "noindex" not in asked
-        refused, canonical = "", self._canonical(arrived, reading)
+        is_followed = page.is_followed and "nofollow" not in asked
+        is_read = is_followed or not self._settings.respect_nofollow
+        links, traps = (page.links, page.traps) if is_read else ((), ())
+        is_indexed = page.is_indexed and "noindex" not in asked
+        refused, canonical = "", page.canonical
         if lease.listed and canonical is not None:
-            refused, kept = f"{_CANONICAL} {display_url(canonical)}", {canonical: "", **kept}
+            refused = f"{_CANONICAL} {display_url(canonical)}"
+            links = tuple(dict.fromkeys((canonical, *links)))
         elif lease.listed and not is_indexed and self._settings.respect_noindex:
             is_start = arrived in map(self.scope.normal, self.scope.starts)
             refused = "" if is_start else _NOT_KEPT
-        links = tuple(address for address, trap in kept.items() if not trap)
-        traps = tuple(address for address, trap in kept.items() if trap)
         return FollowedPage(FoundLinks(links, traps=traps), refused)
-
-    def _kept(self, arrived: str, reading: PageReading) -> dict[str, str]:
-        """Return the addresses of the site to which a page links; each with the reason if it is a trap."""
-        found: dict[str, str] = {}
-        for link in reading.links:
-            address = self.scope.normal(link)
-            if address is None or address == arrived:
-                continue
-            if not self.scope.covers(address):
-                trap = trap_of(address)
-                if trap and self.scope.refusal(address) == trap:
-                    found[address] = trap
-                    continue
-                probe = self.scope.probe_for(address)
-                if probe is None:
-                    continue
-                address = probe
-            found[address] = ""
-        return found
-
-    def _canonical(self, arrived: str, reading: PageReading) -> str | None:
-        """Return the canonical address of a page, if it is another spelling of its own. Sites that name their
-        home page as the canonical address of every page are not believed."""
-        address = None if reading.canonical is None else self.scope.normal(reading.canonical)
-        if address is None or address == arrived or not self.scope.covers(address):
-            return None
-        return address if _stem(address) == _stem(arrived) else None
-
-
-def _stem(address: str) -> str:
-    """Return the path of an address without its parameters and without what names a folder's own page.
-
-    >>> _stem("https://a.test/docs/index.html?x=1") == _stem("https://a.test/docs")
-    True
-    """
-    path = urlsplit(address).path.rstrip("/")
-    folder, _, last = path.rpartition("/")
-    return folder if last.partition(".")[0] in ("index", "default") else path

@@ -7,6 +7,7 @@ redirect to each other: then links to any of them count as links to the one that
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from fnmatch import translate
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ class Scope:
     'not below http://a.test/docs/'
     """
 
-    def __init__(self, settings: FollowSettings, aliases: dict[str, str] | None = None) -> None:
+    def __init__(self, settings: FollowSettings, aliases: Mapping[str, str] | None = None) -> None:
         self._settings, self.aliases = settings, dict(aliases or {})
         self._included, self._excluded = (
             [re.compile(translate(pattern)) for pattern in patterns]
@@ -55,7 +56,7 @@ class Scope:
 
     def refusal(self, address: str) -> str:
         """Return why a normal address does not belong to the site; empty if it does."""
-        starts = [start for start in map(self.normal, self.starts) if start is not None]
+        starts = self._current_starts()
         if address in starts:
             return ""
         if not any(_is_below(address, start) for start in starts):
@@ -68,6 +69,12 @@ class Scope:
         if not self._included and _NO_PAGES.fullmatch(_ending(address)):
             return "not a page, by its ending"
         return trap_of(address)
+
+    def _current_starts(self) -> Sequence[str]:
+        """Return the addresses to begin with, as they are spelt now that redirects are known."""
+        if not self.aliases:
+            return self.starts  # the settings have the one spelling already
+        return [start for start in map(self.normal, self.starts) if start is not None]
 
     def learn_redirect(self, asked: str, arrived: str) -> bool:
         """Learn from a redirect that two origins are one site; return whether that is new."""
@@ -85,7 +92,7 @@ class Scope:
         """If an address may belong to the site by another name of its host, return the start page by that
         name. Its poll shows whether it redirects."""
         place = origin(address)
-        for start in filter(None, map(self.normal, self.starts)):
+        for start in self._current_starts():
             if place != origin(start) and _are_variants(place, origin(start)):
                 renamed = origin(start) + address[len(place) :]
                 return place + start[len(origin(start)) :] if self.covers(renamed) else None

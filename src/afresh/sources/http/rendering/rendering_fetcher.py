@@ -115,11 +115,11 @@ def browser_proxy(proxy: LoopbackProxy, visit: Visit) -> ProxySettings:
 def _reply(answered: Answered, request: Request) -> Reply:
     """Return the reply for a visit that ended well."""
     limit = request.limits.max_bytes
-    if answered.html is None:
-        return Reply(answered.status, answered.headers, answered.body)
-    body = answered.html.encode("utf-8", "replace")
+    body = answered.body if answered.html is None else answered.html.encode("utf-8", "replace")
     if len(body) > limit:
         return Reply(trouble="size", problem=f"body is {len(body)} bytes, more than the {limit} allowed")
+    if answered.html is None:
+        return Reply(answered.status, answered.headers, body)
     headers = answered.headers | {"content-type": _TYPE}
     return Reply(
         answered.status, headers, body, plain=Reply(answered.status, answered.headers, answered.body)

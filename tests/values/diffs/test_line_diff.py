@@ -1,0 +1,74 @@
+"""Differences by lines: complete, in the format of difflib, and quick for texts that somebody made slow."""
+
+from __future__ import annotations
+
+import difflib
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.values.changes import Change
+from afresh.values.diffs import line_diff
+from afresh.values.diffs.line_diff import line_opcodes, unified_lines
+
+lines = st.lists(st.sampled_from([*"abcdefgh", "", "-x", "+x"]), max_size=40)
+
+
+def check(old: list[str], new: list[str]) -> None:
+    made: list[str] = []
+    at = 0
+    for tag, i1, i2, j1, j2 in line_opcodes(old, new):
+        assert (at, len(made)) == (i1, j1)
+        assert (tag == "equal") == (old[i1:i2] == new[j1:j2])
+        assert tag == "equal" or {"delete": j1 == j2, "insert": i1 == i2}.get(tag, i1 < i2 and j1 < j2)
+        made += new[j1:j2] if tag != "equal" else old[i1:i2]
+        at = i2
+    assert (at, made) == (len(old), new)
+
+
+@given(lines, lines)
+def test_short_texts_give_a_complete_difference(old: list[str], new: list[str]) -> None:
+    check(old, new)
+
+
+@given(lines, lines)
+def test_long_texts_give_a_complete_difference(old: list[str], new: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(line_diff, "_MOST_COMPARED", 4)
+        patched.setattr(line_diff, "_BETWEEN", 2)
+        check(old, new)
+
+
+@given(lines, lines)
+def test_the_format_is_that_of_difflib(old: list[str], new: list[str]) -> None:
+    found = list(unified_lines(old, new, "a", "b"))
+    assert [line for line in found if line[:1] in "+-"].count("--- a") == (old != new)
+    if (
+        len(old) == len(new) == sum(map(str.__eq__, old, new)) + 1
+    ):  # one line differs: there is one way to say so
+        assert found == list(difflib.unified_diff(old, new, "a", "b", lineterm=""))
+
+
+def test_one_line_in_many_is_found() -> None:
+    old = [f"line {number}" for number in range(5_000)]
+    new = [*old[:1_000], "other", *old[1_001:3_000], *old[3_002:], "end"]
+    changed = [line for line in unified_lines(old, new, context=0) if line[0] in "+-"][2:]
+    assert changed == ["-line 1000", "+other", "-line 3000", "-line 3001", "+end"]
+
+
+@pytest.mark.parametrize("repeated", [1, 20, 10_000])
+def test_texts_that_difflib_compares_for_a_minute_take_a_moment(repeated: int) -> None:
+    """Every second line differs; of the others, each is there so many times."""
+    kinds = 10_000 // repeated
+    old, new = (
+        [line for number in range(10_000) for line in (f"{number % kinds}", f"{name}{number}")]
+        for name in "ab"
+    )
+    begun_s = time.process_time()
+    text = Change(
+        "x", "web", "changed", 2, 0.0, "\n".join(new).encode(), previous="\n".join(old).encode()
+    ).diff()
+    assert time.process_time() - begun_s < 10.0  # difflib alone: 49 s for the first
+    assert text.count("\n+b") == 10_000
