@@ -1,5 +1,4 @@
-"""A cluster of engines on two nodes of Ray: the budget, a lost node, shards that come and go, and reading.
-And a plan of a dataset on the same nodes."""
+"""A cluster of engines on two nodes of Ray: the budget, a lost node, shards that come and go, and reading."""
 
 from __future__ import annotations
 
@@ -10,15 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Afresh
-from tests.cli.planning.datasets.conftest import MakeItems
-from tests.cli.planning.datasets.test_plan_dataset import BUDGET as PLAN_BUDGET
-from tests.cli.planning.datasets.test_plan_dataset import assert_same_plan
 from tests.cluster.ray_cluster import RayCluster, ray_cluster
 from tests.engine.living import LivingSite
 from tests.stores.backends import schema_url
 
-from afresh.cluster.actors import shard_name
+from afresh.cluster.actors import coordinator_name, shard_name
 from afresh.cluster.cluster_feed import ClusterFeed
 from afresh.cluster.cluster_project import open_cluster
 from afresh.cluster.cluster_run import ClusterRun, CoordinatorLostError
@@ -33,7 +28,7 @@ from afresh.values.errors import UnknownItemError
 from afresh.values.items import ItemQuery
 
 pytestmark = [
-    pytest.mark.waits,
+    pytest.mark.waits(together="ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves its pipes to the end of the process
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
@@ -60,12 +55,6 @@ CLOCK = SystemClock()
 
 def no_secret(_name: str) -> str | None:
     return None
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[RayCluster]:
-    with ray_cluster() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +90,7 @@ class Project:
                 run.stop(30.0)
 
 
-def step_until(run: ClusterRun, condition: object, what: str, limit_s: float = 120.0) -> None:
+def step_until(run: ClusterRun, condition: object, what: str, limit_s: float = 240.0) -> None:
     """Look after the cluster until ``condition`` is true."""
     assert callable(condition)
     end_s = CLOCK.elapsed_s() + limit_s
@@ -140,7 +129,12 @@ def most_over_budget(times: list[float], jitter_s: float) -> float:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_lost_node_and_more_shards(
+def test_a_lost_node_and_more_shards(site: LivingSite, tmp_path: Path, postgres_url: str) -> None:
+    with ray_cluster() as nodes:
+        check_that_nothing_is_lost(nodes, site, tmp_path, postgres_url)
+
+
+def check_that_nothing_is_lost(
     nodes: RayCluster, site: LivingSite, tmp_path: Path, postgres_url: str
 ) -> None:
     store = schema_url(postgres_url, tmp_path) + "_{shard}"
@@ -193,12 +187,12 @@ def problem_of_a_second_run(nodes: RayCluster, project: Project) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_a_second_coordinator_ends_the_run(nodes: RayCluster, site: LivingSite, tmp_path: Path) -> None:
+def test_a_second_coordinator_ends_the_run(ray_nodes: RayCluster, site: LivingSite, tmp_path: Path) -> None:
     project = Project(tmp_path, "sqlite:shards/{shard}.db")
     began_s = CLOCK.now_s()
     with project.engine() as engine:
         engine.add(site.urls()[:8])
-    with project.running(nodes, 2) as run:
+    with project.running(ray_nodes, 2) as run:
         step_until(run, lambda: len(served_since(site, began_s)) == 8, "every page is polled once")
         check_processes_answer(run, project)
         with project.engine() as engine:
@@ -208,6 +202,8 @@ def test_a_second_coordinator_ends_the_run(nodes: RayCluster, site: LivingSite, 
         with pytest.raises(CoordinatorLostError, match="another coordinator has taken over"):
             step_until(run, lambda: False, "the run ends")
     assert len(kept(project, 2)) == 8
+    with ray_session(ray_nodes.address) as ray, pytest.raises(ValueError, match="look up actor"):
+        ray.get_actor(coordinator_name(project.spec(2).project), namespace="afresh")
 
 
 def check_processes_answer(run: ClusterRun, project: Project) -> None:
@@ -226,16 +222,6 @@ def check_processes_answer(run: ClusterRun, project: Project) -> None:
         gone = RemoteShard(lambda: ray, 9, shard_name(name, 9))
         with pytest.raises(ShardUnreachableError, match="shard 9 is not running now"):
             gone.ask(Engine.status)
-
-
-def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
-    nodes: RayCluster, afresh: Afresh, make_items: MakeItems, tmp_path: Path
-) -> None:
-    make_items()
-    ran = afresh("plan", "items", *PLAN_BUDGET, "-o", "plan", "--on", f"ray://{nodes.address}")
-    assert ran.code == 0, ran.err
-    assert afresh("plan", "whole.parquet", *PLAN_BUDGET, "-o", "whole-plan.parquet").code == 0
-    assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:
