@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from afresh.tables.object_errors import answer_in, explain, refusal_of
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,
@@ -25,7 +26,6 @@ from afresh.values.errors import (
     StoreReadOnlyError,
     UsageError,
 )
-from afresh.values.object_errors import answer_in, explain, refusal_of
 
 IN_OBJECTS = b""
 """What a row has instead of the compressed bytes, which are never empty, if they are an object."""

@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from afresh.tables.formats import format_of
+from afresh.tables.object_errors import explain
 from afresh.tables.object_paths import is_address, open_filesystem, split_options
 from afresh.values.errors import InputError, UsageError
-from afresh.values.object_errors import explain
 
 _PATTERN = re.compile(r"[*?\[]")
 

@@ -28,12 +28,12 @@ from afresh.tables.formats import (
     layout_of,
     named_format,
 )
+from afresh.tables.object_errors import explain
 from afresh.tables.object_paths import is_address, size_of, split_options
 from afresh.tables.streams import decompressed, open_raw
 from afresh.values.errors import InputError, UsageError, did_you_mean
 from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
-from afresh.values.object_errors import explain
 from afresh.values.zstd_frames import zstd
 
 _COPY_BYTES = 1 << 20

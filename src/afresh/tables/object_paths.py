@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from afresh.tables.object_errors import explain
 from afresh.values.errors import InputError, OutputError, UsageError
 from afresh.values.formatting import one_line
-from afresh.values.object_errors import explain
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "file")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://")

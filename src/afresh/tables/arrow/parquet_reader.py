@@ -11,9 +11,9 @@ from afresh.tables.arrow.arrow_cells import ArrowBatch
 from afresh.tables.arrow.errors import translate_arrow_errors
 from afresh.tables.columns import Column, Kind
 from afresh.tables.input_file import InputFile
+from afresh.tables.object_errors import explain, refusal_of
 from afresh.values.errors import InputError
 from afresh.values.formatting import one_line
-from afresh.values.object_errors import explain, refusal_of
 
 
 class ParquetReader:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from afresh.tables.atomic_output import remove_abandoned, write_bytes
+from afresh.tables.object_errors import explain
 from afresh.tables.object_paths import (
     is_address,
     open_filesystem,
@@ -27,7 +28,6 @@ from afresh.tables.object_paths import (
 )
 from afresh.values.errors import OutputError, UsageError
 from afresh.values.leftovers import LEFTOVERS
-from afresh.values.object_errors import explain
 
 _STATE = "_afresh.json"
 WORK = "_work"

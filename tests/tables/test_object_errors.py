@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afresh.values.object_errors import explain, refusal_of
+from afresh.tables.object_errors import explain, refusal_of
 
 # As obstore and pyarrow report the answers of S3, MinIO, Ceph and file systems.
 MINIO_TO_OBSTORE = """Generic S3 error: Error performing PUT http://10.0.0.7:9000/b/0e/0e5751c026e543b2ae8ab2eb06.zst
