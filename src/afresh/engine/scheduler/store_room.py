@@ -34,6 +34,7 @@ class StoreRoom:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._left_bytes = self._trusted_bytes = self._kept_bytes = 0.0
+        self._uncommitted_bytes = 0  # of admitted copies, which the store does not have yet
         self._prune_at_s = -float("inf")
         self._is_full = False
 
@@ -47,7 +48,7 @@ class StoreRoom:
         """Measure how much the store takes; if ``new_bytes`` need more room, drop old versions."""
         upkeep = self._store.upkeep
         self._kept_bytes = KEPT_FOR_CHANGES * max_bytes
-        wanted = new_bytes + self._kept_bytes
+        wanted = new_bytes + self._kept_bytes + self._uncommitted_bytes
         left, dropped = max_bytes - upkeep.used_bytes(), 0
         if left < wanted and now_s >= self._prune_at_s:
             wanted += _LOT * max_bytes  # a search for old versions is long, so it frees more than is needed
@@ -58,6 +59,7 @@ class StoreRoom:
         if dropped:
             words = full_words(max_bytes)
             log_event(logging.INFO, "old versions were dropped", versions=dropped, problem=words)
+        left -= self._uncommitted_bytes
         self._left_bytes = left
         self._trusted_bytes = max(min(_LOT * max_bytes, left - self._kept_bytes), 0.0)
 
@@ -74,8 +76,13 @@ class StoreRoom:
                 self._left_bytes -= size
                 self._trusted_bytes -= size
                 admitted.append(poll)
+        self._uncommitted_bytes += copied_bytes(admitted)
         self._report(is_full=is_full, stored=copied_bytes(admitted) > 0, max_bytes=max_bytes)
         return admitted
+
+    def record_committed(self, polls: Sequence[Outcome]) -> None:
+        """Record that polls which ``admit`` returned are committed. Others may be measured meanwhile."""
+        self._uncommitted_bytes -= copied_bytes(polls)
 
     def _report(self, *, is_full: bool, stored: bool, max_bytes: int) -> None:
         """Log once that the store is full, and once that new copies are stored again."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import sitemap
 from tests.slow_cases import with_slow_cases
 
-from afresh.engine.runner.followed.found_pages import add_found_pages
+from afresh.engine.reporting.found_summary import read_summary
+from afresh.engine.runner.followed.found_pages import LINKS_AT_ONCE, add_found_pages
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.settings.tables import Settings
+from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.http.fetcher import Fetcher, Reply, Request
 from afresh.stores.opening import open_store
 from afresh.stores.sql.item_part import SqlItems
@@ -116,6 +119,79 @@ def test_what_was_left_out_is_looked_at_again_at_the_next_reading(store: Store) 
     assert links_of(store, HOME).links == (A,)
     read(store, HOME, A, B, settings=settings_with("max_items = 9\n"))
     assert known(store) == {HOME, A, B}
+
+
+def test_thousands_of_links_are_added_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the parts the store answers the calls of other polls."""
+    parts: list[int] = []
+    add = SqlItems.add
+
+    def noted(items: SqlItems, new: list[NewItem], now_s: float) -> int:  # type: ignore[type-arg]
+        parts.append(len(new))
+        return add(items, new, now_s)
+
+    read(store, HOME, A)
+    monkeypatch.setattr(SqlItems, "add", noted)
+    links = [f"{HOME}n{number}" for number in range(2 * LINKS_AT_ONCE + 100)]
+    item_ids = list(store.items.ids([HOME, A], "web").values())
+    leases = store.leases.take(item_ids, 9.0, 60.0, worker="w")
+    found = [links[: LINKS_AT_ONCE + 50], links]
+    outcomes = [
+        Outcome(lease, 9.0, 10.0, links=FoundLinks(tuple(keys)))
+        for lease, keys in zip(leases, found, strict=True)
+    ]
+    outcomes = add_found_pages(store, settings_with(), outcomes, 9.0)
+    assert max(parts) <= LINKS_AT_ONCE
+    assert sum(parts) == len(links)
+    kept = [each.links.keys for each in outcomes if each.links is not None]
+    assert kept == [tuple(keys) for keys in found]
+    assert len(store.items.ids(links, "web")) == len(links)
+    assert read_summary(store, "web").pages == 1 + len(links)
+
+
+def test_limits_count_across_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.engine.runner.followed.found_pages.LINKS_AT_ONCE", 3)
+    links = [f"{HOME}n?page={number}" for number in range(10)]
+    assert read(store, HOME, *links, settings=settings_with("max_items = 6\n")) == 0
+    assert links_of(store, HOME).links == tuple(links[:5])
+    (left_out,) = read_summary(store, "web").left_out.values()
+    assert left_out[0] == 5
+    assert read(store, HOME, *links) == 5
+    assert links_of(store, HOME).links == tuple(links)
+
+
+def test_other_polls_go_on_while_many_links_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long adding them takes, other outcomes are committed, and their items are polled again."""
+
+    def slow(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+        async def call(store: ThreadedStore, work: object, *given: object, **named: object) -> object:
+            if work is add_found_pages:
+                await asyncio.sleep(20.0)
+            return await method(store, work, *given, **named)
+
+        return call
+
+    for name in ("run", "run_beside"):
+        monkeypatch.setattr(ThreadedStore, name, slow(getattr(ThreadedStore, name)))
+    site, asked_s = VirtualSite(), list[float]()
+
+    async def honest(_seen: Seen, answer: Answer) -> None:
+        asked_s.append(site.time.now_s())
+        await answer.send(b"honest", Content_Type="text/plain")
+
+    links = b"".join(b"<a href=/p/%d>" % number for number in range(600))
+    site.routes |= {"/honest": honest, "/p/": page(links, Content_Type="text/html")}
+    with site.engine(tmp_path, budget="4/s") as engine:
+        engine.add([f"{site.root}/honest"])
+        engine.set([f"{site.root}/honest"], ItemChange(max_interval_s=1.0))
+        engine.add_listings(follow=[f"{site.root}/p/"])
+        engine.run(for_s=12.0)
+        assert site.paths.count("/p/") == 1
+        assert len(engine.store.items.ids([f"{site.root}/p/{number}" for number in range(600)])) == 600
+    assert max(after - before for before, after in pairwise(asked_s)) < 5.0
+    assert asked_s[-1] > asked_s[0] + 8.0
 
 
 def _site_of(pages: int, seed: int) -> VirtualSite:

@@ -1,18 +1,19 @@
 """Adds the pages to which polled pages link as items, before the polls that found them are committed.
 
 The items are added first: if the process is killed in between, the poll is repeated, and its links then lead
-to known items. An item that is removed does not come back until a page links to it that did not before. What
-may be endless is bounded: the links from a start page (``depth``), the pages of one form of address that lead
-to each other (``chain``), and the addresses with parameters on one path (``queries``). What was left out is
-counted in the store, for ``status``.
+to known items. Very many are added in parts, between which the outcomes of other polls are committed. An item
+that is removed does not come back until a page links to it that did not before. What may be endless is
+bounded: the links from a start page (``depth``), the pages of one form of address that lead to each other
+(``chain``), and the addresses with parameters on one path (``queries``). What was left out is counted in the
+store, for ``status``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from afresh.engine.reporting.found_summary import FoundSummary, read_summary, save_summary
 from afresh.engine.scheduler.decide import was_gone
@@ -28,7 +29,10 @@ from afresh.values.items import ItemChange, NewItem
 from afresh.values.outcome import Outcome
 from afresh.values.stored import PageLinks
 
-_PATHS_KEPT = 10_000
+LINKS_AT_ONCE = 2_000  # the store is busy with so many new ones for less than a few tenths of a second
+_PATHS_KEPT, _PAUSE_S = 10_000, 0.005
+# The summary of a source is read and written for each part. Two threads may add pages.
+_one_part = threading.Lock()
 
 
 def add_found_pages(
@@ -61,18 +65,10 @@ class _PageAdder:
     ) -> None:
         self._store, self._follow, self._table = store, follow, table
         self._name, self._max_bytes = table.settings.name, max_bytes
-        self._before: bytes | None = None  # the summary as it was, once it is read
-        self._full_words = ""
+        self._summary, self._room, self._full_words = FoundSummary(), 0, ""
 
-    @cached_property
-    def _summary(self) -> FoundSummary:
-        found = read_summary(self._store, self._name)
-        self._before = found.pack()
-        return found
-
-    @cached_property
-    def _room(self) -> int:
-        """How many new items may be added."""
+    def _read_room(self) -> int:
+        """Return how many new items may be added."""
         if is_full_for_new_items(self._store, self._max_bytes):
             self._full_words = full_words(int(self._max_bytes))
             return 0
@@ -84,30 +80,67 @@ class _PageAdder:
     def add(self, outcomes: Sequence[Outcome], now_s: float) -> dict[int, FoundLinks]:
         """Add the pages; return by item id the links with how many of them were new, without those that were
         left out: they are looked at again at the next reading."""
-        parents = {
-            page.item_id: page for page in self._store.links.by_id([o.lease.item_id for o in outcomes])
-        }
-        new_links = {o.lease.item_id: _new_links(o, parents.get(o.lease.item_id)) for o in outcomes}
-        every = dict.fromkeys(key for keys in new_links.values() for key in keys)
-        known = self._store.items.ids(list(every), self._name) if every else {}
+        by_id = {outcome.lease.item_id: outcome for outcome in outcomes}
+        parents = {page.item_id: page for page in self._store.links.by_id(list(by_id))}
+        new_links = {item_id: _new_links(each, parents.get(item_id)) for item_id, each in by_id.items()}
+        self._count_traps([address for each in outcomes for address in (each.links or _NO_LINKS).traps])
+        reached: set[str] = set()  # keys of items that are or were added
+        born = dict.fromkeys(by_id, 0)
+        for number, part in enumerate(_parts(new_links)):
+            if number:
+                threading.Event().wait(_PAUSE_S)  # or this thread would take the store again before others
+            with _one_part:
+                for item_id, new in self._add_part(part, by_id, parents, reached, now_s).items():
+                    born[item_id] += new
         gained: dict[int, FoundLinks] = {}
-        new: dict[str, PageLinks] = {}
-        for outcome in outcomes:
-            links, item_id = outcome.links or _NO_LINKS, outcome.lease.item_id
-            parent, looked_up = parents.get(item_id, PageLinks(item_id)), new_links[item_id]
-            born = self._choose(outcome.lease.key, parent, looked_up, {**known, **dict.fromkeys(new, 0)})
-            new |= born
-            for address in links.traps:
-                self._summary.leave_out(trap_of(address), address)
-            out = {key for key in looked_up if key not in known and key not in new}
-            kept = tuple(key for key in links.keys if key not in out) if out else links.keys
-            gained[item_id] = FoundLinks(kept, len(born) if parent.readings else 0)
-        self._save(new, now_s)
-        self._revive(known, now_s)
+        for item_id, outcome in by_id.items():
+            keys = (outcome.links or _NO_LINKS).keys
+            out = {key for key in new_links[item_id] if key not in reached}
+            kept = tuple(key for key in keys if key not in out) if out else keys
+            is_first = item_id not in parents or not parents[item_id].readings
+            gained[item_id] = FoundLinks(kept, 0 if is_first else born[item_id])
         return gained
 
+    def _count_traps(self, addresses: Sequence[str]) -> None:
+        trapped = [(trap_of(address), address) for address in addresses]
+        if trapped:
+            with _one_part:
+                summary = read_summary(self._store, self._name)
+                for reason, address in trapped:
+                    summary.leave_out(reason, address)
+                save_summary(self._store, self._name, summary)
+
+    def _add_part(
+        self,
+        part: Mapping[int, Sequence[str]],
+        outcomes: Mapping[int, Outcome],
+        parents: Mapping[int, PageLinks],
+        reached: set[str],
+        now_s: float,
+    ) -> dict[int, int]:
+        """Add the pages to which the links ``part`` lead, by the id of the item that has them, and add their
+        keys to ``reached``; return the numbers of new items."""
+        known = self._store.items.ids(
+            list(dict.fromkeys(key for keys in part.values() for key in keys)), self._name
+        )
+        reached.update(known)
+        if any(key not in reached for keys in part.values() for key in keys):
+            self._summary, self._room = read_summary(self._store, self._name), self._read_room()
+            before, new, born = self._summary.pack(), dict[str, PageLinks](), dict[int, int]()
+            for item_id, keys in part.items():
+                parent = parents.get(item_id, PageLinks(item_id))
+                chosen = self._choose(outcomes[item_id].lease.key, parent, keys, reached)
+                new |= chosen
+                born[item_id] = len(chosen)
+                reached.update(chosen)
+            self._save(new, before, now_s)
+        else:
+            born = {}
+        self._revive(known, now_s)
+        return born
+
     def _choose(
-        self, key: str, parent: PageLinks, keys: Iterable[str], known: Mapping[str, int]
+        self, key: str, parent: PageLinks, keys: Iterable[str], known: Collection[str]
     ) -> dict[str, PageLinks]:
         """Return the places of those ``keys`` that become items."""
         form, chosen = form_of(key), dict[str, PageLinks]()
@@ -141,7 +174,7 @@ class _PageAdder:
         if path in queries or len(queries) < _PATHS_KEPT:
             queries[path] = queries.get(path, 0) + 1
 
-    def _save(self, new: Mapping[str, PageLinks], now_s: float) -> None:
+    def _save(self, new: Mapping[str, PageLinks], before: bytes, now_s: float) -> None:
         items = []
         for key in new:
             try:
@@ -153,7 +186,7 @@ class _PageAdder:
             self._summary.pages += self._store.items.add(items, now_s)
             ids = self._store.items.ids([item.key for item in items], self._name)
             self._store.links.add([replace(new[key], item_id=item_id) for key, item_id in ids.items()])
-        if self._before is not None and self._summary.pack() != self._before:
+        if self._summary.pack() != before:
             save_summary(self._store, self._name, self._summary)
 
     def _revive(self, known: Mapping[str, int], now_s: float) -> None:
@@ -175,6 +208,21 @@ def _new_links(outcome: Outcome, parent: PageLinks | None) -> tuple[str, ...]:
         return keys
     before = frozenset(parent.links)
     return tuple(key for key in keys if key not in before)
+
+
+def _parts(links: Mapping[int, Sequence[str]]) -> Iterator[dict[int, list[str]]]:
+    """Yield the links, by the item that has them, in parts of at most ``LINKS_AT_ONCE`` links."""
+    part, size = dict[int, list[str]](), 0
+    for item_id, keys in links.items():
+        begin = 0
+        while begin < len(keys):
+            some = list(keys[begin : begin + LINKS_AT_ONCE - size])
+            part[item_id], size, begin = some, size + len(some), begin + len(some)
+            if size == LINKS_AT_ONCE:
+                yield part
+                part, size = {}, 0
+    if part:
+        yield part
 
 
 def _path(address: str) -> str:
