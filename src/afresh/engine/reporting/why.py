@@ -40,7 +40,7 @@ _KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = "its source requests many records at once: first the request with the highest total poll value"
 _REVIEWED = "its next poll is a review: it may have become slower since it was dropped"
-_TEACHES = "it is polled all the same now: little is known of it, and a poll tells how often it changes"
+_TEACHES = "nevertheless it is polled now: little is known of it, and a poll tells how often it changes"
 _SETTLED = (
     "its cursor has not moved since its last poll, and so far every change moved it: "
     "it is polled when the cursor moves, and for audits"
